@@ -1,15 +1,20 @@
 """Quadrupeds on ground that turns slippery under them, told nothing: who stays up, and which slips are found.
 
-Robots trot in a direction at random; at a random moment of a cycle
-the friction of the plant falls from 0.6: to 0.2, to 0.1 for one second, and to that of ice, 0.03.  Sensors are noisy
-and 2 ms late (``--noise 0``: the true state).  A slip is a foot that is to carry, presses with a twentieth of the
-weight, and whose point of contact moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g); it is found if it is
-said at most 0.3 sqrt(l/g) after it began.  What is said of a foot that did not move faster than 0.04 sqrt(g l) shortly
-before is a false alarm.  Power is the most that any motor put in after the fall of friction, in m g sqrt(g l).
+Robots trot in a direction at random; at a random moment of a cycle the friction of the plant falls from that of the dry
+ground (``--dry``): to 0.2, to 0.1 for one second, and to that of ice, 0.03.  In the case "thaw" it falls to 0.03 for
+half a second.  In the case "dry" it stays.  Sensors are noisy and 2 ms late (``--noise 0``: the true state).
+
+A slip is a foot that is to carry, presses with a twentieth of the weight, whose force is at the cone of the plant, and
+whose point of contact moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g).  It is found if it is reported at
+most 0.3 sqrt(l/g) after it began.  A report is a false alarm if the foot neither moved faster than 0.04 sqrt(g l) with
+its force at the cone shortly before.  With soft contacts (``--plants mujoco:soft``) a foot moves without slipping.
+"believed" is the friction that the controller counts on at the end of each report, divided by the true one: quantiles
+of 10, 50 and 90 %.  "return" is the longest time after the end of the slippery ground until 0.4 is counted on again.
+Power is the maximum that any motor put in after the fall of friction, in m g sqrt(g l).
 
 ``--check`` exits with 1 where fewer than 90 % stay up at 0.2 or fewer than 70 % at 0.1, where a motor puts in more than
-its share (`VIOLENT`), or where less than 90 % of the slips are found.  ``--robots``, ``--plants`` and ``--cases`` run
-it in parts.
+its share (`VIOLENT`), where less than 90 % of the slips are found, where a foot slips per minute of the case "dry", or
+where the return takes longer than `RETURN`.  ``--robots``, ``--plants`` and ``--cases`` run it in parts.
 """
 
 from __future__ import annotations
@@ -31,7 +36,20 @@ from quaddyn.urdf.tree import Array
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 #: Friction, for how long [s], and the share of runs that have to stay up.
-CASES = {"0.2": (0.2, np.inf, 0.9), "0.1": (0.1, 1.0, 0.7), "ice": (0.03, np.inf, 0.0)}
+CASES = {
+    "0.2": (0.2, np.inf, 0.9),
+    "0.1": (0.1, 1.0, 0.7),
+    "ice": (0.03, np.inf, 0.0),
+    "thaw": (0.03, 0.5, 0.0),
+    "dry": (None, np.inf, 0.9),
+}
+USUAL = "0.2,0.1,ice"
+#: Fraction of the plant's friction from which on the force of a foot is at the cone: along a diagonal, a pyramid of
+#: MuJoCo allows sqrt(1/2) of it.
+AT_CONE = {"mujoco:mujoco": 0.67, "mujoco:soft": 0.67}
+ROUND_CONE = 0.93
+#: Longest time until the friction counted on is back at `BACK` [s], and false alarms per minute of dry ground.
+RETURN, BACK, MAX_FALSE = 3.0, 0.4, 0.5
 DT, DRY, START, AFTER, FALLING = 2e-3, 0.6, 6.0, 24.0, 1.0
 LOAD, SLIDING, SLOW, LONG, SOON = 0.05, 0.1, 0.04, 0.05, 0.3
 FOUND, VIOLENT = 0.9, 4.0
@@ -49,6 +67,8 @@ class Figures:
     stood: float = 0.0
     power: float = 0.0
     delays: list[float] = field(default_factory=list)
+    believed: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)
 
     def add(self, other: Figures) -> None:
         """Put further runs to these."""
@@ -58,21 +78,29 @@ class Figures:
 
     def __str__(self) -> str:
         delay = f"{np.median(self.delays):3.0f} ms, at most {max(self.delays):3.0f}" if self.delays else "-"
+        more = ""
+        if self.believed:
+            more += "  believed " + "/".join(f"{x:.2f}" for x in np.quantile(self.believed, [0.1, 0.5, 0.9]))
+        if self.returns:
+            more += f"  return {max(self.returns):.1f} s"
         return (
             f"up {self.upright:2d}/{self.runs:<2d}  slips found {self.found:3d}/{self.slips:<3d}  false "
-            f"{self.false / max(self.stood, 1e-9):4.2f}/s  delay {delay}  power {self.power:4.2f}"
+            f"{self.false / max(self.stood, 1e-9):4.2f}/s  delay {delay}  power {self.power:4.2f}{more}"
         )
 
 
-def sliding(plant: Plant, dynamics: qd.Dynamics, p: Proportions, contacts: tuple[str, ...]) -> list[float]:
-    """Of each foot, how fast it slips in the plant [sqrt(g l)]; 0 of those that are not to carry."""
+def sliding(
+    plant: Plant, dynamics: qd.Dynamics, p: Proportions, contacts: tuple[str, ...], at_cone: float
+) -> list[float]:
+    """Returns the slip speed of each foot in the plant [sqrt(g l)]; 0 of feet that do not carry or hold."""
     robot, forces, out = plant.robot, plant.contact_forces, []
     s = dynamics.update(np.array(plant.q), np.array(plant.v))
     for foot in robot.feet:
-        v = s.velocity(foot)
+        v, f = s.velocity(foot), forces[foot]
         along = v[:2] - robot.legs[foot].foot.radius * np.array([v[4], -v[3]])
-        pressed = foot in contacts and forces[foot][2] > LOAD * p.mass * p.gravity
-        out.append(float(np.hypot(*along)) / p.speed if pressed else 0.0)
+        pressed = foot in contacts and f[2] > LOAD * p.mass * p.gravity
+        yields = float(np.hypot(*f[:2])) > at_cone * plant.friction * float(f[2])
+        out.append(float(np.hypot(*along)) / p.speed if pressed and yields else 0.0)
     return out
 
 
@@ -97,27 +125,30 @@ def compared(speed: Array, said: Array, p: Proportions, figures: Figures) -> Non
         figures.false += not (speed[max(0, begin - soon) : begin + 2] > SLOW).any()
 
 
-def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bool) -> Figures:
+def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bool, dry: float = DRY) -> Figures:
     """One run."""
     robot = qd.load(name)
     p, rng = Proportions.of(robot), np.random.default_rng((number, 17))
     mu, lasting, _ = CASES[case]
+    mu = dry if mu is None else mu
+    at_cone = AT_CONE.get(kind, ROUND_CONE)
     velocity = slippery_ground(p, mu, rng)["velocity"]
     options = (("controller.friction", "estimated" if estimate else "assumed"),)
     trial = Trial(
-        robot=name, plant=kind, velocity=velocity, noise=noise, delay=2e-3 * bool(noise), friction=DRY, options=options
+        robot=name, plant=kind, velocity=velocity, noise=noise, delay=2e-3 * bool(noise), friction=dry, options=options
     )
     made = scene(trial, robot, rng)
     plant, controller, dynamics, truth = made.plant, made.controller, qd.Dynamics(robot), qd.Dynamics(robot)
     begins = round((START + rng.uniform(0.0, 2.2)) * p.time / DT)
     ends, last = begins + lasting / DT, begins + round(AFTER * p.time / DT)
-    figures, true, said, fell = Figures(runs=1), [], [], None
+    figures, true, said, fell, back = Figures(runs=1), [], [], None, None
+    reported: tuple[str, ...] = ()
     standing: tuple[str, ...] = robot.feet
     for k in range(last):
         if k == begins:
             plant.friction = mu
         if begins < ends <= k < ends + 1:
-            plant.friction = DRY
+            plant.friction = dry
         q, v = np.array(plant.q), np.array(plant.v)
         if made.sensors is not None and made.estimator is not None:
             m = made.sensors.read(plant)
@@ -130,12 +161,19 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
             if k > fell + FALLING / DT:
                 break
         elif k * DT > 0.3:
-            true.append(sliding(plant, truth, p, command.contacts))
+            true.append(sliding(plant, truth, p, command.contacts, at_cone))
+            if k > begins and set(reported) - set(command.slipping):
+                figures.believed.append(command.friction / plant.friction)
+            reported = command.slipping
+            if back is None and k > ends and command.friction >= BACK:
+                back = DT * (k - ends)
             said.append([foot in command.slipping for foot in robot.feet])
         before = np.array(plant.v)[robot.actuated_index]
         plant.step(command.tau)
         if k >= begins:
             figures.power = max(figures.power, float((plant.tau * before).max()) / (p.mass * p.gravity * p.speed))
+    if fell is None and ends < last:
+        figures.returns.append(DT * (last - ends) if back is None else back)
     figures.upright, figures.stood = int(fell is None), DT * len(true)
     if estimate:
         for foot in range(4):
@@ -148,10 +186,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--plants", default="embedded,mujoco")
-    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--cases", default=USUAL)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--noise", type=float, default=1.0, help="in multiples of what consumer sensors have")
+    parser.add_argument("--dry", type=float, default=DRY, help="friction of the ground before")
     parser.add_argument("--told", action="store_true", help="without an estimate: what is told, 0.4, is believed")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
@@ -161,13 +200,16 @@ def main() -> int:
         for name, kind in itertools.product(options.robots.split(","), options.plants.split(",")):
             cell = Figures()
             for number in numbers:
-                cell.add(run(name, kind, case, number, options.noise, not options.told))
-            print(f"{case:4s} {name:9s} {kind:8s} {cell}", flush=True)
+                cell.add(run(name, kind, case, number, options.noise, not options.told, options.dry))
+            print(f"{case:4s} {name:9s} {kind:16s} {cell}", flush=True)
             every.add(cell)
         print(f"{case:4s} all                {every}", flush=True)
         missed += [f"{case} up"] if every.upright < CASES[case][2] * every.runs else []
         missed += [f"{case} power"] if every.power > VIOLENT else []
         missed += [f"{case} found"] if every.found < FOUND * every.slips else []
+        missed += [f"{case} return"] if every.returns and max(every.returns) > RETURN else []
+        if case == "dry" and every.false > MAX_FALSE * every.stood / 60.0:
+            missed.append("dry false alarms")
     if missed:
         print("missed:", ", ".join(missed))
     return 1 if missed and options.check else 0

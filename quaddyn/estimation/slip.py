@@ -26,6 +26,8 @@ ONSET_RATE, SLIP_TIME = 0.1, 0.3
 CORRELATION_TIME = 0.02
 #: Memory of the friction that is being shown [sqrt(l/g)].
 FRICTION_TIME = 0.1
+#: Minimum mean of squared normal forces of slips that shows friction [(m g / n)^2].
+MIN_EVIDENCE = 0.1
 #: Standard deviation of a foot's tangential velocity at touchdown [sqrt(g l)], the time constant with which contacts
 #: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the estimate of creep [sqrt(g l)].
 LANDING_SPEED, LANDING_TIME, SETTLED_SPEED = 0.5, 0.075, 0.01
@@ -99,7 +101,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             ends=min(1.0, dt / (SLIP_TIME * unit)),
             part=min(1.0, dt / (CORRELATION_TIME * unit)),
             fading=math.exp(-dt / (FRICTION_TIME * unit)),
-            enough=0.02 * weight**2,
+            enough=MIN_EVIDENCE * weight**2,
             least=MIN_HOLDING_FORCE * weight,
             unknown=(UNKNOWN_CREEP * compliance) ** 2,
             alike=CREEP_FRACTION**2,
@@ -109,7 +111,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
         )
         self._memory = SlipMemory(
-            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.zeros(2)
+            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), *np.zeros((3, n)), np.zeros(2)
         )
         self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)

@@ -12,6 +12,8 @@ from .moving_points import Points, locate, velocity_at
 ON, OFF = 0.9, 0.5
 #: Largest logarithm of odds.
 MOST = 50.0
+#: Fraction of its speed shortly before below which a foot counts as decelerating: it then shows no friction.
+DECELERATING = 0.9
 #: Squared residual of a foot's velocity, divided by its variance, up to which it counts for the creep compliance.
 GATE = 9.0
 
@@ -45,6 +47,7 @@ class SlipMemory(NamedTuple):
     slipping: IntVector  # (nf,) whether a foot counts as slipping
     evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
     impact: Vector  # (nf,) variance of the velocity that is left of the touchdown [m^2/s^2]
+    speed: Vector  # (nf,) speed along the ground shortly before [m/s]
     held: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
     creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
 
@@ -83,7 +86,7 @@ def listen(
             f.probability[i] = 0.0
             f.slipping[i] = 0
             f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
-            f.impact[i], f.held[i] = m.landing, 0.0
+            f.impact[i], f.speed[i], f.held[i] = m.landing, 0.0, 0.0
             continue
         normal = normals[i]
         for r in range(3):
@@ -107,16 +110,22 @@ def listen(
         long = m.still + f.impact[i] + doubt * load
         fast = m.fast + f.impact[i]
         odds = 0.5 * (lag / long + across / wide - square / fast + math.log(long * wide / (fast * fast)))
-        f.impact[i] *= m.settling
+        # A foot that is hardly pressed has still to land, or does so again.
+        f.impact[i] = m.landing if given[i] != 0 and pressing < m.least else m.settling * f.impact[i]
         p = posterior(m, f.probability[i], odds)
         f.probability[i] = p
         f.slipping[i] = 1 if p > (OFF if f.slipping[i] != 0 else ON) else 0
+        speed, tangential = math.sqrt(square), math.sqrt(load)
+        braked = speed < DECELERATING * f.speed[i]
+        f.speed[i] += m.part * (speed - f.speed[i])
         if given[i] == 0 or not pressing > 0.0:
             continue
-        # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.
-        tangential, share = math.sqrt(load), (1.0 - m.fading) * p
-        f.evidence[i, 0] = m.fading * f.evidence[i, 0] + share * tangential * pressing
-        f.evidence[i, 1] = m.fading * f.evidence[i, 1] + share * pressing * pressing
+        # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.  A foot
+        # that a soft contact brakes does not yet, or no longer, take all of the friction.
+        if not braked:
+            share = (1.0 - m.fading) * p
+            f.evidence[i, 0] = m.fading * f.evidence[i, 0] + share * tangential * pressing
+            f.evidence[i, 1] = m.fading * f.evidence[i, 1] + share * pressing * pressing
         if pressing < m.least or f.impact[i] > m.settled:
             continue
         f.held[i] += m.holding * ((tangential / pressing if p < OFF else 0.0) - f.held[i])

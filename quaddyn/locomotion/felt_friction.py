@@ -19,6 +19,8 @@ SHOWING = 0.03
 RECOVERY_TIME = 4.0
 #: A slip that shows up to so many times the friction that was shown before confirms the bound.
 CONFIRMING = 1.2
+#: Feet that have to slip at once on rough ground for their slips to count.
+SEVERAL = 2
 #: Time constant with which the bound follows forces that are held above it [sqrt(l/g)], and their uncertainty, as a
 #: ratio of tangential to normal force.
 HOLDING, HOLDING_DOUBT = 1.0, 0.05
@@ -60,7 +62,14 @@ class FeltFriction:
         self.slipping: tuple[str, ...] = ()
 
     def update(
-        self, s: State, forces: Array, touching: Collection[str], normals: Array, *, telling: bool = True
+        self,
+        s: State,
+        forces: Array,
+        touching: Collection[str],
+        normals: Array,
+        *,
+        telling: bool = True,
+        rough: bool = False,
     ) -> float:
         """One step further.
 
@@ -70,12 +79,14 @@ class FeltFriction:
             touching: the feet that touch and are to carry.
             normals: (4, 3) of the ground under each foot, in the order of the robot's.
             telling: whether slips lower the bound.
+            rough: whether only slips of several feet at once lower the bound: a single one may scrape along an edge.
 
         Returns:
             The bound.
         """
         self.slipping = self.detector.update(s, forces, touching, normal=normals)
-        shown = self.detector.friction if telling else None
+        enough = telling and len(self.slipping) >= (SEVERAL if rough else 1)
+        shown = self.detector.friction if enough else None
         self._since += self._dt
         if shown is not None and SAFE * shown < CONFIRMING * self.bound:
             self._since = 0.0

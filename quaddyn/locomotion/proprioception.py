@@ -113,17 +113,19 @@ class Proprioception:
         """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
         return None if self._felt is None else self._felt.forces
 
-    def slips(self, state: State, carrying: Collection[str], *, telling: bool) -> None:
+    def slips(self, state: State, carrying: Collection[str], *, telling: bool, rough: bool = False) -> None:
         """Look whether feet slip, after `touching`.
 
         Args:
             state: now.
             carrying: the feet that are to carry.
             telling: whether their slips say how slippery the ground is.
+            rough: whether a foot may scrape along edges.
         """
         if self._slips is not None and self._felt is not None and self._touches is not None:
             down = [foot for foot in carrying if foot in self._touches]
-            self._grip.show(self._slips.update(state, self._felt.stacked, down, self._normals, telling=telling))
+            forces, normals = self._felt.stacked, self._normals
+            self._grip.show(self._slips.update(state, forces, down, normals, telling=telling, rough=rough))
 
     @property
     def slipping(self) -> tuple[str, ...]:

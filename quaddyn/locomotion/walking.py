@@ -148,10 +148,10 @@ class Walking:
         felt = senses.touching(state, quad.tau, normals, told, blocked, flight=flight)
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, senses.forces)
         grip.follow(normals)
-        # Feet scrape along edges, and creep where a slope takes all of the friction: neither says how much there is.
-        # Who slides about on ice is not where the plan has him either, and what looks rough then is no edge.
-        telling = not grip.steep and (grip.slippery or not footwork.stumbles.lift)
-        senses.slips(state, footwork.planted(carrying), telling=telling)
+        # Where a slope takes all of the friction, feet creep without saying how much there is.  A single foot scrapes
+        # along an edge of rough ground; on ice the robot is not where the plan has it, and level ground looks rough.
+        rough = footwork.stumbles.lift > 0.0 and not grip.slippery
+        senses.slips(state, footwork.planted(carrying), telling=not grip.steep, rough=rough)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:
