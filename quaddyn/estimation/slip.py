@@ -111,7 +111,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
         )
         self._memory = SlipMemory(
-            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), *np.zeros((3, n)), np.zeros(2)
+            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), *np.zeros((4, n)), np.zeros(2)
         )
         self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
@@ -133,8 +133,16 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
 
     @property
     def friction(self) -> float | None:
-        """Coulomb's coefficient that slipping feet show now, the least of any; None while nobody slips."""
-        least = float(shown_friction(self._model, self._memory))
+        """Coulomb's coefficient that slipping feet show now, the minimum of all; None while no foot slips."""
+        return self.friction_after(0.0)
+
+    def friction_after(self, time: float) -> float | None:
+        """Returns Coulomb's coefficient that feet show which slip for some time already; None where none does.
+
+        Args:
+            time: minimum time that a foot has gathered or kept speed, less the time that it was braked [s].
+        """
+        least = float(shown_friction(self._model, self._memory, number("time", time) / self.dt))
         return None if least == math.inf else least
 
     @property

@@ -48,6 +48,7 @@ class SlipMemory(NamedTuple):
     evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
     impact: Vector  # (nf,) variance of the velocity that is left of the touchdown [m^2/s^2]
     speed: Vector  # (nf,) speed along the ground shortly before [m/s]
+    lasting: Vector  # (nf,) time that a foot has slipped without being braked, less that with it [updates]
     held: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
     creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
 
@@ -86,7 +87,7 @@ def listen(
             f.probability[i] = 0.0
             f.slipping[i] = 0
             f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
-            f.impact[i], f.speed[i], f.held[i] = m.landing, 0.0, 0.0
+            f.impact[i], f.speed[i], f.lasting[i], f.held[i] = m.landing, 0.0, 0.0, 0.0
             continue
         normal = normals[i]
         for r in range(3):
@@ -118,6 +119,7 @@ def listen(
         speed, tangential = math.sqrt(square), math.sqrt(load)
         braked = speed < DECELERATING * f.speed[i]
         f.speed[i] += m.part * (speed - f.speed[i])
+        f.lasting[i] = max(f.lasting[i] + (-1.0 if braked else 1.0), 0.0) if f.slipping[i] != 0 else 0.0
         if given[i] == 0 or not pressing > 0.0:
             continue
         # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.  A foot
@@ -172,11 +174,17 @@ def watch(
 
 
 @entry("the slip detector")
-def shown_friction(m: SlipModel, f: SlipMemory) -> float:
-    """Least ratio of tangential to normal force of any foot that slips; inf where none does."""
+def shown_friction(m: SlipModel, f: SlipMemory, updates: float) -> float:
+    """Returns the least ratio of tangential to normal force of any foot that slips; inf where none does.
+
+    Args:
+        m: parameters.
+        f: state.
+        updates: minimum time that a foot has slipped without being braked [updates].
+    """
     least = math.inf
     for i in range(len(f.slipping)):
-        if f.slipping[i] != 0 and f.evidence[i, 1] > m.enough:
+        if f.slipping[i] != 0 and f.evidence[i, 1] > m.enough and f.lasting[i] >= updates:
             least = min(least, f.evidence[i, 0] / f.evidence[i, 1])
     return least
 
