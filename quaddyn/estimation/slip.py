@@ -111,7 +111,14 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
         )
         self._memory = SlipMemory(
-            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), *np.zeros((4, n)), np.zeros(2)
+            probability=np.zeros(n),
+            slipping=np.zeros(n, dtype=np.int64),
+            evidence=np.zeros((n, 2)),
+            impact=np.zeros(n),
+            speed=np.zeros(n),
+            lasting=np.zeros(n),
+            held=np.zeros(n),
+            creep=np.zeros(2),
         )
         self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
@@ -154,7 +161,8 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
     def creep(self) -> float:
         """Estimated creep compliance, velocity over tangential force [m/s/N]."""
         model, (product, square) = self._model, self._memory.creep.tolist()
-        return min(max(product / (square + model.still / model.unknown), 0.0), model.most)
+        creep: float = product / (square + model.still / model.unknown)
+        return min(max(creep, 0.0), model.most)
 
     def update(
         self, s: State, forces: Mapping[str, Array] | Array, touching: Collection[str], *, normal: Array | None = None
