@@ -14,7 +14,14 @@ from sparing import others_slow
 import quaddyn as qd
 from quaddyn.compiling import interpreted
 from quaddyn.contact import Contact, ContactSet
-from quaddyn.estimation import ContactForceEstimator, MomentumObserver, SensorNoise, SlipDetector, TouchdownDetector
+from quaddyn.estimation import (
+    ContactForceEstimator,
+    MomentumObserver,
+    SensorNoise,
+    SlipDetector,
+    TouchdownDetector,
+    slip,
+)
 from quaddyn.estimation.slip_chain import OFF, ON
 
 DT = 2e-3
@@ -197,42 +204,69 @@ def test_triggers_do_what_a_schmitt_trigger_with_a_dwell_does() -> None:
     assert changes == len(detector.events.history) > 50
 
 
+def density(x: np.ndarray, covariance: np.ndarray) -> float:
+    """Logarithm of a normal density, but for its constant."""
+    return -0.5 * float(x @ np.linalg.solve(covariance, x) + np.linalg.slogdet(covariance)[1])
+
+
 def test_slips_are_those_of_the_hidden_markov_chain() -> None:
+    """Holding feet creep at ``-c f``, c by recursive least squares; slipping ones move at random."""
     robot, rng = qd.load("anymal_c"), np.random.default_rng(7)
     length, dyn = 0.5, qd.Dynamics(robot)
     detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()
-    unit = math.sqrt(length / 9.81)
+    unit, square, weight = math.sqrt(length / 9.81), 9.81 * length, robot.mass * 9.81 / 4
     still = noise.slip**2 + (length * noise.velocity) ** 2
-    fast = still + 0.3**2 * 9.81 * length
-    begins, ends, part, fading = 0.1 * DT / unit, DT / (0.3 * unit), DT / (0.02 * unit), math.exp(-DT / (0.1 * unit))
+    fast, part = still + slip.SLIDING_SPEED**2 * square, DT / (slip.CORRELATION_TIME * unit)
+    begins, ends = slip.ONSET_RATE * DT / unit, DT / (slip.SLIP_TIME * unit)
+    fading, settling = math.exp(-DT / (slip.FRICTION_TIME * unit)), math.exp(-2.0 * DT / (slip.LANDING_TIME * unit))
+    landing, settled = slip.LANDING_SPEED**2 * square, slip.SETTLED_SPEED**2 * square
+    scale, light = math.sqrt(square) / weight, slip.MIN_HOLDING_FORCE * weight
     n = np.array([0.1, -0.2, 1.0]) / math.sqrt(1.05)
-    p, slips, evidence = np.zeros(4), [False] * 4, np.zeros((4, 2))
+    first = np.cross(n, [1.0, 0.0, 0.0]) / np.linalg.norm(np.cross(n, [1.0, 0.0, 0.0]))
+    tangents = np.array([first, np.cross(n, first)])
+    p, slips, evidence, impact, held = np.zeros(4), [False] * 4, np.zeros((4, 2)), np.full(4, landing), np.zeros(4)
+    before, creep = np.zeros(4), np.zeros(2)
     seen, v = set(), np.zeros(robot.nv)
     for k in range(600):
         v = 0.95 * v + rng.normal(0.0, 0.02 + 0.05 * (k // 150 % 2), robot.nv)
         s, forces = dyn.update(robot.q_home, v), rng.normal(0.0, 30.0, (4, 3)) + 150.0 * n
         touching = robot.feet if k % 100 < 80 else robot.feet[:2]
         said = detector.update(s, forces, touching, normal=n)
+        creep *= math.exp(-DT / (slip.CREEP_TIME * unit))
+        known = creep[1] + still / (slip.UNKNOWN_CREEP * scale) ** 2
+        c = min(max(creep[0] / known, 0.0), slip.MAX_CREEP * scale)
         for i, foot in enumerate(robot.feet):
             if foot not in touching:
-                p[i], slips[i], evidence[i] = 0.0, False, 0.0
+                p[i], slips[i], evidence[i], impact[i], before[i], held[i] = 0.0, False, 0.0, landing, 0.0, 0.0
                 continue
             u = s.velocity(foot)
-            u = u[:3] - robot.legs[foot].foot.radius * np.cross(u[3:], n)
-            u = u - (u @ n) * n
+            u = tangents @ (u[:3] - robot.legs[foot].foot.radius * np.cross(u[3:], n))
+            pressing, f = float(forces[i] @ n), tangents @ forces[i]
+            spread = still + impact[i] + (slip.CREEP_FRACTION * c) ** 2 * float(f @ f)
+            holds = spread * np.eye(2) + still / known * np.outer(f, f)
+            odds = density(u, (fast + impact[i]) * np.eye(2)) - density(u + c * f, holds)
+            impact[i] = landing if pressing < light else settling * impact[i]
             prior = p[i] * (1.0 - ends) + (1.0 - p[i]) * begins
-            odds = math.log(still / fast) + 0.5 * float(u @ u) * (1.0 / still - 1.0 / fast)
             odds = math.log(prior / (1.0 - prior)) + part * min(odds, 50.0)
             p[i] = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
             slips[i] = bool(p[i] > (OFF if slips[i] else ON))
-            pressing = float(forces[i] @ n)
-            if pressing > 0.0:
-                along = math.sqrt(max(float(forces[i] @ forces[i]) - pressing**2, 0.0))
+            speed, along = float(np.linalg.norm(u)), float(np.linalg.norm(f))
+            if pressing > 0.0 and speed >= 0.9 * before[i]:
                 evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
+            before[i] += part * (speed - before[i])
+            if pressing >= light and impact[i] <= settled:
+                share = DT / (slip.HOLDING_TIME * unit + DT)
+                held[i] += share * ((along / pressing if p[i] < OFF else 0.0) - held[i])
+                lag = float((u + c * f) @ f) / along
+                if lag**2 < 9.0 * float(f @ holds @ f) / along**2 and float(np.linalg.det([u, f])) ** 2 < (
+                    9.0 * spread * along**2
+                ):
+                    creep += part * (1.0 - p[i]) * np.array([-float(u @ f), along**2])
         assert said == detector.slipping == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
-        np.testing.assert_allclose(list(detector.probability.values()), p, rtol=1e-9, atol=1e-12)
-        least = 0.02 * (robot.mass * 9.81 / 4) ** 2
+        np.testing.assert_allclose(list(detector.probability.values()), p, rtol=1e-7, atol=1e-12)
+        least = slip.MIN_EVIDENCE * weight**2
         shown = [a / b for (a, b), on in zip(evidence.tolist(), slips, strict=True) if on and b > least]
-        assert detector.friction == (pytest.approx(min(shown), rel=1e-9) if shown else None)
+        assert detector.friction == (pytest.approx(min(shown), rel=1e-7) if shown else None)
+        assert detector.held == pytest.approx(held.max(), rel=1e-7, abs=1e-12)
         seen |= set(said)
     assert seen == set(robot.feet)

@@ -93,6 +93,49 @@ def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
     assert felt.bound == math.inf
 
 
+def test_creep_in_proportion_to_load_is_no_slip(robot: Robot) -> None:
+    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; a slip is what goes beyond."""
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Proportions.of(robot)
+    weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
+    for k in range(1500):
+        ratio = 0.2 + 0.3 * math.sin(0.01 * k)
+        assert detector.update(sliding(robot, creep * ratio * weight), pressed(robot, ratio), robot.feet) == ()
+    assert detector.creep == pytest.approx(creep, rel=0.1)
+    for _ in range(30):
+        detector.update(sliding(robot, creep * 0.2 * weight + 0.4), pressed(robot, 0.2), robot.feet)
+    assert detector.slipping == robot.feet
+    assert detector.friction == pytest.approx(0.2, rel=0.05)
+
+
+def test_a_bound_returns_by_time_and_by_forces_that_are_held(robot: Robot) -> None:
+    fast, still = sliding(robot, 0.5), sliding(robot, 0.0)
+    for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice
+        p = Proportions.of(qd.load(name))
+        assert LEAST * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time)) ** 2) > 0.4
+    felt = FeltFriction(robot, Proportions.of(robot), DT)
+    for _ in range(100):
+        felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
+    low, seconds = felt.bound, 0.5
+    for _ in range(round(seconds / DT)):
+        felt.update(still, pressed(robot, 0.3), robot.feet, UP)
+    assert felt.bound > 0.2 > 4.0 * low
+
+
+def test_a_short_slip_far_below_the_bound_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot) -> None:
+    felt, fast, still = FeltFriction(robot, Proportions.of(robot), DT), sliding(robot, 0.5), sliding(robot, 0.0)
+    for _ in range(100):
+        felt.update(still, pressed(robot, 0.1), robot.feet, UP)
+    for _ in range(6):
+        felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
+    assert felt.slipping and felt.bound == math.inf
+    for _ in range(60):
+        felt.update(fast, pressed(robot, 0.05), ("FL",), UP, rough=True)
+    assert felt.slipping == ("FL",) and felt.bound == math.inf
+    for _ in range(60):
+        felt.update(fast, pressed(robot, 0.05), ("FL", "RR"), UP, rough=True)
+    assert felt.bound < 0.1
+
+
 def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Robot) -> None:
     whole = WholeBodyController(robot, dt=DT, friction=0.4)
     grip = Grip(whole)

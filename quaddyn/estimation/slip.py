@@ -114,7 +114,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             probability=np.zeros(n),
             slipping=np.zeros(n, dtype=np.int64),
             evidence=np.zeros((n, 2)),
-            impact=np.zeros(n),
+            impact=np.full(n, self._model.landing),
             speed=np.zeros(n),
             lasting=np.zeros(n),
             held=np.zeros(n),
@@ -127,6 +127,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """Resets the detector: no foot slips, no friction was shown, the creep compliance is unknown."""
         for array in self._memory:
             array[:] = 0
+        self._memory.impact[:] = self._model.landing
 
     @property
     def probability(self) -> dict[str, float]:
