@@ -16,8 +16,10 @@ from wild import HIP, SHANK, THIGH, dog
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
 from quaddyn.locomotion import LocomotionController, Mode, Proportions, Righting, Roll
+from quaddyn.locomotion.course import Course
 from quaddyn.locomotion.curl import folded, ranges
-from quaddyn.locomotion.fall_watch import BEYOND_REACH, TIPPING, FallWatch
+from quaddyn.locomotion.fall_watch import BEYOND_REACH, FALLEN_HEIGHT, LOW, SINKING, TILTED, TIPPING, FallWatch
+from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.motion import Motion
 from quaddyn.locomotion.motor_guard import MotorGuard
 from quaddyn.locomotion.righting import Recovery, lies_on
@@ -101,6 +103,30 @@ def test_the_capture_point_and_the_tilt_that_is_foreseen_are_what_formulas_say(g
         "leans and turns back": ("", False),
         "tips": (TIPPING, True),
     }
+
+
+def test_height_is_judged_against_the_commanded_height_and_never_on_slippery_ground_alone(go2: qd.Robot) -> None:
+    p = Proportions.of(go2)
+    watch, level = FallWatch(p, DT), np.eye(3)
+    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    course, none = Course(np.zeros(2), 0.0), np.zeros(3)
+
+    def seen(share: float, rate: float, desired: float, mode: Mode = Mode.MOVING) -> str:
+        motion = Motion((0.0, 0.0, share * p.height), (0.0, 0.0, rate * p.speed), level, level, 0.0, ground.points)
+        watch.reset()
+        sign = watch.down(mode, motion, ground, desired * p.height)
+        for _ in range(round(0.1 * p.time / DT) + 1):
+            sign = sign or watch.sees(motion, none, ground, course, (desired * p.height, 0.0))
+        return sign
+
+    for desired in (1.0, 0.75, 0.6):
+        assert seen(FALLEN_HEIGHT * desired + 0.01, 0.0, desired) == ""
+        assert seen(FALLEN_HEIGHT * desired - 0.01, 0.0, desired) == LOW
+    assert seen(0.7, -0.2, 1.0) == "" and seen(0.7, -1.2, 1.0) == SINKING
+    tipped = pin.exp3(np.array([1.1, 0.0, 0.0]))
+    motion = Motion((0.0, 0.0, p.height), (0.0, 0.0, 0.0), tipped, tipped, 0.0, ground.points)
+    assert watch.down(Mode.LANDING, motion, ground, p.height) == TILTED
+    assert all(sign.startswith("fallen: ") for sign in (BEYOND_REACH, TIPPING, TILTED, SINKING, LOW))
 
 
 def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple[float, float, float]:

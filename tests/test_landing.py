@@ -11,7 +11,7 @@ from quaddyn.locomotion import FEET, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.footing import Footing
 from quaddyn.locomotion.landing import supports
-from quaddyn.simulation import MujocoPlant, Plant, Simulation
+from quaddyn.simulation import MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
 
@@ -62,7 +62,7 @@ def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[P
     plant.reset(lifted(robot, 0.28, tilt=0.15, spread=0.25, seed=seed), np.zeros(robot.nv))
     commands = drive(plant, controller, 3.2 * p.time, feel=feel)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
-    assert [m for m in modes if m is not Mode.STANDING] == [Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
+    assert modes == [Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
     first = next(i for i, (_, touched) in enumerate(commands) if touched)
     found = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.LANDING)
     assert 0 <= found - first <= 0.1 * p.time / DT
@@ -97,7 +97,8 @@ def test_a_level_robot_notices_that_it_falls_and_one_that_stands_does_not(feel: 
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     unit = controller.proportions.time
-    assert {command.mode for command, _ in drive(plant, controller, unit, feel=feel)} == {Mode.STANDING}
+    modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, unit, feel=feel)))
+    assert modes == [Mode.STARTING, Mode.STANDING]  # sensors feel nothing before the first step
     plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # somebody lifts it, and lets go
     modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
     assert modes[-1] is Mode.AIRBORNE
@@ -128,14 +129,44 @@ def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() ->
     plant.reset(lifted(robot, 0.15), np.zeros(robot.nv))
     commands = drive(plant, controller, 3.0 * p.time, feel=False)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
-    assert modes == [Mode.STANDING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
+    assert modes == [Mode.STARTING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
     assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.1
 
 
 def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
     robot = qd.load("solo8")
     plant, controller = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT)
-    assert {command.mode for command, _ in drive(plant, controller, 0.06, feel=False)} == {Mode.STANDING}
+    modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, 0.06, feel=False)))
+    assert modes == [Mode.STARTING, Mode.STANDING]
+
+
+@pytest.mark.parametrize("height", [0.05, 0.4])
+def test_a_robot_that_begins_in_the_air_never_stands_before_it_has_landed(height: float) -> None:
+    robot = qd.load("go2")
+    plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
+    plant.reset(lifted(robot, height), np.zeros(robot.nv))
+    commands = drive(plant, controller, 2.0 * controller.proportions.time, feel=False)
+    first = next(i for i, (_, touched) in enumerate(commands) if touched)
+    assert all(command.mode is not Mode.STANDING for command, _ in commands[: first + 1])
+    assert commands[0][0].mode is Mode.STARTING and controller.mode is not Mode.STARTING
+
+
+@pytest.mark.parametrize(("height", "mode"), [(0.0, Mode.STANDING), (0.1, Mode.STARTING)])
+def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_ground(height: float, mode: Mode) -> None:
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=DT, terrain=Terrain.of(Plane.floor()))
+    state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))
+    assert controller.compute(state).mode is mode
+
+
+@pytest.mark.parametrize(("touching", "mode"), [(FEET, Mode.STANDING), ((), Mode.STARTING)])
+def test_sensors_tell_at_the_first_tick_whether_the_feet_are_on_the_ground(
+    touching: tuple[str, ...], mode: Mode
+) -> None:
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=DT)
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    assert controller.compute(state, touching=touching).mode is mode
 
 
 def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:

@@ -20,9 +20,13 @@ from .leg_room import LegRoom
 from .motor_guard import MotorGuard
 from .poses import Poses
 from .proportions import Proportions
-from .slope_statics import SlopeStatics
+from .slope_statics import FRICTION, SlopeStatics
 from .slope_verdict import SlopeVerdict
 from .trunk import CROUCH
+
+#: Largest speed on ground of known friction, as a multiple of that at which a force towards the centre of mass would
+#: leave the friction cone at the ends of a stance.
+FRICTION_SPEED = 2.0
 
 
 class Capability:
@@ -62,13 +66,26 @@ class Capability:
     def on_ground(self, gait: Gait, velocity: Array, grip: Grip, yaw: float) -> tuple[Array, str]:
         """The part of a velocity that the ground under the robot allows, and what cuts it; see `SlopeVerdict.within`.
 
+        On ground whose friction is known, by argument or by slips, speed is limited: in a stance of duration T the hips
+        pass over a foot from ``v T / 2`` behind to as much ahead, where a force that points at the centre of mass at
+        height h has the horizontal fraction ``v T / (2 h)``.  The centre of pressure moves along with the robot between
+        two feet, so that `FRICTION_SPEED` times the speed at which that equals the coefficient is possible.
+
         Args:
             gait: to walk with.
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
             grip: normal and friction of the ground.
             yaw: of the heading frame [rad].
         """
-        return self._slope.within(gait, velocity, grip, yaw, self._guard.limits)
+        velocity, why = self._slope.within(gait, velocity, grip, yaw, self._guard.limits)
+        known = min(grip.known, grip.shown)
+        x, y, turn = velocity.tolist()
+        speed = self.legs.speed(x, y, turn)
+        if math.isinf(known) or not speed:
+            return velocity, why
+        p = self._p
+        fastest = FRICTION_SPEED * 2.0 * p.height * known / (gait.duty * gait.period * p.time)
+        return (velocity, why) if speed <= fastest else (fastest / speed * velocity, FRICTION)
 
     def slope_limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """What keeps the robot from a gait on a slope, "" where nothing does; see `SlopeStatics.limit`.

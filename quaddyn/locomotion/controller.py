@@ -253,7 +253,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         motion = Motion.of(state, quad.base, quad.proportions.heading, quad.senses.shift(state))
         if quad.ground is None:
             walking.begin(motion)
-            flight.begin(motion)
+            flight.begin(motion, told)
         walking.follow(motion)
         flight.watch(motion, told)
         if quad.mode is Mode.RIGHTING:

@@ -52,7 +52,7 @@ class Fall:
         self._watch.reset()
 
     def why(self, state: State, motion: Motion) -> str:
-        """Why the robot cannot go on, "" while it can; at every tick.
+        """The sign by which a fall is recognised, "" while there is none; at every tick.
 
         Args:
             state: now.
@@ -62,12 +62,15 @@ class Fall:
         if quad.mode is Mode.FALLEN:
             return self._why
         assert quad.ground is not None
-        if self._watch.down(quad.mode, motion, quad.ground, slippery=quad.grip.slippery):
-            return FALLEN
+        trunk = quad.trunk
+        sign = self._watch.down(quad.mode, motion, quad.ground, trunk.desired_height)
+        if sign:
+            return sign
         if not quad.mode.upright:
             self._watch.reset()
             return ""
-        return self._watch.sees(motion, state.velocity(quad.base)[3:], quad.ground, quad.course)
+        desired = trunk.desired_height, trunk.desired_rate
+        return self._watch.sees(motion, state.velocity(quad.base)[3:], quad.ground, quad.course, desired)
 
     def fold(self, state: State, asked: Array, why: str) -> LocomotionCommand:
         """One tick of a fall, or of lying where it ended.
@@ -106,7 +109,7 @@ class Fall:
         assert recovery is not None
         quad.senses.pause()
         tau = recovery.torques(self._joints.of(state.q), state.v[quad.robot.actuated_index], motion.axes)
-        command = self._helpless(tau, asked, FALLEN)
+        command = self._helpless(tau, asked, self._why)
         if recovery.failure:
             quad.mode, self._why = Mode.FALLEN, recovery.failure
         elif recovery.done:

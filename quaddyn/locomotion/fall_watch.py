@@ -11,32 +11,42 @@ from .modes import Mode
 from .motion import Motion
 from .proportions import Proportions
 
-#: What it says.
-BEYOND_REACH, TIPPING = "capture point beyond the reach of all feet", "trunk tips over"
-#: How far beyond one step's reach the capture point must be [l]: hips go on moving, and a second step catches some.
+#: The signs of a fall, as `LocomotionCommand.limit` reports them.
+BEYOND_REACH = "fallen: capture point beyond the reach of all feet"
+TIPPING = "fallen: trunk tips over"
+TILTED = "fallen: trunk tilted beyond recovery"
+SINKING = "fallen: trunk sinks faster than legs can stop it"
+LOW = "fallen: trunk near the ground"
+#: Distance of the capture point from what one step reaches, beyond which it counts [l]: hips go on moving, and a second
+#: step can catch some of it.
 FURTHER = 0.2
-#: How far ahead the trunk's tilt is foreseen [sqrt(l/g)], from which tilt on, and what counts as fallen then [rad].
-AHEAD, TILTED, TIPPED = 0.5, 0.25, 1.05
-#: How long a sign must last [sqrt(l/g)].
+#: Time for which tilt is predicted [sqrt(l/g)], the smallest tilt for which it is, and the predicted tilt that counts
+#: as a fall [rad].
+AHEAD, LEAST_TILT, TIPPED = 0.5, 0.25, 1.05
+#: Time for which a predicted fall must last [sqrt(l/g)].
 LASTING = 0.05
-#: Height of the centre of mass below which nobody can walk, as a share of that at home, and steepest tilt of the trunk
-#: against the ground, before it counts as a fall (cosine).
+#: Height of the centre of mass, as a fraction of the commanded one, below which the trunk is near the ground, and the
+#: cosine of the tilt of the trunk against the ground beyond which no feet can bring it back.
 FALLEN_HEIGHT, FALLEN_TILT = 0.45, 0.5
-#: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
-GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
+#: Deceleration with which legs can stop a trunk that sinks [g].
+STOPPING_ACCELERATION = 1.0
 
 
 class FallWatch:
-    """Looks at where feet would have to be, and at how the trunk turns; and whether it is down already.
+    """Detector of falls: what cannot be recovered, judged against the commanded height and the plane of the feet.
 
-    *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with cdot* the velocity
-    that is wanted, is where a robot would have to put its weight at once to lose what speed is too much.  Feet are
-    within ``sqrt(l^2 - z^2)`` of their hips, seen from above, where these are at height z.  A capture point beyond the
-    rectangle of the hips by more than that is beyond whatever
-    polygon all feet could make.  Further steps catch what is a little beyond (Koolen et al. 2012, N-step
-    capturability), so that it counts from ``0.2 l`` on.
+    *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with cdot* the
+    commanded velocity, is where a robot would have to put its weight at once to lose its excess speed.  Feet are within
+    ``sqrt(l^2 - z^2)`` of their hips, seen from above, where these are at height z.  A capture point beyond the
+    rectangle of the hips by more than that is beyond the support polygon of any placement of the feet.  Further steps
+    catch what is a little beyond (Koolen et al. 2012, N-step capturability), so that it counts from ``0.2 l`` on.
 
-    *Tipping*: trunk that leans, and that at its present rate is at 60 deg from the ground's normal soon.
+    *Tilt*: the trunk leans, and at its present rate is at 60 deg from the ground's normal within ``0.5 sqrt(l/g)``;
+    or it is there.
+
+    *Height*: the trunk is below 0.45 of the commanded height, or sinks so fast that it comes to rest below that with
+    the deceleration that legs can give.  A trunk that was commanded to be low, on a slope or for low footholds, or that
+    a gait lets bounce, is measured against that command.
 
     Args:
         proportions: of the robot.
@@ -58,20 +68,22 @@ class FallWatch:
         """Forget what was seen."""
         self._time = 0.0
 
-    def down(self, mode: Mode, motion: Motion, ground: GroundPlane, *, slippery: bool) -> bool:
-        """Whether the robot is too low or too tilted to go on.
+    def down(self, mode: Mode, motion: Motion, ground: GroundPlane, desired_height: float | None = None) -> str:
+        """Sign that the robot is down already; "" while it is not.
 
         Args:
-            mode: now.
+            mode: now; the height counts only where the trunk is at its commanded height.
             motion: of the robot.
             ground: the plane of its feet.
-            slippery: whether the ground has shown much less friction than was told.
+            desired_height: of the centre of mass over that plane [m]; None for that at home.
         """
         x, y, z = motion.com
-        low = z - ground.height(x, y) < (GIVING_IN if slippery else FALLEN_HEIGHT) * self._p.height
+        desired = self._p.height if desired_height is None else desired_height
+        if mode.upright and z - ground.height(x, y) < FALLEN_HEIGHT * desired:
+            return LOW
         a, b, c = motion.axes[:, 2].tolist()
         d, e, f = ground.normal.tolist()
-        return (low and mode.upright) or a * d + b * e + c * f < (GIVING_IN_TILT if slippery else FALLEN_TILT)
+        return TILTED if a * d + b * e + c * f < FALLEN_TILT else ""
 
     def room(self, motion: Motion, course: Course) -> float:
         """How far the capture point is within the reach of all feet [m], negative beyond.
@@ -88,26 +100,37 @@ class FallWatch:
         aside = max(abs(c * v - s * u - leftward) / omega - y, 0.0)
         return self._radius - math.hypot(ahead, aside)
 
-    def sees(self, motion: Motion, spin: Array, ground: GroundPlane, course: Course) -> str:
-        """One tick: what ends in a fall, "" while nothing does.
+    def sees(
+        self, motion: Motion, spin: Array, ground: GroundPlane, course: Course, desired: tuple[float, float] | None = None
+    ) -> str:
+        """One tick: the sign of a fall to come; "" while there is none.
 
         Args:
             motion: of the robot.
             spin: (3,) angular velocity of the trunk, world axes [rad/s].
             ground: under its feet.
-            course: its wanted motion.
+            course: its commanded motion.
+            desired: height of the centre of mass over the ground [m], and its rate [m/s]; None for that at home.
         """
-        why = BEYOND_REACH if self.room(motion, course) < -FURTHER * self._p.length else ""
+        p = self._p
+        why = BEYOND_REACH if self.room(motion, course) < -FURTHER * p.length else ""
         if not why:
             a, b, c = motion.axes[:, 2].tolist()
             d, e, f = ground.normal.tolist()
             cosine = min(a * d + b * e + c * f, 1.0)
-            if cosine < math.cos(TILTED):
+            if cosine < math.cos(LEAST_TILT):
                 wx, wy, wz = spin.tolist()
                 # of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
                 turn = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
                 angle = math.acos(max(cosine, -1.0))
-                if angle - turn / math.sin(angle) * AHEAD * self._p.time > TIPPED:
+                if angle - turn / math.sin(angle) * AHEAD * p.time > TIPPED:
                     why = TIPPING
+        if not why:
+            (x, y, z), (u, v, w) = motion.com, motion.velocity
+            height, rate = (p.height, 0.0) if desired is None else desired
+            slope_x, slope_y = ground.slope.tolist()
+            sinking = max(rate + slope_x * u + slope_y * v - w, 0.0)
+            rest = z - ground.height(x, y) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * p.gravity)
+            why = SINKING if rest < FALLEN_HEIGHT * height else ""
         self._time = self._time + self._dt if why else 0.0
-        return why if self._time > LASTING * self._p.time else ""
+        return why if self._time > LASTING * p.time else ""

@@ -13,6 +13,7 @@ from ..urdf.tree import Array
 from .arguments import asked_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course
+from .footing import ENOUGH
 from .ground import SLOPE_TIME, GroundPlane
 from .jump import Jump, turned
 from .jump_plan import JumpPlan
@@ -25,6 +26,8 @@ from .quadruped import Quadruped
 
 #: Steepest ground that counts as level for a jump, and the time to crouch before it [sqrt(l/g)].
 LEVEL, CROUCH_TIME = 0.1, 3.0
+#: Distance of a foot from the ground of a terrain map up to which it stands there at the first tick [l].
+ON_GROUND = 0.02
 
 
 class Flight:
@@ -61,7 +64,7 @@ class Flight:
     def crouch(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
         """Begin a jump; see `LocomotionController.jump`."""
         quad, name = self._quadruped, self._quadruped.robot.name
-        if quad.mode is not Mode.STANDING or quad.ground is None:
+        if quad.mode not in (Mode.STANDING, Mode.STARTING) or quad.ground is None:
             doing = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
             raise ArgumentError(f"jump: {name!r} {doing}; it jumps from where it stands")
         if math.hypot(*quad.ground.slope.tolist()) > LEVEL:
@@ -93,12 +96,26 @@ class Flight:
         self.landing.end()
 
     # -- the ground is lost --------------------------------------------------------------------------------------
-    def begin(self, motion: Motion) -> None:
-        """The first tick: feet that are far from one plane have no ground under them."""
-        self._quadruped.footing.reset()
+    def begin(self, motion: Motion, told: tuple[str, ...] | None) -> None:
+        """The first tick: whether the robot begins in the air, on the ground, or does not know yet.
+
+        Feet that are far from one plane have no ground under them.  Sensors that feel nothing may not have been read.
+
+        Args:
+            motion: of the robot.
+            told: the feet that feel the ground; None without sensors.
+        """
+        quad, known = self._quadruped, self._quadruped.map
+        quad.footing.reset()
         self.landing.end()
-        if not self._quadruped.footing.even(motion.feet):
+        if not quad.footing.even(motion.feet):
             self._take_off()
+        elif quad.mode is Mode.STANDING and not (told is not None and len(told) >= ENOUGH):
+            feet = motion.feet
+            low = feet[:, 2] - quad.proportions.radii
+            gaps = np.full(4, np.inf) if known is None else np.abs(low - known.heights(feet[:, 0], feet[:, 1]))
+            if not (gaps <= ON_GROUND * quad.proportions.length).all():
+                quad.mode = Mode.STARTING
 
     def watch(self, motion: Motion, told: tuple[str, ...] | None) -> None:
         """Take off where who stands has too little ground under it; at every tick.
@@ -108,12 +125,14 @@ class Flight:
             told: the feet that feel the ground; None without sensors.
         """
         quad = self._quadruped
-        if quad.mode in (Mode.STANDING, Mode.RISING, Mode.CROUCHING) or (
+        if quad.mode in (Mode.STARTING, Mode.STANDING, Mode.RISING, Mode.CROUCHING) or (
             quad.mode is Mode.MOVING and quad.clock.phase < 0.0
         ):
             if quad.footing.lost(motion.velocity[2], motion.feet, told):
                 self.end_jump()
                 self._take_off()
+            elif quad.mode is Mode.STARTING and (quad.footing.carried if told is None else len(told) >= ENOUGH):
+                quad.mode = Mode.STANDING
 
     def _take_off(self, way: float = 0.0) -> None:
         """The ground is lost; the fall to come is stopped over at least a `way` [m]."""

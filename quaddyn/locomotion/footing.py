@@ -106,6 +106,14 @@ class Footing:
         return math.sqrt(float((way * way).sum(axis=1).max())) > LOOSE * p.speed * dt
 
     @property
+    def carried(self) -> bool:
+        """Whether the acceleration of the centre of mass shows that the ground carries more than half of the weight.
+
+        It is measured by `lost`, from the third tick on, where no foot has a sensor.
+        """
+        return self._push is not None and self._push > FALLING * self._p.gravity
+
+    @property
     def sure(self) -> bool:
         """Whether the robot has stood for as long as it takes to find out that it does not."""
         return self._stood >= SURE * self._p.time

@@ -17,8 +17,13 @@ TOPPLING = 0.98
 
 
 class Mode(enum.Enum):
-    """What the robot is doing."""
+    """What the robot is doing.
 
+    A robot is "starting" until it is measured that the ground carries it: by feet that are in contact, by a terrain map
+    on which all feet stand, or by the acceleration of the centre of mass.  Whole-body control is that of "standing".
+    """
+
+    STARTING = "starting"
     LYING = "lying"
     RISING = "rising"
     STANDING = "standing"
@@ -35,7 +40,7 @@ class Mode(enum.Enum):
     @property
     def upright(self) -> bool:
         """Whether the trunk is at its height."""
-        return self in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
+        return self in (Mode.STARTING, Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
 
 
 def escaping(error: tuple[float, float], feet: Array, share: float = ESCAPING) -> bool:

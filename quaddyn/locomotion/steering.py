@@ -34,7 +34,8 @@ class Steering:
     """Moves the course as the command wants and the robot can.
 
     A robot that cannot keep up holds its course back by a leash.  Where the leash gives way all the time, as under a
-    load or on soft ground, the course is led ahead of the command so that the robot has the commanded velocity.
+    load or on soft ground, the course is led ahead of the command so that the robot has the commanded velocity.  Where
+    an obstacle or slipping feet hold the robot up, the course never goes faster than the command.
 
     Args:
         proportions: of the robot.
@@ -53,7 +54,15 @@ class Steering:
         self._drift = 0.0, 0.0
 
     def steer(
-        self, course: Course, ground: GroundPlane, gait: Gait, wanted: Array, friction: float, *, changing: bool = False
+        self,
+        course: Course,
+        ground: GroundPlane,
+        gait: Gait,
+        wanted: Array,
+        friction: float,
+        *,
+        changing: bool = False,
+        obstructed: bool = False,
     ) -> None:
         """The course's velocity follows the command for one tick, as fast as the robot can accelerate.
 
@@ -65,11 +74,14 @@ class Steering:
             friction: Coulomb's coefficient that is counted on.
             changing: whether the robot is still on its way to the gait: what it lags behind then is no matter of either
                 gait.
+            obstructed: whether an obstacle or slipping feet hold the robot up.
         """
         p, dt = self._p, self._dt
         if changing:
             self.reset()
             wanted = (CAREFUL if gait.rocks else 1.0) * wanted
+        if obstructed:
+            self.reset()
         (ahead, across), (_, aside) = ground.level(course.yaw).tolist()
         x, y, turn = self._made_up(gait, wanted)
         goal = ahead * x + across * y, aside * y, turn

@@ -90,7 +90,7 @@ class Transitions:
         """
         p, still = self._p, not any(wanted.tolist())
         self._pace.adapt(clock, error)
-        if mode is Mode.STANDING:
+        if mode in (Mode.STANDING, Mode.STARTING):
             if self.lie:
                 trunk.go_to(LYING_HEIGHT * p.height)
                 return Mode.LOWERING

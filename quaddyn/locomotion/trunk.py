@@ -72,11 +72,14 @@ class Trunk:
 
     Attributes:
         busy: whether it is on its way up, down, or over the middle of its feet.
+        desired_height: of the centre of mass over the plane of the feet, measured vertically, as last commanded [m]:
+            the lowering on slopes and for low footholds and the bounce of a gait with flight phases included.
+        desired_rate: at which that changes [m/s].
     """
 
     __slots__ = (
         "_aside", "_deep", "_grip", "_height", "_lean", "_left", "_p", "_share", "_tilt", "_trim", "_wanted", "_weight",
-        "_whole_body",
+        "_whole_body", "desired_height", "desired_rate",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +98,7 @@ class Trunk:
         self._trim, self._tilt = 0.0, (0.0, 0.0)
         self._weight: Array | None = None  # of attitude, while it gives way
         self._share = 1.0  # of it that is left
+        self.desired_height, self.desired_rate = height, 0.0
 
     @staticmethod
     def prepare(proportions: Proportions, tasks: Mapping[str, Any]) -> None:
@@ -191,7 +195,9 @@ class Trunk:
 
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
         low = crouch(p, axes, CROUCH if ground.known else self._deep)
-        floor = ground.height(x, y) - ground.dip - low + rise
+        plane = ground.height(x, y)
+        floor = plane - ground.dip - low + rise
+        self.desired_height, self.desired_rate = floor + height - plane, rate + rising + ground.climb
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(

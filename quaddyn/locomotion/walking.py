@@ -109,6 +109,11 @@ class Walking:
         share = min(1.0, quad.dt / (FILTER * quad.proportions.time))
         self._smooth = a + share * (u - a), b + share * (v - b)
 
+    def _is_obstructed(self) -> bool:
+        """Whether an obstacle that no map has, or slipping feet, hold the robot up."""
+        stumbles, quad = self.footwork.stumbles, self._quadruped
+        return bool(stumbles.lift or stumbles.lowered or quad.grip.slippery or quad.senses.slipping)
+
     def tick(
         self, state: State, motion: Motion, wanted: Array, told: tuple[str, ...] | None, jump: JumpPlan | None
     ) -> LocomotionCommand:
@@ -137,7 +142,10 @@ class Walking:
         within, limit = self.headway.within(within, limit, motion, state.velocity(quad.base).item(5))
         moving = quad.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
         going = within if moving else np.zeros(3)
-        self._steering.steer(course, ground, quad.gait, going, grip.friction, changing=clock.changing)
+        obstructed = self._is_obstructed()
+        self._steering.steer(
+            course, ground, quad.gait, going, grip.friction, changing=clock.changing, obstructed=obstructed
+        )
         if clock.haste > 1.0 or not footwork.patient(clock):  # who was pushed cannot wait for the ground
             clock.advance(dt)
         course.advance(dt)
