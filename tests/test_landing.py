@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.locomotion import FEET, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.footing import Footing
 from quaddyn.locomotion.landing import supports
-from quaddyn.simulation import MujocoPlant, Plane, Plant, Simulation, Terrain
+from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
 
@@ -236,3 +237,53 @@ def test_without_sensors_ground_is_lost_where_a_robot_that_falls_moves_its_feet(
     moved = feet - np.array([[0.0], [share * 0.1 * p.speed * DT], [0.0], [0.0]])
     moved[1, 1:] = 0.0
     assert footing.lost(-p.gravity * DT * 60, moved, None) is lost
+
+
+def relief(p: Proportions, amplitude: float, seed: int) -> HeightField:
+    """Smooth random waves about the origin, nowhere level; the amplitude in leg lengths."""
+    rng, spacing = np.random.default_rng(seed), 0.05
+    x, y = np.meshgrid(np.arange(-4.0, 4.0, spacing), np.arange(-4.0, 4.0, spacing), indexing="ij")
+    heights = np.zeros_like(x)
+    for _ in range(8):
+        number, way, shift = rng.uniform(2.0, 4.5), rng.uniform(-np.pi, np.pi), rng.uniform(0.0, 2.0 * np.pi)
+        heights += np.sin(number * (x * np.cos(way) + y * np.sin(way)) + shift)
+    heights *= amplitude * p.length / np.abs(heights).max()
+    return HeightField(np.full(2, -4.0 * p.length), np.full(2, spacing * p.length), heights)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), others_slow([(n, s) for n in ("solo12", "anymal_c", "go2") for s in range(4)], [("solo12", 0)])
+)
+def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name: str, seed: int) -> None:
+    robot = qd.load(name)
+    p, surface = Proportions.of(robot), relief(Proportions.of(robot), 0.15, seed)
+    plant, controller = Simulation(robot, dt=DT, terrain=surface), LocomotionController(robot, dt=DT)
+    q, rng = np.array(robot.q_home), np.random.default_rng([1, seed])
+    q[:2] += rng.uniform(-1.0, 1.0, 2) * p.length
+    feet = qd.Dynamics(robot).update(q, np.zeros(robot.nv)).origins(FEET)
+    gaps = feet[:, 2] - p.radii - Terrain.of(surface).height(feet[:, 0], feet[:, 1])
+    assert np.ptp(gaps) > 0.05 * p.length, "one foot is far above the ground while others touch it"
+    q[2] += 0.02 * p.length - float(gaps.min())
+    plant.reset(q, np.zeros(robot.nv))
+    commands = drive(plant, controller, 10.0 * p.time, feel=False)
+    assert controller.mode in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING) and attitude(plant) < 0.1
+    rose = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.RISING)
+    assert rose * DT < 3.0 * p.time
+    assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not Mode.STANDING
+
+
+def test_a_foot_under_which_there_is_no_ground_goes_down_to_the_end_of_its_leg_and_the_others_stand() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    p, state = controller.proportions, dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+    controller.compute(state, touching=())
+    while controller.mode is Mode.STARTING:
+        controller.compute(state, touching=())
+    targets = []
+    for _ in range(round(4.0 * p.time / DT)):
+        command = controller.compute(state, touching=FEET[:3])
+        if command.mode is not Mode.LANDING:
+            break
+        targets.append(float(controller.whole_body.tasks["RR"]._position[2]))
+    assert command.mode is Mode.RISING, "three feet carry, though the fourth finds nothing"
+    assert (np.diff(targets) <= 1e-12).all() and targets[0] - targets[-1] > 0.05 * p.length

@@ -101,6 +101,16 @@ def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(rob
     assert swings[0] is swing and not stumbles.lowered
 
 
+@pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
+def test_a_foot_that_lands_early_or_scrapes_along_the_ground_does_not_trip(
+    robot: Robot, vertical: float, trips: bool
+) -> None:
+    p = Proportions.of(robot)
+    force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
+    stumbles, _, _ = held_up(p, 0.2, {"FL": force})
+    assert (stumbles.rough > 0.0) is trips
+
+
 def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
     p = Proportions.of(robot)
     stumbles, feet = Stumbles(p), np.zeros((4, 3))

@@ -102,7 +102,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             whole_body=whole_body,
         )  # fmt: skip
         self.robot, self.dt, self.proportions, self.whole_body = robot, quad.dt, quad.proportions, quad.whole_body
-        self._walking, self._flight, self._fall = Walking(quad), Flight(quad), Fall(quad, righting)
+        self._walking, self._fall = Walking(quad), Fall(quad, righting)
+        self._flight = Flight(quad, self._walking.reach)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Flight:
 
     Args:
         quadruped: that flies.
+        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
 
     Attributes:
         landing: legs and trunk from the loss of the ground on.
@@ -46,9 +47,9 @@ class Flight:
 
     __slots__ = ("_jump", "_quadruped", "landing")
 
-    def __init__(self, quadruped: Quadruped) -> None:
+    def __init__(self, quadruped: Quadruped, reach: Array) -> None:
         self._quadruped = quadruped
-        self.landing = Landing(quadruped.proportions, quadruped.whole_body)
+        self.landing = Landing(quadruped.proportions, quadruped.whole_body, reach)
         self._jump: Jump | None = None
 
     @property

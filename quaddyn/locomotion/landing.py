@@ -26,6 +26,9 @@ PRESS = 0.03
 STOPPING, LOWEST = 0.22, 0.55
 #: How long enough feet have to touch before the robot rises [sqrt(l/g)].
 SETTLED = 0.15
+#: Speed at which a foot without contact goes down to the ground, and of the trunk that follows it where the leg is at
+#: its full length [sqrt(g l)]; the fraction of that length which is used.
+SEARCH_SPEED, LOWERING_SPEED, USED_REACH = 0.3, 0.15, 0.97
 
 
 class Landing:
@@ -34,20 +37,24 @@ class Landing:
     *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
     heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a robot
     that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
-    2006).  *From the first touchdown* on, who touches carries; the others reach on for the ground.  The centre of mass
-    is stopped along a path of least jerk that begins with the height and the speed it has, and the trunk is levelled;
+    2006).  *From the first touchdown* on, who touches carries; the others go down until they touch, too, or until their
+    legs are at full length; then the trunk is lowered for them, as far as a stop may go.  A foot that finds no ground
+    there stays where it is, and the robot stands on three.  The centre of mass is stopped along a path of least jerk that begins with the height and the speed it has, and the trunk is levelled;
     with every further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted;
     a foot that trembles on the ground is no further one.
 
     Args:
         proportions: of the robot.
         whole_body: the whole-body controller, whose tasks get the references.
+        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
     """
 
-    __slots__ = ("_p", "_settled", "_touched", "_way", "_weight", "_whole_body")
+    __slots__ = ("_depth", "_p", "_reach", "_settled", "_touched", "_way", "_weight", "_whole_body")
 
-    def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
-        self._p, self._whole_body = proportions, whole_body
+    def __init__(self, proportions: Proportions, whole_body: WholeBodyController, reach: Array) -> None:
+        self._p, self._whole_body, self._reach = proportions, whole_body, reach
+        #: How far below the level of the others each foot looks for the ground [m].
+        self._depth = np.zeros(4)
         #: Feet that have touched since the robot was last in the air.
         self._touched: set[str] = set()
         self._settled, self._way = 0.0, STOPPING * proportions.length
@@ -58,6 +65,7 @@ class Landing:
         """The ground has just been lost; the fall to come is stopped over at least a `way` [m]."""
         self._way = max(way, STOPPING * self._p.length)
         self._settled = 0.0
+        self._depth[:] = 0.0
         self._touched.clear()
         if self._weight is None:
             self._weight = np.array(self._whole_body.tasks["com"].weight)
@@ -88,6 +96,7 @@ class Landing:
             trunk: of the robot.
         """
         self._touched.clear()
+        self._depth[:] = 0.0
         tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
         trunk.give_way()
         for place, velocity, foot in zip(places, velocities, FEET, strict=True):
@@ -129,14 +138,31 @@ class Landing:
             self._touched.update(carrying)
             course.position = ground.points[:, :2].mean(axis=0)
             trunk.stop(com[2] - level, rate, self._way, LOWEST * p.height)
-        still = np.zeros(3)
+        still, searching = np.zeros(3), False
         for i, foot in enumerate(FEET):
+            if i in down:
+                tasks[foot].reference(feet[i].copy(), still, still)
+                continue
+            depth, most = float(self._depth[i]), self._most(i, feet[i], com, level, course.yaw)
+            fast = SEARCH_SPEED * p.speed if depth < most else 0.0
+            self._depth[i] = depth = min(depth + fast * dt, max(most, 0.0))
             place = feet[i].copy()
-            if i not in down:
-                place[2] = level + p.radii[i] - PRESS * p.length
-            tasks[foot].reference(place, still, still)
-        self._settled = self._settled + dt if len(down) > 2 and not trunk.busy else 0.0
+            place[2] = level + p.radii[i] - PRESS * p.length - depth
+            tasks[foot].reference(place, np.array([0.0, 0.0, -fast]), still)
+            lowered = fast == 0.0 and not trunk.busy and trunk.lower(LOWERING_SPEED * p.speed, LOWEST * p.height, dt)
+            searching = searching or fast > 0.0 or lowered
+        good = len(down) > 2 and not trunk.busy and not searching
+        self._settled = self._settled + dt if good else max(self._settled - dt, 0.0)
         return self._settled >= SETTLED * p.time
+
+    def _most(self, i: int, foot: Array, com: tuple[float, float, float], level: float, yaw: float) -> float:
+        """How far below the level of the others a leg reaches [m], with the trunk level and where it is."""
+        c, s = math.cos(yaw), math.sin(yaw)
+        hip_x, hip_y, hip_z = self._p.hips[i].tolist()
+        x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
+        far = USED_REACH * float(self._reach[i])
+        lowest = com[2] + hip_z - math.sqrt(max(far * far - x * x - y * y, 0.0))
+        return level + float(self._p.radii[i]) - PRESS * self._p.length - lowest
 
 
 def supports(carrying: tuple[str, ...]) -> bool:

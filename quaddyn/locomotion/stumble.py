@@ -14,8 +14,10 @@ from .swing import STRAIGHT, Swing, Timing
 #: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down for how
 #: long [sqrt(l/g)], to be held up by something: legs that are slow are behind as well, but go on.
 BEHIND, SLOWED, HELD = 0.04, 0.3, 0.05
-#: With what share of what a foot carries of the weight something has to press against it, and against its way.
-PRESSED = 0.05
+#: Force against the path of a foot from which on something holds it up, as a fraction of what a foot carries of the
+#: weight, and as a multiple of the vertical force: a foot that lands early, or scrapes along the ground, feels friction
+#: against its path, which is less than what presses it to the ground.
+PRESSED, STEEP = 0.05, 1.0
 #: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
 LIFTED = 0.6
 #: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
@@ -39,7 +41,8 @@ class Stumbles:
     """What feet that met the ground elsewhere than on the plane of the others tell of the ground to come.
 
     A foot in the air that falls behind its path, hardly moves and feels a force against its way is held up by
-    something, most likely a riser; one that is late without a force is just slow.  Early in its swing it is lifted and
+    something, most likely a riser; one that is late without a force is just slow, and one that the ground pushes
+    upwards more than backwards has landed early.  Early in its swing it is lifted and
     goes over it, late in the swing it is put down in front of it: the two strategies of people who trip (Eng, Winter
     and Patla 1994, "Strategies for recovery from a trip in early and late swing during human walking").  After that,
     and after footholds beside the plane, all feet are lifted higher, and go up before they go over, for a while.
@@ -140,7 +143,8 @@ class Stumbles:
             slow = lag > BEHIND * p.length * speed and way < SLOWED * speed * speed * dt
             if slow and forces is not None:
                 x, y, z = forces.get(FEET[i], NONE).tolist()
-                slow = x * u + y * v < 0.0 and math.hypot(x, y, z) > self._pressed
+                against = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)
+                slow = against > max(self._pressed, STEEP * z)
             if not slow:
                 self._held.pop(i, None)
                 continue

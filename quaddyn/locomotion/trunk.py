@@ -134,6 +134,20 @@ class Trunk:
         self._left = min(2.0 * way / max(-rate, 1e-9), STOPPING_TIME * self._p.time)
         self._wanted = height + 0.5 * rate * self._left
 
+    def lower(self, rate: float, lowest: float, dt: float) -> bool:
+        """One tick of sinking at a rate [m/s] that goes no further than `lowest` [m]; whether it went down.
+
+        Args:
+            rate: at which the height shrinks [m/s].
+            lowest: height of the centre of mass over the ground at which it stays [m].
+            dt: [s].
+        """
+        height = self._height[0]
+        sinks = height > lowest
+        self._height = (max(height - rate * dt, lowest), -rate, 0.0) if sinks else (height, 0.0, 0.0)
+        self._wanted = self._height[0]
+        return sinks
+
     @property
     def busy(self) -> bool:
         """Whether it is on its way up, down, or over the middle of its feet."""

@@ -77,6 +77,11 @@ class Walking:
         self._steering = Steering(p, quad.capability.legs, quad.dt)
         self.transitions, self.headway = Transitions(p), Headway(p, quad.dt)
 
+    @property
+    def reach(self) -> Array:
+        """(4,) largest distance of a foot from its leg's first joint [m]."""
+        return self._stretch.reach
+
     @staticmethod
     def warmup() -> None:
         """Compile what is compiled at first use."""
