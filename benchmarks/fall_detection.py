@@ -30,7 +30,7 @@ import quaddyn as qd
 from quaddyn.campaigns.grounds import ground
 from quaddyn.campaigns.trial import Trial
 from quaddyn.errors import QuaddynError
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.simulation import MujocoPlant, Plant, Simulation, Terrain
 
 DT = 2e-3  # period of controller and simulator [s]

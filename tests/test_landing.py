@@ -131,7 +131,7 @@ def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() ->
     commands = drive(plant, controller, 3.0 * p.time, feel=False)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
     assert modes == [Mode.STARTING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
-    assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.1
+    assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.3  # along the ground
 
 
 def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
@@ -266,7 +266,9 @@ def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name
     q[2] += 0.02 * p.length - float(gaps.min())
     plant.reset(q, np.zeros(robot.nv))
     commands = drive(plant, controller, 10.0 * p.time, feel=False)
-    assert controller.mode in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING) and attitude(plant) < 0.1
+    assert (
+        controller.mode in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING) and attitude(plant) < 0.3
+    )  # along the ground
     rose = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.RISING)
     assert rose * DT < 3.0 * p.time
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not Mode.STANDING

@@ -290,6 +290,48 @@ def test_a_drift_is_made_up_for_in_the_direction_that_it_has_for_the_robot(turn:
     np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
 
 
+def test_a_robot_that_is_held_up_is_not_led_ahead_of_its_command() -> None:
+    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, wanted = controller._quadruped.capability.legs, np.array([0.2, 0.0, 0.0])
+    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.0)
+    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    for obstructed in (False, True):
+        for _ in range(2000):
+            steering.keep_leash(course, (-0.12 * p.length, 0.0), 0.0)
+            steering.steer(course, ground, GAITS["trot"], wanted, 0.6, obstructed=obstructed)
+        assert (course.velocity[0] > 1.2 * wanted[0]) is not obstructed
+    np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
+
+
+def test_a_robot_that_gets_less_than_half_of_its_speed_is_held_up() -> None:
+    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, wanted = controller._quadruped.capability.legs, np.array([0.2 * p.speed, 0.0, 0.0])
+    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    for share, held in ((0.4, True), (0.8, False)):
+        steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.3)
+        for _ in range(3000):
+            u, v = share * course.world_velocity()
+            steering.measure(course, (float(u), float(v), 0.0))
+            steering.keep_leash(course, (-0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3)), 0.3)
+            steering.steer(course, ground, GAITS["trot"], wanted, 0.6)
+        assert steering.is_held_up is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
+
+
+def test_a_foot_that_met_an_obstacle_or_slips_holds_the_robot_up() -> None:
+    controller, dynamics = LocomotionController(robot_of("go2"), dt=DT), qd.Dynamics(robot_of("go2"))
+    controller.compute(dynamics.update(np.array(robot_of("go2").q_home), np.zeros(robot_of("go2").nv)))
+    walking, quad = controller._walking, controller._quadruped
+    assert not walking._is_obstructed()
+    walking.footwork.stumbles.rough = 0.1
+    assert walking._is_obstructed()
+    walking.footwork.stumbles.rough = 0.0
+    walking.footwork.stumbles.lowered[1] = 0.0, 0.0
+    assert walking._is_obstructed()
+    walking.footwork.stumbles.lowered.clear()
+    quad.grip.show(0.1)
+    assert walking._is_obstructed()
+
+
 def test_on_its_way_to_a_gait_that_rocks_it_a_robot_goes_slowly_and_is_not_led() -> None:
     p, controller = Proportions.of(robot_of("go2")), untouched()
     legs, wanted = controller._quadruped.capability.legs, np.array([0.2, 0.0, 0.0])
@@ -537,7 +579,7 @@ def test_who_has_fallen_folds_its_legs_by_dampers_until_told_to_rise() -> None:
         assert (command.tau * v[6:] <= most).all() and (np.abs(command.tau) <= robot.effort_limits).all()
     controller.stand_up()
     command = controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
-    assert command.mode is Mode.STANDING
+    assert command.mode is Mode.STARTING
 
 
 def test_no_torque_is_beyond_the_motors_limits_even_where_nothing_helps() -> None:

@@ -11,9 +11,11 @@ import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion.capability import FRICTION_SPEED
 from quaddyn.locomotion.felt_friction import LEAST, RECOVERY_TIME, SAFE, FeltFriction
 from quaddyn.locomotion.grip import FACE, SPARE, Grip
 from quaddyn.locomotion.motor_guard import MotorGuard
+from quaddyn.locomotion.slope_statics import FRICTION
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
@@ -151,6 +153,29 @@ def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Ro
     assert whole.friction > math.tan(0.3) / FACE
     grip.show(0.03)
     assert whole.friction == pytest.approx((1.0 + SPARE) * math.tan(0.3) / FACE, abs=0.02)
+
+
+@pytest.mark.parametrize(("friction", "cut"), [(0.03, True), (0.2, False), (0.6, False)])
+def test_on_ground_of_known_friction_the_speed_is_what_that_friction_allows(
+    robot: Robot, friction: float, cut: bool
+) -> None:
+    controller = LocomotionController(robot, dt=DT, friction=friction)
+    p, gait = controller.proportions, controller.gait
+    state, wanted = sliding(robot, 0.0), (0.25 * p.speed, 0.0, 0.0)
+    command = controller.compute(state, wanted)
+    fastest = FRICTION_SPEED * 2.0 * p.height * friction / (gait.duty * gait.period * p.time)
+    assert (command.limit == FRICTION) is cut
+    assert command.commanded[0] == pytest.approx(min(wanted[0], fastest))
+    if not cut:  # slips show that there is less
+        controller._quadruped.grip.show(0.8 * 0.03)
+        command = controller.compute(state, wanted)
+        assert command.limit == FRICTION and command.commanded[0] < 0.5 * wanted[0]
+
+
+def test_friction_that_is_only_assumed_limits_no_speed(robot: Robot) -> None:
+    controller = LocomotionController(robot, dt=DT)
+    wanted = (0.3 * controller.proportions.speed, 0.0, 0.0)
+    assert controller.compute(sliding(robot, 0.0), wanted).limit == ""
 
 
 def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robot) -> None:

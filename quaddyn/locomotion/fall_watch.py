@@ -101,7 +101,12 @@ class FallWatch:
         return self._radius - math.hypot(ahead, aside)
 
     def sees(
-        self, motion: Motion, spin: Array, ground: GroundPlane, course: Course, desired: tuple[float, float] | None = None
+        self,
+        motion: Motion,
+        spin: Array,
+        ground: GroundPlane,
+        course: Course,
+        desired: tuple[float, float] | None = None,
     ) -> str:
         """One tick: the sign of a fall to come; "" while there is none.
 

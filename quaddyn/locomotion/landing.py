@@ -29,19 +29,22 @@ SETTLED = 0.15
 #: Speed at which a foot without contact goes down to the ground, and of the trunk that follows it where the leg is at
 #: its full length [sqrt(g l)]; the fraction of that length which is used.
 SEARCH_SPEED, LOWERING_SPEED, USED_REACH = 0.3, 0.15, 0.97
+#: Time for which a foot may lose contact and still count as one that carries [sqrt(l/g)].
+TREMBLING = 0.05
 
 
 class Landing:
     """What legs and trunk do from the loss of the ground until the robot stands on it again.
 
-    *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
-    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a robot
-    that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
-    2006).  *From the first touchdown* on, who touches carries; the others go down until they touch, too, or until their
-    legs are at full length; then the trunk is lowered for them, as far as a stop may go.  A foot that finds no ground
-    there stays where it is, and the robot stands on three.  The centre of mass is stopped along a path of least jerk that begins with the height and the speed it has, and the trunk is levelled;
-    with every further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted;
-    a foot that trembles on the ground is no further one.
+    *In the air* nothing moves the centre of mass off its parabola. Feet are held where they stand at home, under a
+    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a
+    robot that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt
+    et al. 2006). *From the first touchdown* on, who touches carries; the others go down until they touch, too, or
+    until their legs are at full length; then the trunk is lowered for them, as far as a stop may go. A foot that
+    finds no ground there stays where it is, and the robot stands on three. The centre of mass is stopped along a
+    path of least jerk that begins with the height and the speed it has, and the trunk is levelled; with every
+    further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted; a foot
+    that trembles on the ground is no further one.
 
     Args:
         proportions: of the robot.
@@ -49,12 +52,13 @@ class Landing:
         reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
     """
 
-    __slots__ = ("_depth", "_p", "_reach", "_settled", "_touched", "_way", "_weight", "_whole_body")
+    __slots__ = ("_depth", "_missed", "_p", "_reach", "_settled", "_touched", "_way", "_weight", "_whole_body")
 
     def __init__(self, proportions: Proportions, whole_body: WholeBodyController, reach: Array) -> None:
         self._p, self._whole_body, self._reach = proportions, whole_body, reach
         #: How far below the level of the others each foot looks for the ground [m].
         self._depth = np.zeros(4)
+        self._missed = np.zeros(4)  # for how long each foot has had no contact [s]
         #: Feet that have touched since the robot was last in the air.
         self._touched: set[str] = set()
         self._settled, self._way = 0.0, STOPPING * proportions.length
@@ -65,7 +69,7 @@ class Landing:
         """The ground has just been lost; the fall to come is stopped over at least a `way` [m]."""
         self._way = max(way, STOPPING * self._p.length)
         self._settled = 0.0
-        self._depth[:] = 0.0
+        self._depth[:] = self._missed[:] = 0.0
         self._touched.clear()
         if self._weight is None:
             self._weight = np.array(self._whole_body.tasks["com"].weight)
@@ -96,7 +100,7 @@ class Landing:
             trunk: of the robot.
         """
         self._touched.clear()
-        self._depth[:] = 0.0
+        self._depth[:] = self._missed[:] = 0.0
         tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
         trunk.give_way()
         for place, velocity, foot in zip(places, velocities, FEET, strict=True):
@@ -139,6 +143,9 @@ class Landing:
             course.position = ground.points[:, :2].mean(axis=0)
             trunk.stop(com[2] - level, rate, self._way, LOWEST * p.height)
         still, searching = np.zeros(3), False
+        self._missed += dt
+        self._missed[down] = 0.0
+        self._depth[down] = np.maximum(level - bottoms[down], 0.0)
         for i, foot in enumerate(FEET):
             if i in down:
                 tasks[foot].reference(feet[i].copy(), still, still)
@@ -150,8 +157,8 @@ class Landing:
             place[2] = level + p.radii[i] - PRESS * p.length - depth
             tasks[foot].reference(place, np.array([0.0, 0.0, -fast]), still)
             lowered = fast == 0.0 and not trunk.busy and trunk.lower(LOWERING_SPEED * p.speed, LOWEST * p.height, dt)
-            searching = searching or fast > 0.0 or lowered
-        good = len(down) > 2 and not trunk.busy and not searching
+            searching = searching or (self._missed[i] > TREMBLING * p.time and (fast > 0.0 or lowered))
+        good = bool(len(down) > 2 and not trunk.busy and not searching)
         self._settled = self._settled + dt if good else max(self._settled - dt, 0.0)
         return self._settled >= SETTLED * p.time
 

@@ -22,6 +22,9 @@ LEASH, LEASH_TIME = 0.08, 0.3
 #: same of gaits with flight phases: heavy legs that gallop push a robot back in every cycle.
 DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT, MOST_OF_FLYING = 4.0, 0.05, 0.5, 1.0
 YAW_LEASH = 0.2
+#: Fraction of the course's speed below which something holds the robot up, the time constant of both speeds
+#: [sqrt(l/g)], and the speed of the course from which on it is measured [sqrt(g l)].
+MIN_PROGRESS_FRACTION, PROGRESS_TIME, MIN_MEASURED_SPEED = 0.5, 4.0, 0.05
 #: Share of the command that is followed on the way to a gait that rocks the trunk.
 CAREFUL = 0.6
 #: How fast the course changes its velocity [g] and its yaw rate [g/l].
@@ -35,7 +38,8 @@ class Steering:
 
     A robot that cannot keep up holds its course back by a leash.  Where the leash gives way all the time, as under a
     load or on soft ground, the course is led ahead of the command so that the robot has the commanded velocity.  Where
-    an obstacle or slipping feet hold the robot up, the course never goes faster than the command.
+    an obstacle or slipping feet hold the robot up, or where it gets less than half of the course's speed for whatever
+    reason, the course never goes faster than the command.
 
     Args:
         proportions: of the robot.
@@ -43,15 +47,36 @@ class Steering:
         dt: [s].
     """
 
-    __slots__ = ("_drift", "_dt", "_legs", "_p")
+    __slots__ = ("_drift", "_dt", "_legs", "_p", "_speeds")
 
     def __init__(self, proportions: Proportions, legs: LegLimits, dt: float) -> None:
         self._p, self._legs, self._dt = proportions, legs, dt
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is known of how the robot follows."""
+        """Forget how the robot follows."""
         self._drift = 0.0, 0.0
+        self._speeds = 0.0, 0.0
+
+    def measure(self, course: Course, velocity: tuple[float, float, float]) -> None:
+        """One tick of the averages of the course's speed and of the robot's along it.
+
+        Args:
+            course: of the robot.
+            velocity: of the centre of mass, world [m/s].
+        """
+        x, y, _ = course.velocity.tolist()
+        speed = math.hypot(x, y)
+        c, s, (u, v, _) = math.cos(course.yaw), math.sin(course.yaw), velocity
+        along = ((c * u + s * v) * x + (c * v - s * u) * y) / speed if speed else 0.0
+        alpha, (led, had) = min(1.0, self._dt / (PROGRESS_TIME * self._p.time)), self._speeds
+        self._speeds = led + alpha * (speed - led), had + alpha * (along - had)
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the robot gets much less than the course's speed."""
+        led, had = self._speeds
+        return led > MIN_MEASURED_SPEED * self._p.speed and had < MIN_PROGRESS_FRACTION * led
 
     def steer(
         self,
@@ -78,10 +103,10 @@ class Steering:
         """
         p, dt = self._p, self._dt
         if changing:
-            self.reset()
+            self._drift = 0.0, 0.0
             wanted = (CAREFUL if gait.rocks else 1.0) * wanted
-        if obstructed:
-            self.reset()
+        if obstructed or (gait.thrust.steady and self.is_held_up):
+            self._drift = 0.0, 0.0
         (ahead, across), (_, aside) = ground.level(course.yaw).tolist()
         x, y, turn = self._made_up(gait, wanted)
         goal = ahead * x + across * y, aside * y, turn

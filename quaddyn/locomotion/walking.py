@@ -147,6 +147,7 @@ class Walking:
         within, limit = self.headway.within(within, limit, motion, state.velocity(quad.base).item(5))
         moving = quad.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
         going = within if moving else np.zeros(3)
+        self._steering.measure(course, motion.velocity)
         obstructed = self._is_obstructed()
         self._steering.steer(
             course, ground, quad.gait, going, grip.friction, changing=clock.changing, obstructed=obstructed
