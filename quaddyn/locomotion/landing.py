@@ -158,7 +158,7 @@ class Landing:
             tasks[foot].reference(place, np.array([0.0, 0.0, -fast]), still)
             lowered = fast == 0.0 and not trunk.busy and trunk.lower(LOWERING_SPEED * p.speed, LOWEST * p.height, dt)
             searching = searching or (self._missed[i] > TREMBLING * p.time and (fast > 0.0 or lowered))
-        good = bool(len(down) > 2 and not trunk.busy and not searching)
+        good = len(down) > 2 and not trunk.busy and not searching
         self._settled = self._settled + dt if good else max(self._settled - dt, 0.0)
         return self._settled >= SETTLED * p.time
 
@@ -169,7 +169,7 @@ class Landing:
         x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
         far = USED_REACH * float(self._reach[i])
         lowest = com[2] + hip_z - math.sqrt(max(far * far - x * x - y * y, 0.0))
-        return level + float(self._p.radii[i]) - PRESS * self._p.length - lowest
+        return float(level + self._p.radii[i] - PRESS * self._p.length - lowest)
 
 
 def supports(carrying: tuple[str, ...]) -> bool:
