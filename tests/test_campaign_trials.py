@@ -101,14 +101,14 @@ def test_a_fall_ends_the_run_and_has_a_reason() -> None:
 
 
 def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watched() -> None:
-    """Friction as told at every step; the run goes on for a second after a fall, whose power counts."""
+    """Friction of 0.005, on which a robot falls; the run goes on for a second after that, whose power counts."""
     seen: list[tuple[float, float, Mode]] = []
     case = Trial(
-        robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip=0.02, slip_time=0.6, slip_duration=4.0, seconds=4.0,
+        robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip=0.005, slip_time=0.6, slip_duration=4.0, seconds=4.0,
         measured=0.5,
     )  # fmt: skip
     record = drive(case, lambda plant, command: seen.append((plant.time, plant.friction, command.mode)))
-    assert all(mu == (0.02 if t >= 0.6 - 1e-9 else 0.7) for t, mu, _ in seen)
+    assert all(mu == (0.005 if t >= 0.6 - 1e-9 else 0.7) for t, mu, _ in seen)
     fell = float(record["fell"] or 0.0)
     assert record["success"] is False and 0.6 < fell < 2.9
     assert seen[-1][0] == pytest.approx(fell + 1.0, abs=3e-3) and seen[-1][2] is Mode.FALLEN
