@@ -181,8 +181,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         Raises:
             ArgumentError: no number, or contacts that are all at one place; or it has not met a controller.
         """
-        size = number("force", force)
-        if not np.isfinite(size):
+        if not np.isfinite(size := number("force", force)):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
         hands = [place(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:
@@ -193,10 +192,8 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         if not lengths.min() > MIDDLE_TOLERANCE * lengths.max():
             raise ArgumentError(f"squeeze: expected contacts at several places, got {list(self.contacts)}")
         G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
-        forces = [np.zeros(hand.size) for hand in hands]
-        for f, lever, length in zip(forces, away, lengths, strict=True):
-            f[:3] = size * lever / length
-        whole = np.concatenate(forces)
+        apart = size * away / lengths[:, np.newaxis]
+        whole = np.concatenate([np.append(f, np.zeros(hand.size - 3)) for f, hand in zip(apart, hands, strict=True)])
         whole -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ whole)
         parts = np.split(whole, np.cumsum([hand.size for hand in hands])[:-1])
         return dict(zip(self.contacts, parts, strict=True))
