@@ -31,6 +31,11 @@ NEAR = 1e-6
 STILL = 1e-9
 #: A move of this share of x is lost in rounding.
 STUCK = 1e-13
+#: A sum of squares that is lower by this share is no lower: sums of hundreds of terms are rounded by 1e-13 at most.
+LOWER = 1e-12
+#: Rounds in a row that may leave the sum of squares no lower.  Where Newton's method ended on random infeasible
+#: hierarchies, there was none such in 96 runs of 103, and at most 3 in 99.
+IDLE = 8
 #: Rounds of Newton's method; of the line search, and the share of the slope that it may leave.
 ROUNDS, SEARCH, LEVEL = 60, 20, 1e-3
 
@@ -286,6 +291,17 @@ def exceeds(h: Hierarchy, m: int, share: float) -> bool:
 
 
 @compiled()
+def sum_of_squares(h: Hierarchy, m: int) -> float:
+    """What level 0 is at x: the squares of its equalities and of what its inequalities are violated by."""
+    total = dot(h.work.row_values, h.work.row_values, m)
+    for i in range(h.problem.C_start[1]):
+        if h.work.equal[i] == 0:
+            over = excess(h, i, h.work.at_z[i])
+            total += over * over
+    return total
+
+
+@compiled()
 def is_infeasible_beyond_doubt(h: Hierarchy) -> bool:
     """Whether the least violation that was found is more than normal equations may be wrong by."""
     return exceeds(h, load_level(h, 0), NEAR)
@@ -305,6 +321,7 @@ def find_least_violation(h: Hierarchy, guess: ByteMatrix, started: bool, reach: 
         Whether Newton's method ended, and at rows that are violated.
     """
     m, n, step, x = load_level(h, 0), h.n, h.work.z_next, h.solution.x
+    least, idle = math.inf, 0
     if started:
         move(h, m, 1.0)
     else:
@@ -323,4 +340,9 @@ def find_least_violation(h: Hierarchy, guess: ByteMatrix, started: bool, reach: 
             return True
         if changes == 0 and t * norm(step, n) <= STUCK * norm(x, n):  # another round would be the same
             return False
+        total = sum_of_squares(h, m)
+        idle = 0 if total < (1.0 - LOWER) * least else idle + 1
+        if idle == IDLE:  # rounding decides which rows are violated, and the step leads nowhere
+            return False
+        least = min(least, total)
     return False
