@@ -139,22 +139,26 @@ def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradi
 
 
 def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    certify, found = finish.certify, []
+    """Only what is left of the gradient beyond 1e-9 is taken apart: as that is rounding, most of eight wedges count."""
+    certify, found, first = finish.certify, [], []
 
     def kept(*given: Any) -> float:
         found.append(certify(*given))
         return float(found[-1])
 
-    levels, _ = wedge(0, inward=1e-5)
-    solver = HierarchySolver(5, [(0, 3), (5, 0)])
-    solver.load(levels)
-    solver.memory = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
     monkeypatch.setattr(finish, "certify", kept)
     monkeypatch.setattr(active_set, "worst_sign", lambda *_: -1)  # the third limit stays held
     monkeypatch.setattr(active_set, "find_overlooked", lambda s, work, decided, size: (-1, decided))
-    with interpreted():
-        solver.solve()
-    assert found[0] > 1e-9
+    for seed in range(8):
+        levels, _ = wedge(seed, inward=1e-4)
+        solver = HierarchySolver(5, [(0, 3), (5, 0)])
+        solver.load(levels)
+        solver.memory = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
+        found.clear()
+        with interpreted():
+            solver.solve()
+        first.append(found[0])
+    assert np.median(first) > 1e-9
 
 
 def test_what_was_rounding_far_away_is_none_near_by() -> None:
@@ -164,8 +168,12 @@ def test_what_was_rounding_far_away_is_none_near_by() -> None:
         np.testing.assert_allclose(x, [5e-5, 1.0], atol=1e-12)
 
 
-def test_least_violation_is_not_looked_for_where_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rounding decides which rows are violated, Newton's method stays where it is without a whole step."""
+@pytest.mark.parametrize("changed", range(6))
+def test_least_violation_is_not_looked_for_where_it_has_ended(changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rounding decides which rows are violated, Newton's method stays where it is without a whole step.
+
+    It may go round in circles there: on which way depends on last digits, which are changed here.
+    """
     shares, search = [], least_violation.search_line
 
     def kept(*given: Any) -> float:
@@ -174,6 +182,10 @@ def test_least_violation_is_not_looked_for_where_it_has_ended(monkeypatch: pytes
 
     rng = np.random.default_rng([12, hp.KINDS.index("infeasible")])
     levels = [hp.problem("infeasible", rng) for _ in range(5)][-1]
+    last_digits = np.random.default_rng([34, changed])
+    for level in levels if changed else []:
+        for part in (level.A, level.b, level.C):
+            part *= 1.0 + 2.0**-52 * last_digits.integers(-1, 2, size=part.shape)
     monkeypatch.setattr(least_violation, "search_line", kept)
     with interpreted():
         assert solve(levels).verified
