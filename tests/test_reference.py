@@ -212,7 +212,8 @@ def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: s
     oracle, q, v, *_ = drawn(key, 6)
     for name in oracle.model.frames:
         J = oracle.frame_jacobian(q, name, reference=axes)
-        close(oracle.frame_velocity(q, v, name, reference=axes), J @ v, terms=max(1e-3, float((np.abs(J) @ np.abs(v)).max())))
+        terms = max(1e-3, float((np.abs(J) @ np.abs(v)).max()))
+        close(oracle.frame_velocity(q, v, name, reference=axes), J @ v, terms=terms)
         rate = along(oracle.model, lambda x, n=name: oracle.frame_jacobian(x, n, reference=axes), q, v)
         terms = max(1e-3, float((np.abs(rate) @ np.abs(v)).max()))
         close(oracle.frame_drift(q, v, name, reference=axes), rate @ v, terms=terms)
