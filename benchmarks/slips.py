@@ -8,8 +8,8 @@ A slip is a foot that is to carry, presses with a twentieth of the weight, whose
 whose point of contact moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g).  It is found if it is reported at
 most 0.3 sqrt(l/g) after it began.  A report is a false alarm if the foot neither moved faster than 0.04 sqrt(g l) with
 its force at the cone shortly before.  With soft contacts (``--plants mujoco:soft``) a foot moves without slipping.
-"believed" is the friction that the controller counts on at the end of each report, divided by the true one: quantiles
-of 10, 50 and 90 %.  "return" is the longest time after the end of the slippery ground until 0.4 is counted on again.
+"believed" is the friction that the controller assumes at the end of each report, divided by the true one: quantiles
+of 10, 50 and 90 %.  "return" is the longest time after the end of the slippery ground until 0.4 is assumed again.
 Power is the maximum that any motor put in after the fall of friction, in m g sqrt(g l).
 
 ``--check`` exits with 1 where fewer than 90 % stay up at 0.2 or fewer than 70 % at 0.1, where a motor puts in more than

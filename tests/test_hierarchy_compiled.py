@@ -88,7 +88,7 @@ def test_a_good_guess_and_a_memory_save_work(kind):
 
 
 def test_a_good_guess_saves_work_where_level_0_cannot_be_kept():
-    """Rounding may decide which rows are violated: one guess in 24 may fail, and last digits say what that costs."""
+    """Where rounding decides which rows are violated, one guess in 24 may fail; its cost depends on the processor."""
     cold, told, warm = work_of("infeasible")
     assert cold <= 440 and told <= 0.15 * cold and warm >= 23, (cold, told, warm)
 

@@ -139,7 +139,7 @@ def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradi
 
 
 def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what is left of the gradient beyond 1e-9 is taken apart: as that is rounding, most of eight wedges count."""
+    """Signs are checked only where the remainder of the gradient, which is rounding, exceeds 1e-9: in most wedges."""
     certify, found, first = finish.certify, [], []
 
     def kept(*given: Any) -> float:

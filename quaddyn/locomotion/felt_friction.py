@@ -11,7 +11,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .proportions import Proportions
 
-#: Fraction of the friction that slips show which is counted on, and the minimum of what is counted on.
+#: Fraction of the friction coefficient measured in slips that is assumed, and the smallest coefficient assumed.
 SAFE, LEAST = 0.8, 0.03
 #: Time constant with which a slip lowers the bound [sqrt(l/g)].
 SHOWING = 0.03

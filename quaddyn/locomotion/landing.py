@@ -36,15 +36,15 @@ TREMBLING = 0.05
 class Landing:
     """What legs and trunk do from the loss of the ground until the robot stands on it again.
 
-    *In the air* nothing moves the centre of mass off its parabola. Feet are held where they stand at home, under a
-    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a
-    robot that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt
-    et al. 2006). *From the first touchdown* on, who touches carries; the others go down until they touch, too, or
-    until their legs are at full length; then the trunk is lowered for them, as far as a stop may go. A foot that
-    finds no ground there stays where it is, and the robot stands on three. The centre of mass is stopped along a
-    path of least jerk that begins with the height and the speed it has, and the trunk is levelled; with every
-    further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted; a foot
-    that trembles on the ground is no further one.
+    *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
+    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a robot
+    that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
+    2006).  *From the first touchdown* on, feet in contact carry the load; the others go down until they touch, too, or
+    until their legs are at full length; then the trunk is lowered for them, as far as a stop may go.  A foot that finds
+    no ground there stays where it is, and the robot stands on three.  The centre of mass is stopped along a path of
+    least jerk that begins with the height and the speed it has, and the trunk is levelled; with every further foot the
+    path begins anew, as one foot alone can neither stop nor turn the robot as is wanted; a foot that trembles on the
+    ground is no further one.
 
     Args:
         proportions: of the robot.

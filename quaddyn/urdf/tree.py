@@ -38,8 +38,7 @@ def frozen(array: object) -> Array:
 TIE_TOLERANCE = 1e-9
 #: Decimals of a length [m] that count where computed lengths are put in order: nanometres are far above rounding.
 LENGTH_DECIMALS = 9
-#: Angle by which directions in a robot file may miss what is meant, or its sine: files write right angles as 1.57 or
-#: as 1.5708 [rad].
+#: Error of directions in robot files, as an angle or its sine [rad]: files write right angles as 1.57 or as 1.5708.
 FILE_ANGLE_TOLERANCE = 1e-3
 
 
