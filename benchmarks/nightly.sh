@@ -48,4 +48,4 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/locomotion.py --cost --check
 "$python" benchmarks/campaigns.py --check
 "$python" benchmarks/campaigns.py --equal 200
-PYTHON="$python" bash benchmarks/processors.sh
+PYTHON="$python" bash benchmarks/processors.sh --covering

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs the test suite as other processors, libraries and machines would, and prints a table of what failed where.
 #
-#   bash benchmarks/processors.sh                         # every combination, hours
+#   bash benchmarks/processors.sh                         # every setting by itself, hours
+#   bash benchmarks/processors.sh --covering              # every setting in one of six runs, an hour
 #   bash benchmarks/processors.sh --list
 #   bash benchmarks/processors.sh --only openblas-haswell,lanes-2 -- tests/test_soles.py
 #
-# What stands after "--" is handed to pytest.  Reports are kept in build/processors.  Ends with exit code 1 if a test
+# Where a run of --covering fails, runs of its single settings show which one is behind it.  What stands after "--" is
+# handed to pytest.  Reports are kept in build/processors.  Ends with exit code 1 if a test
 # fails in any combination.  PYTHON names another interpreter than that of .venv; it needs the extras "test" and
 # "nightly".
 set -euo pipefail
@@ -13,12 +15,14 @@ cd "$(dirname "$0")/.."
 python=$(realpath -s "${PYTHON:-.venv/bin/python}")
 reports=build/processors
 only=""
+group=single
 while [ $# -gt 0 ]; do
     case "$1" in
         --list) only=--list; shift ;;
+        --covering) group=covering; shift ;;
         --only) only="$2"; shift 2 ;;
         --) shift; break ;;
-        *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 pytest_arguments=("$@")
@@ -89,34 +93,56 @@ path_without_chromium() {
 }
 
 mkdir -p "$reports"
-# 1. The linear algebra that NumPy calls.
-for core in Prescott Nehalem SandyBridge Haswell Zen; do
-    combination "openblas-${core,,}" "$python" OPENBLAS_CORETYPE=$core --
-done
-if grep -q avx512f /proc/cpuinfo; then
-    combination openblas-skylakex "$python" OPENBLAS_CORETYPE=SkylakeX --
-fi
-# 2. NumPy's own loops.
-combination numpy-without-avx512 "$python" NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4)" --
-combination numpy-without-avx2 "$python" NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4 AVX2 FMA3 V3)" --
-# 3. Our machine code (docs/compiling.md).
-combination target-x86-64-v3 "$python" QUADDYN_TARGET=x86-64-v3 --
-combination target-x86-64 "$python" QUADDYN_TARGET=x86-64 --
-combination uncontracted "$python" QUADDYN_TARGET=contract=off --
-for lanes in 2 4 8; do
-    combination "lanes-$lanes" "$python" QUADDYN_TARGET=lanes=$lanes --
-done
-# 4. Versions of the dependencies.
-combination versions-lowest environment_lowest --
-combination versions-highest environment_highest --
-# 5. Order, workers, locale.
-combination shuffled "$python" PYTHONHASHSEED=random -- -p randomly
-combination workers-1 "$python" -- -n 1
-combination workers-4 "$python" -- -n 4
-combination locale-c "$python" LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 --
-combination locale-utf-8 "$python" LC_ALL=C.UTF-8 --
-# 6. Programs that may be missing; their tests are skipped.
-combination without-tools environment_bare PATH="$([ "$only" = --list ] || path_without_chromium)" --
+without_avx512=NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4)"
+without_avx2=NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4 AVX2 FMA3 V3)"
+locale_c=(LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0)
+without_chromium=PATH="$([ "$only" = --list ] || path_without_chromium)"
+
+single_settings() {
+    # 1. The linear algebra that NumPy calls.
+    for core in Prescott Nehalem SandyBridge Haswell Zen; do
+        combination "openblas-${core,,}" "$python" OPENBLAS_CORETYPE=$core --
+    done
+    if grep -q avx512f /proc/cpuinfo; then
+        combination openblas-skylakex "$python" OPENBLAS_CORETYPE=SkylakeX --
+    fi
+    # 2. NumPy's own loops.
+    combination numpy-without-avx512 "$python" "$without_avx512" --
+    combination numpy-without-avx2 "$python" "$without_avx2" --
+    # 3. Our machine code (docs/compiling.md).
+    combination target-x86-64-v3 "$python" QUADDYN_TARGET=x86-64-v3 --
+    combination target-x86-64 "$python" QUADDYN_TARGET=x86-64 --
+    combination uncontracted "$python" QUADDYN_TARGET=contract=off --
+    for lanes in 2 4 8; do
+        combination "lanes-$lanes" "$python" QUADDYN_TARGET=lanes=$lanes --
+    done
+    # 4. Versions of the dependencies.
+    combination versions-lowest environment_lowest --
+    combination versions-highest environment_highest --
+    # 5. Order, workers, locale.
+    combination shuffled "$python" PYTHONHASHSEED=random -- -p randomly
+    combination workers-1 "$python" -- -n 1
+    combination workers-4 "$python" -- -n 4
+    combination locale-c "$python" "${locale_c[@]}" --
+    combination locale-utf-8 "$python" LC_ALL=C.UTF-8 --
+    # 6. Programs that may be missing; their tests are skipped.
+    combination without-tools environment_bare "$without_chromium" --
+}
+
+# Every setting of single_settings, in six runs.
+covering_settings() {
+    combination cover-1 "$python" OPENBLAS_CORETYPE=Prescott "$without_avx512" QUADDYN_TARGET=x86-64 "${locale_c[@]}" --
+    combination cover-2 environment_lowest OPENBLAS_CORETYPE=Nehalem QUADDYN_TARGET=lanes=2 -- -n 4
+    combination cover-3 "$python" OPENBLAS_CORETYPE=SandyBridge "$without_avx2" QUADDYN_TARGET=x86-64-v3 LC_ALL=C.UTF-8 -- -n 1
+    combination cover-4 environment_highest OPENBLAS_CORETYPE=Haswell QUADDYN_TARGET=lanes=4 --
+    combination cover-5 "$python" OPENBLAS_CORETYPE=Zen QUADDYN_TARGET=contract=off,lanes=8 PYTHONHASHSEED=random \
+        -- -p randomly
+    local core=()
+    if grep -q avx512f /proc/cpuinfo; then core=(OPENBLAS_CORETYPE=SkylakeX); fi
+    combination cover-6 environment_bare "${core[@]}" "$without_chromium" --
+}
+
+"${group}_settings"
 
 [ "$only" = --list ] && exit 0
 "$python" - "$reports" "${names[@]}" <<'P'
