@@ -4,9 +4,10 @@ Cells of robot, plant with its contact model, task and setting of the controller
 settings.  The settings are "estimated" (the defaults: friction and contacts of the feet are estimated), "assumed" (the
 friction is assumed), "scheduled" (the contacts follow the gait's schedule) and "neither" (no estimate).  A cell passes
 if all of its trials succeed, see `quaddyn.campaigns.driving.drive`.  The tasks are "flat", a trot at 0.4 sqrt(g l) on
-level ground; "slope-10", "slope-15" and "slope-20", up, in degrees; the obstacles "stairs" (with a terrain map),
-"stairs-blind", "boxes" and "relief" (blind); the gaits "pace" and "bound"; and "push-0.1" and "push-0.5", a force of so
-many m g from the side for 0.1 s.
+level ground; "wrong-model", the same with masses, damping, rotor inertias and radii of feet that the controller has
+wrong (`Trial.model_error` of 0.25); "slope-10", "slope-15" and "slope-20", up, in degrees; the obstacles "stairs" (with
+a terrain map), "stairs-blind", "boxes" and "relief" (blind); the gaits "pace" and "bound"; and "push-0.1" and
+"push-0.5", a force of so many m g from the side for 0.1 s.
 
 The table has a row per plant and setting, and every failure is listed with its cause.  ``--check`` exits with 1 where,
 in one plant, some setting passes more cells than the defaults by more than one cell in forty (and by more than one).
@@ -43,10 +44,11 @@ OBSTACLES = {
     "relief": "blind-relief-0.15",
 }
 TASKS = (
-    "flat", "slope-10", "slope-15", "slope-20", *OBSTACLES, "pace", "bound", "push-0.1", "push-0.5",
+    "flat", "wrong-model", "slope-10", "slope-15", "slope-20", *OBSTACLES, "pace", "bound", "push-0.1", "push-0.5",
 )  # fmt: skip
 FRICTION, DT = 1.0, 2e-3
 FLAT_SPEED = 0.4  # [sqrt(g l)]
+MODEL_ERROR = 0.25
 DIRECTION_SPREAD, SPEED_SPREAD = math.radians(10.0), 0.1  # of each trial, about what is named
 PUSH_DURATION, PUSH_FRACTION = 0.1, 0.4  # [s], and when it comes as a fraction of the run
 ALLOWED = 1.0 / 40.0  # fraction of the cells
@@ -62,7 +64,7 @@ def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: i
         made = Obstacles(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
         return replace(made, options=options, friction=FRICTION)
     kind, _, size = task.partition("-")
-    speed = (FLAT_SPEED if kind == "flat" else SPEED) * p.speed * haste
+    speed = (FLAT_SPEED if kind in ("flat", "wrong") else SPEED) * p.speed * haste
     case = Trial(
         robot=name,
         plant=plant,
@@ -82,6 +84,8 @@ def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: i
         when = PUSH_FRACTION * case.seconds
         side = math.copysign(0.5 * math.pi, turn) + turn
         return replace(case, push=velocity, push_direction=side, push_time=when, push_duration=PUSH_DURATION)
+    if kind == "wrong":
+        return replace(case, model_error=MODEL_ERROR)
     return case if kind == "flat" else replace(case, gait=kind)
 
 

@@ -207,6 +207,21 @@ def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: 
     assert qd.Dynamics(real).crba(q)[0, 0] == pytest.approx(real.mass, rel=1e-12)
 
 
+def test_a_wrong_model_is_wrong_within_what_the_case_says_and_the_same_for_every_plant(go2: qd.Robot) -> None:
+    case = Trial(robot="go2", model_error=0.25)
+    real, again = (
+        scene(dataclasses.replace(case, plant=plant), go2, np.random.default_rng(3)).plant.robot
+        for plant in ("embedded", "mujoco")
+    )
+    masses = np.array([b.inertial.mass / a.inertial.mass for a, b in zip(go2.bodies, real.bodies, strict=True)])
+    assert masses.min() >= 0.8 and masses.max() <= 1.25 and np.ptp(masses) > 0.2
+    radii = np.array([real.legs[foot].foot.radius / go2.legs[foot].foot.radius for foot in go2.feet])
+    assert 0.7 <= radii.min() < radii.max() <= 1.3
+    assert (real.armature[6:] > go2.armature[6:]).all() and (real.damping[6:] > go2.damping[6:]).all()
+    assert real.mass == again.mass and real.armature.tolist() == again.armature.tolist()
+    assert scene(dataclasses.replace(case, model_error=0.0), go2, np.random.default_rng(3)).plant.robot is go2
+
+
 @pytest.mark.parametrize("kind", [name for name in DISTURBANCES])
 def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None:
     """No foot starts inside the ground or in the air: within a few steps the weight is carried."""

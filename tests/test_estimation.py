@@ -217,6 +217,18 @@ def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: 
     assert detector.touching == ("FR",)
 
 
+def test_the_thresholds_of_the_trigger_rise_together_and_never_below_their_own(go2: qd.Robot) -> None:
+    detector = TouchdownDetector(go2, on=20.0, off=10.0, dwell=0.0)
+    for raised, on, off in ((60.0, 60.0, 30.0), (5.0, 20.0, 10.0)):
+        detector.reset()
+        detector.raise_to(raised)
+        for time, force, touches in ((0.0, 0.99 * on, False), (1.0, 1.01 * on, True), (2.0, 1.01 * off, True)):
+            detector.update(time, {"FL": np.array([0.0, 0.0, force])})
+            assert (detector.touching == ("FL",)) is touches
+        detector.update(3.0, {"FL": np.array([0.0, 0.0, 0.99 * off])})
+        assert detector.touching == ()
+
+
 # -- misuse --------------------------------------------------------------------------------------------------------
 def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
     dyn = qd.Dynamics(go2)

@@ -123,13 +123,14 @@ def test_a_bound_returns_by_time_and_by_forces_that_are_held(robot: Robot) -> No
     assert felt.bound > 0.2 > 4.0 * low
 
 
-def test_a_short_slip_far_below_the_bound_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot) -> None:
+def test_a_short_slip_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot) -> None:
     felt, fast, still = FeltFriction(robot, Proportions.of(robot), DT), sliding(robot, 0.5), sliding(robot, 0.0)
     for _ in range(100):
         felt.update(still, pressed(robot, 0.1), robot.feet, UP)
-    for _ in range(6):
+    while not felt.slipping:
         felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
-    assert felt.slipping and felt.bound == math.inf
+    assert felt.bound == math.inf  # it has to last
+    felt.reset()
     for _ in range(60):
         felt.update(fast, pressed(robot, 0.05), ("FL",), UP, rough=True)
     assert felt.slipping == ("FL",) and felt.bound == math.inf

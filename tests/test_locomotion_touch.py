@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
+from quaddyn.campaigns.scene import scene
+from quaddyn.campaigns.trial import Trial
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.felt_ground import FeltGround
 from quaddyn.locomotion.footwork import Footwork
@@ -90,3 +92,35 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
         alone = felt.update(s, tau, np.array(up))
     assert 0.8 * faint < felt.forces["FL"][2] < 1.3 * faint and "FL" not in (alone or ())
     assert "FL" in (felt.update(s, tau, np.array(up), ("FL",)) or ())
+
+
+def test_one_foot_that_meets_an_obstacle_is_no_error_of_the_model_but_two_are_within_a_bound(robot: Robot) -> None:
+    p, up = Proportions.of(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
+    felt, s = FeltGround(robot, p, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    on = 0.2 * robot.mass * p.gravity / 4.0
+    standing = qd.WholeBodyController(robot, dt=DT).compute(s)  # forces of a quarter of the weight at each foot
+    for _ in range(60):
+        felt.update(s, standing.tau, up, (), ("FL",))
+    assert felt.error < 0.2 * on and not felt.model_mismatch
+    for _ in range(60):
+        felt.update(s, standing.tau, up, (), ("FL", "RR"))
+    assert felt.error == pytest.approx(0.4 / 0.2 * on) and felt.model_mismatch
+    for _ in range(60):  # the next swing of a foot replaces the one before
+        felt.update(s, standing.tau, up)
+        felt.update(s, np.zeros(robot.nu), up, (), ("RR",))
+    felt.reset()
+    assert felt.error == 0.0
+
+
+def test_a_robot_with_other_masses_damping_and_rotors_than_its_model_trots() -> None:
+    case = Trial(robot="solo12", seconds=3.0, measured=1.5, velocity=(0.4, 0.0, 0.0), model_error=0.25)
+    made = scene(case, qd.load("solo12"), np.random.default_rng(1))
+    dynamics, said = qd.Dynamics(made.robot), 0
+    for k in range(round(case.seconds / case.dt)):
+        command = made.controller.compute(
+            dynamics.update(made.plant.q, made.plant.v), case.velocity if k * case.dt > 0.3 else (0.0, 0.0, 0.0)
+        )
+        said += command.model_mismatch
+        made.plant.step(command.tau)
+    assert command.mode is Mode.MOVING and made.plant.q[0] == pytest.approx(0.4 * 2.5, rel=0.15)
+    assert said > 0 and "model does not explain" in command.explain()

@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..robot.changed import with_inertials
 from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Plane, Terrain
-from ..urdf.tree import frozen
+from ..urdf.tree import Array, Inertial, frozen
 from .grounds import ground
 from .trial import Trial
 
@@ -42,6 +43,9 @@ _TAKEN = {
 POSITION_NOISE, VELOCITY_NOISE, RESOLUTION = 5e-4, 0.05, 2.0 * math.pi / 2**14
 GYRO_NOISE, ACCELEROMETER_NOISE, GYRO_BIAS, ACCELEROMETER_BIAS = 5e-3, 0.05, 5e-3, 0.05
 GYRO_WALK, ACCELEROMETER_WALK = 2e-4, 1e-3
+
+#: Joint damping, rotor inertia and relative error of the feet's radii per relative error of masses.
+DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
 
 
 @dataclass
@@ -80,7 +84,7 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     told = None if not case.told or terrain is None else Terrain.of(terrain)
     controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
     p = controller.proportions
-    real = burdened(robot, p, case)
+    real = with_model_error(burdened(robot, p, case), p, case.model_error, rng)
     motors = None
     if case.strength != 1.0:
         motors = Actuators(real, effort=case.strength * real.effort_limits)
@@ -147,6 +151,46 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     moved = p.heading @ (case.com * robot.mass / own.mass * way)
     inertial = dataclasses.replace(own, com=frozen(own.com + moved))
     return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
+
+
+def with_model_error(robot: Robot, p: Proportions, error: float, rng: np.random.Generator) -> Robot:
+    """Returns a robot that a model describes badly: what the plant moves where the controller knows `robot`.
+
+    Args:
+        robot: as the model has it.
+        p: its proportions.
+        error: bound on the relative error of masses.  Masses and inertias of bodies are multiplied by a factor between
+            ``1 / (1 + error)`` and ``1 + error``.  Joints have additional damping up to `DAMPING_ERROR` times the error
+            [m g l sqrt(l/g)] and rotor inertia up to `ARMATURE_ERROR` times the error [m l^2].  The feet's radii are
+            wrong by up to `RADIUS_ERROR` times the error.
+        rng: draws them.
+    """
+    if not error:
+        return robot
+    bodies: dict[str, Inertial] = {}
+    losses: dict[str, Array] = {}
+    for body in robot.bodies:
+        scale = math.exp(rng.uniform(-1.0, 1.0) * math.log1p(error))
+        own = body.inertial
+        if own.mass:
+            bodies[body.name] = dataclasses.replace(own, mass=scale * own.mass, inertia=frozen(scale * own.inertia))
+    damping = DAMPING_ERROR * error * p.mass * p.gravity * p.length * p.time
+    armature = ARMATURE_ERROR * error * p.mass * p.length**2
+    for joint in robot.tree.joints:
+        if joint.name in robot.actuated:
+            more = np.array([damping, 0.0, armature]) * rng.random(3)
+            losses[joint.name] = np.array([joint.damping, joint.friction, joint.armature]) + more
+    legs = {
+        name: dataclasses.replace(
+            leg,
+            foot=dataclasses.replace(
+                leg.foot, radius=leg.foot.radius * (1.0 + RADIUS_ERROR * error * rng.uniform(-1.0, 1.0))
+            ),
+        )
+        for name, leg in robot.legs.items()
+    }
+    real = with_inertials(robot, bodies, losses, said="drawn")
+    return dataclasses.replace(real, legs=MappingProxyType(legs))
 
 
 def encoders(noise: float = 1.0) -> Encoders:

@@ -17,6 +17,7 @@ ALL_PLANTS = (
 SIZES = (
     "push", "friction", "slip", "slip_time", "slip_duration", "payload", "com", "step", "strips", "boxes", "rubble",
     "relief", "delay", "noise",
+    "model_error",
 )  # fmt: skip
 #: Fields that make the ground other than level; one at most.
 GROUNDS = ("slope", "step", "strips", "boxes", "stairs", "rubble", "relief")
@@ -72,6 +73,8 @@ class Trial:
         noise: of encoders and IMU, in multiples of what consumer parts have; with a delay or noise the controller is
             told an estimate instead of the true state.
         estimated: whether it is told an estimate in any case.
+        model_error: largest relative error of the masses in the controller's model; joint damping, rotor inertia and
+            the feet's radii are wrong in proportion, see `quaddyn.campaigns.scene.with_model_error`.
         strength: of the motors, as a share of the robot's effort limits; the controller knows nothing of it.
         seed, number: of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
     """
@@ -114,6 +117,7 @@ class Trial:
     delay: float = 0.0
     noise: float = 0.0
     estimated: bool = False
+    model_error: float = 0.0
     strength: float = 1.0
     seed: int = 0
     number: int = 0

@@ -70,6 +70,15 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
         self._last = -np.inf
         self._trigger.touching[:] = self._trigger.passing[:] = 0
 
+    def raise_to(self, force: float) -> None:
+        """Raises the threshold of touching to a force, and that of letting go with it; never below `on` and `off`.
+
+        Args:
+            force: normal force that may be an error of the estimate [N].
+        """
+        scale = max(1.0, number("force", force) / self.on)
+        self._trigger = self._trigger._replace(on=scale * self.on, off=scale * self.off)
+
     def update(
         self, time: float, forces: Mapping[str, Array] | Array, *, normal: Array | None = None
     ) -> tuple[ContactEvent, ...]:

@@ -43,6 +43,9 @@ class LocomotionCommand:
         jump: the plan of the jump that is under way, from the crouch until feet touch the ground again; None otherwise.
         footholds: by foot in the air, where it is to stand, what that costs and what else there was.
         normals: by foot that is to carry, of the ground under it as far as it is known or felt, unit, world.
+        model_mismatch: whether estimated forces at feet in the middle of their swings show that the model does not
+            explain the motion, because masses, damping or rotor inertias are not those of the robot.  Contacts then
+            need larger forces to count, and follow the gait's schedule on level ground.
     """
 
     tau: Array
@@ -62,6 +65,7 @@ class LocomotionCommand:
     jump: JumpPlan | None = None
     footholds: Mapping[str, Foothold] = field(default_factory=dict)
     normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    model_mismatch: bool = False
 
     @property
     def limited(self) -> bool:
@@ -92,6 +96,8 @@ class LocomotionCommand:
             lines: as there.
         """
         said = [str(self), *map(str, self.footholds.values())]
+        if self.model_mismatch:
+            said.append("the model does not explain the forces at feet in the air: see model_mismatch")
         if self.whole_body is not None:
             said.append(self.whole_body.explain(threshold=threshold, last=last, lines=lines))
         return "\n".join(said)

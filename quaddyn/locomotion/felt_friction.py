@@ -19,9 +19,8 @@ SHOWING = 0.03
 RECOVERY_TIME = 4.0
 #: A slip that shows up to so many times the friction that was shown before confirms the bound.
 CONFIRMING = 1.2
-#: Time that a foot must have gathered or kept speed in a slip [sqrt(l/g)] where it shows friction near the bound, and
-#: where it shows less than this fraction of the bound, or nothing was shown before.
-NEAR_TIME, FAR_TIME, NEAR = 0.03, 0.12, 0.6
+#: Time that a foot must have gathered or kept speed in a slip before the slip shows friction [sqrt(l/g)].
+MIN_SLIP_TIME = 0.03
 #: Feet that have to slip at once on rough ground for their slips to count.
 SEVERAL = 2
 #: Time constant with which the bound follows forces that are held above it [sqrt(l/g)], and their uncertainty, as a
@@ -33,10 +32,9 @@ class FeltFriction:
     """A bound on Coulomb's coefficient, lowered by slips and raised by time and by forces that are held.
 
     Nothing is known before the first slip.  A slip that shows less than the bound lowers it to `SAFE` times what it
-    shows: at once where that is near the bound, and after a foot has gathered speed for longer where it is far below,
-    since soft contacts let feet move a little at any force.  The time since the last slip that showed about as little
-    is the confidence in the bound: it decays, and the bound grows the faster the longer no slip confirms it.  Where a
-    foot holds forces above what slips have shown, without slipping, the bound was too low, and follows these forces.
+    shows.  The time since the last slip that showed about as little is the confidence in the bound: it decays, and the
+    bound grows the faster the longer no slip confirms it.  Where a foot holds forces above what slips have shown,
+    without slipping, the bound was too low, and follows these forces.
 
     Args:
         robot: a quadruped.
@@ -49,13 +47,13 @@ class FeltFriction:
         slipping: the feet that slip.
     """
 
-    __slots__ = ("_dt", "_far", "_growing", "_holding", "_near", "_share", "_since", "bound", "detector", "slipping")
+    __slots__ = ("_dt", "_growing", "_holding", "_min_slip_time", "_share", "_since", "bound", "detector", "slipping")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         self.detector = SlipDetector(robot, dt=dt, length=proportions.length)
         self._share = dt / (SHOWING * proportions.time + dt)
         self._dt, self._growing = dt, dt / (RECOVERY_TIME * proportions.time) ** 2
-        self._near, self._far = NEAR_TIME * proportions.time, FAR_TIME * proportions.time
+        self._min_slip_time = MIN_SLIP_TIME * proportions.time
         self._holding = dt / (HOLDING * proportions.time + dt)
         self.reset()
 
@@ -91,9 +89,7 @@ class FeltFriction:
         """
         self.slipping = self.detector.update(s, forces, touching, normal=normals)
         enough = telling and len(self.slipping) >= (SEVERAL if rough else 1)
-        shown = self.detector.friction_after(self._near) if enough else None
-        if shown is not None and SAFE * shown < NEAR * self.bound:
-            shown = self.detector.friction_after(self._far)
+        shown = self.detector.friction_after(self._min_slip_time) if enough else None
         self._since += self._dt
         if shown is not None and SAFE * shown < CONFIRMING * self.bound:
             self._since = 0.0

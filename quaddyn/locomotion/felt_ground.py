@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -18,13 +19,19 @@ from .proportions import FEET, Proportions
 STARTING = 0.2
 #: A foot whose path goes on without it stands if it is pressed with this share of what a foot carries of the weight.
 PRESSING = 0.05
+#: Multiple of the error of estimated forces that a force has to exceed to count as contact, and the error that counts
+#: at most, as a fraction of the weight that a foot carries: feet that stand have to exceed the threshold.
+ERROR_MULTIPLE, MAX_ERROR = 2.0, 0.4
 
 
 class FeltGround:
     """Forces at the feet (`quaddyn.estimation.ContactForceEstimator`), and whether they say that a foot touches.
 
     All contacts are active in the estimate, as a touchdown out of turn is what is looked for; feet in the air get
-    nearly nothing.
+    nearly nothing.  What they do get is the error of the estimate: a model whose masses, damping or rotor inertias are
+    not those of the robot leaves forces that grow with the accelerations of a swing.  The error is the second largest
+    of the four feet's maxima over their present or last swings, so that a single foot that meets an obstacle in its
+    swing does not count, and a force counts as contact only beyond `ERROR_MULTIPLE` times the error.
 
     Args:
         robot: a quadruped.
@@ -34,9 +41,13 @@ class FeltGround:
     Attributes:
         forces: (3,) by foot, as last estimated, on the robot, world axes [N].
         stacked: (4, 3) the same in the order of the robot's feet.
+        error: of the estimated forces, as feet in their swings have shown [N].
     """
 
-    __slots__ = ("_at", "_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces", "stacked")
+    __slots__ = (
+        "_at", "_detector", "_dt", "_estimator", "_max_error", "_peaks", "_pressing", "_starting", "_swinging", "_time",
+        "error", "forces", "stacked",
+    )  # fmt: skip
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         unit = proportions.time
@@ -44,18 +55,27 @@ class FeltGround:
         self._estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME * unit))
         self._detector = TouchdownDetector(robot, dwell=DWELL * unit)
         self._at = {foot: i for i, foot in enumerate(robot.feet)}
-        self._pressing = PRESSING * proportions.mass * proportions.gravity / len(FEET)
+        weight = proportions.mass * proportions.gravity / len(FEET)
+        self._pressing, self._max_error = PRESSING * weight, MAX_ERROR * weight
         self.reset()
 
     def reset(self) -> None:
         """Forget the motion."""
         self._estimator.reset()
         self._detector.reset()
-        self._time = 0.0
+        self._time = self.error = 0.0
+        self._peaks, self._swinging = [0.0] * len(FEET), frozenset[str]()
         self.forces: Mapping[str, Array] = {}
         self.stacked = np.zeros((len(FEET), 3))
 
-    def update(self, state: State, tau: Array, normals: Array, blocked: Collection[str] = ()) -> tuple[str, ...] | None:
+    def update(
+        self,
+        state: State,
+        tau: Array,
+        normals: Array,
+        blocked: Collection[str] = (),
+        swinging: Collection[str] = (),
+    ) -> tuple[str, ...] | None:
         """The feet that touch; None as long as that is not known yet.
 
         Args:
@@ -64,15 +84,40 @@ class FeltGround:
             normals: (4, 3) of the ground under each foot, in the order of the robot's.
             blocked: feet whose paths have gone on without them.  The shanks of some robots are so light that a foot in
                 the air cannot press as hard as the detector of touchdowns wants.
+            swinging: feet in the middle of their swings, which are far from the ground.
         """
         found = self._estimator.update(state, tau)
         self.forces, self.stacked = found.forces, found.stacked.reshape(-1, 3)
         self._time += self._dt
+        self._learn(swinging)
         self._detector.update(self._time, self.stacked, normal=normals)
         if self._time < self._starting:
             return None
+        pressing = max(self._pressing, self.uncertainty)
         touching = {
             *self._detector.touching,
-            *(foot for foot in blocked if found.forces[foot] @ normals[self._at[foot]] > self._pressing),
+            *(foot for foot in blocked if found.forces[foot] @ normals[self._at[foot]] > pressing),
         }
         return tuple(foot for foot in FEET if foot in touching)
+
+    @property
+    def uncertainty(self) -> float:
+        """Force that may be an error of the estimate [N]."""
+        return ERROR_MULTIPLE * self.error
+
+    @property
+    def model_mismatch(self) -> bool:
+        """Whether the uncertainty is beyond the threshold of contact of a model that explains the motion."""
+        return self.uncertainty > self._detector.on
+
+    def _learn(self, swinging: Collection[str]) -> None:
+        """Takes the error of the estimate from feet in the middle of their swings, where the ground exerts nothing."""
+        if not swinging and not self._swinging:
+            return
+        for foot in swinging:
+            i = self._at[foot]
+            before = self._peaks[i] if foot in self._swinging else 0.0
+            self._peaks[i] = max(before, math.hypot(*self.stacked[i].tolist()))
+        self._swinging = frozenset(swinging)
+        self.error = min(sorted(self._peaks)[-2], self._max_error)
+        self._detector.raise_to(self.uncertainty)

@@ -26,6 +26,8 @@ CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
 SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
+#: Fractions of the swing between which the foot is far from level ground.
+AIRBORNE = (0.2, DESCENDING)
 #: The same while a pushed robot hurries on even ground, where quick feet scrape, and how high over the ground a foot
 #: that is due then stands at once [l].
 HURRIED, NEARLY = 0.85, 0.03
@@ -90,6 +92,11 @@ class Footwork:
         """Those of the feet that carry which are not still on their way down."""
         return [foot for i, foot in enumerate(FEET) if foot in carrying and i not in self.swings]
 
+    @property
+    def airborne(self) -> list[str]:
+        """Feet in the middle of their swings, which are far from level ground."""
+        return [FEET[i] for i, swing in self.swings.items() if AIRBORNE[0] < swing.progress < AIRBORNE[1]]
+
     def blocked(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
         """Late feet that something holds up: their paths have gone on, down into the ground.
 
@@ -114,6 +121,9 @@ class Footwork:
         dt: float,
         known: FootholdMap | None = None,
         forces: Mapping[str, Array] | None = None,
+        *,
+        uncertainty: float = 0.0,
+        model_mismatch: bool = False,
     ) -> tuple[str, ...]:
         """Lift and land: by schedule, unless the ground came early or has not come yet.
 
@@ -130,13 +140,17 @@ class Footwork:
             dt: [s].
             known: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from them.
             forces: (3,) by foot, on the robot, world axes [N]; None where they are not estimated.
+            uncertainty: force that may be an error of the estimate [N].
+            model_mismatch: whether the model does not explain the motion, so that `touching` says little.  On even
+                ground the schedule is trusted then; forces against a foot's path still count as an obstacle.
 
         Returns:
             The feet that are to carry.
         """
         p, late, carrying, held = self._p, False, [], self.late
         spots = feet - p.radii[:, None] * np.array(normals)
-        hurried = clock.haste > 1.0 and known is None and not self.stumbles.lift
+        even = known is None and not self.stumbles.lift
+        hurried, scheduled = clock.haste > 1.0 and even, touching is None or (model_mismatch and even)
         descending = HURRIED if hurried else DESCENDING
         for i, (stands, loaded) in enumerate(clock.standing()):
             foot = FEET[i]
@@ -147,7 +161,7 @@ class Footwork:
                 if away is None:
                     swing.timing = self.stumbles.timing
             else:
-                felt = touching is None or foot in touching
+                felt = scheduled or touching is None or foot in touching
                 came = swing is not None and stands
                 if came and not felt:
                     x, y, z = spots[i].tolist()
@@ -156,7 +170,7 @@ class Footwork:
                     del self.swings[i]
                     self.choices.pop(i, None)
                     swing, loaded = None, True
-                elif swing is None and stands and touching is not None and self.stumbles.slid(i, spots[i], normals[i]):
+                elif swing is None and stands and not scheduled and self.stumbles.slid(i, spots[i], normals[i]):
                     # It goes on down, where it is.
                     swing = self.swings[i] = self._lift(feet[i], clock, ground, normals[i])
                     swing.progress, felt = 1.0, False
@@ -164,7 +178,7 @@ class Footwork:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
                     if came:
                         x, y, z = spots[i].tolist()
-                        unforeseen = touching is not None and (known is None or known.normal(x, y, z) is None)
+                        unforeseen = not scheduled and (known is None or known.normal(x, y, z) is None)
                         self.stumbles.landed(i, spots[i], z - ground.height(x, y) if unforeseen else 0.0)
                     ground.points[i] = spots[i]
                     ground.coming.pop(i, None)
@@ -177,12 +191,12 @@ class Footwork:
                         # rough ground that stride waits, for a foot that may still be far from where it will stand.
                         x, y, _ = spots[i].tolist()
                         ground.points[i] = x, y, ground.height(x, y)
-                elif touching is not None and felt and swing.progress > descending:
+                elif not scheduled and felt and swing.progress > descending:
                     carrying.append(foot)
         watched: Collection[int] = ()
         if touching is not None:  # a schedule that is trusted says nothing of obstacles
             watched = [i for i in self._blind if FEET[i] in touching] if forces is None else self._climbing()
-        self.stumbles.advance(self.swings, watched, feet, forces, clock.swing_time, dt)
+        self.stumbles.advance(self.swings, watched, feet, forces, clock.swing_time, dt, uncertainty)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)

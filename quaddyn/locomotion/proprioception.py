@@ -85,6 +85,7 @@ class Proprioception:
         normals: Sequence[tuple[float, float, float]],
         told: tuple[str, ...] | None,
         blocked: Collection[str] = (),
+        swinging: Collection[str] = (),
         *,
         flight: bool = False,
     ) -> tuple[str, ...] | None:
@@ -99,12 +100,13 @@ class Proprioception:
             normals: of the ground under each foot, in the order of `FEET`.
             told: the feet that feel the ground, where that is measured.
             blocked: the feet whose paths have gone on without them.
+            swinging: the feet in the middle of their swings.
             flight: whether the gait has flight phases.
         """
         self._touches = told
         if self._felt is not None and (told is None or self._slips is not None):
             self._normals[self._order] = normals
-            found = self._felt.update(state, tau, self._normals, blocked)
+            found = self._felt.update(state, tau, self._normals, blocked, swinging)
             self._touches = found if told is None else told
         return self._touches if self._feels and not flight else told
 
@@ -112,6 +114,16 @@ class Proprioception:
     def forces(self) -> Mapping[str, Array] | None:
         """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
         return None if self._felt is None else self._felt.forces
+
+    @property
+    def model_mismatch(self) -> bool:
+        """Whether the model does not explain the motion of feet in the air, so that estimated forces say little."""
+        return self._felt is not None and self._felt.model_mismatch
+
+    @property
+    def uncertainty(self) -> float:
+        """Force at a foot that may be an error of the estimate [N]."""
+        return 0.0 if self._felt is None else self._felt.uncertainty
 
     def slips(self, state: State, carrying: Collection[str], *, telling: bool, rough: bool = False) -> None:
         """Look whether feet slip, after `touching`.

@@ -116,6 +116,7 @@ class Stumbles:
         forces: Mapping[str, Array] | None,
         duration: float,
         dt: float,
+        uncertainty: float = 0.0,
     ) -> None:
         """Let `dt` pass, and take up feet that are held up.
 
@@ -127,6 +128,7 @@ class Stumbles:
                 not known: `watched` are feet that touch something, then.
             duration: of swings [s].
             dt: [s].
+            uncertainty: force that may be an error of the estimate [N].
         """
         p = self._p
         self.rough -= self.rough * min(1.0, dt / (FORGETTING * p.time))
@@ -144,7 +146,7 @@ class Stumbles:
             if slow and forces is not None:
                 x, y, z = forces.get(FEET[i], NONE).tolist()
                 against = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)
-                slow = against > max(self._pressed, STEEP * z)
+                slow = against > max(self._pressed, uncertainty, STEEP * z)
             if not slow:
                 self._held.pop(i, None)
                 continue

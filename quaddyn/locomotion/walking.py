@@ -159,8 +159,11 @@ class Walking:
         # Which feet carry it, and the ground under them.
         normals = quad.normals(ground, even=jump is not None)
         blocked, flight = footwork.blocked(feet, normals), not clock.thrust.steady
-        felt = senses.touching(state, quad.tau, normals, told, blocked, flight=flight)
-        carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, senses.forces)
+        felt = senses.touching(state, quad.tau, normals, told, blocked, footwork.airborne, flight=flight)
+        carrying = footwork.place(
+            clock, ground, feet, normals, felt, dt, known, senses.forces,
+            uncertainty=senses.uncertainty, model_mismatch=told is None and senses.model_mismatch,
+        )  # fmt: skip
         grip.follow(normals)
         # Where a slope takes all of the friction, feet creep without saying how much there is.  A single foot scrapes
         # along an edge of rough ground; on ice the robot is not where the plan has it, and level ground looks rough.
@@ -208,4 +211,5 @@ class Walking:
             jump,
             {FEET[i]: Foothold(choice, self._margins) for i, choice in footwork.choices.items()},
             {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
+            senses.model_mismatch,
         )
