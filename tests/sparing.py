@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+
+#: Whether this is the nightly run, which takes more samples and finer steps.
+NIGHT = "QUADDYN_SLOW" in os.environ
 
 
 def others_slow(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from sparing import NIGHT, others_slow
 from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
@@ -30,7 +29,7 @@ from quaddyn.simulation import MujocoPlant, Plant, Simulation
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import PostureTask
 
-DT = 2e-3 if "QUADDYN_SLOW" in os.environ else 4e-3  # [s]; by night the finer one
+DT = 2e-3 if NIGHT else 4e-3  # [s]
 
 
 @functools.cache
