@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from sparing import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns import run
@@ -151,11 +151,12 @@ def test_a_foot_that_leaves_its_foothold_along_the_normal_has_to_come_down_again
 
 
 def test_level_ground_is_never_rough(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, touching="estimated")
+    dt = DT if NIGHT else 2.0 * DT
+    controller = LocomotionController(robot, dt=dt, touching="estimated")
     p = controller.proportions
-    plant, dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
-    for k in range(1000):
-        wanted = (0.4 * p.speed, 0.0, 0.5) if k > 50 else (0.0, 0.0, 0.0)
+    plant, dynamics = qd.Simulation(robot, dt=dt), qd.Dynamics(robot)
+    for k in range(round(2.0 / dt)):
+        wanted = (0.4 * p.speed, 0.0, 0.5) if k * dt > 0.1 else (0.0, 0.0, 0.0)
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
         if controller.ground is not None:
             assert controller._walking.footwork.stumbles.rough < EVEN
@@ -164,6 +165,8 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
 @pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))
 @pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
 def test_stairs_that_nobody_told_of_are_passed(name: str, obstacle: str) -> None:
-    campaign = Obstacles(robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1)
+    campaign = Obstacles(
+        robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1, dt=DT if NIGHT else 2.0 * DT
+    )
     ((_, record),) = run(campaign).results
     assert record["success"], record
