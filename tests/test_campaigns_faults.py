@@ -104,6 +104,7 @@ def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: 
     assert len(contents(tmp_path / "runs.db")) == 12
 
 
+@pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
 def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: Workers | Cluster) -> None:
     campaign = Throws(10, what="die", every=10)
     summary = run(campaign, executor, tmp_path / "runs.db", batch=5 if isinstance(executor, Workers) else 1)
@@ -159,7 +160,7 @@ if __name__ == "__main__":
     ("executor_text", "pids_text"),
     [
         ("campaigns.workers(2)", "executor.pids()"),
-        ('campaigns.cluster("local:1")', "executor.client.run(os.getpid).values()"),
+        pytest.param('campaigns.cluster("local:1")', "executor.client.run(os.getpid).values()", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
