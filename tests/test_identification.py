@@ -178,8 +178,13 @@ PREDICTED = ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"]
 
 
 # -- the bars --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", others_slow(PREDICTED, ["ur5", "go2", "double_pendulum_continuous"]))
-@pytest.mark.parametrize("method", ["weighted", "consistent"])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    others_slow(
+        [(name, method) for name in PREDICTED for method in ("weighted", "consistent")],
+        [("ur5", "weighted"), ("go2", "consistent"), ("double_pendulum_continuous", "consistent")],
+    ),
+)
 def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, method: str) -> None:
     """Bar: twice the noise floor, which is what the true parameters leave; reached: hardly above it."""
     robot, y, samples, deviation, force = experiment(name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.identification import ActuatorFit, fit_actuators
@@ -129,7 +130,7 @@ def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndar
     return {name: np.array(rows) for name, rows in out.items()}
 
 
-@pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
+@pytest.mark.parametrize("kind", others_slow([Simulation, MujocoPlant], [Simulation]))
 def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_recorded(kind: type[Any]) -> None:
     leg, dt, rng = qd.load("two_link_leg", root="fixed", armature=ROTOR), 1e-3, np.random.default_rng(1)
     log = recorded(kind(leg, dt=dt, actuators=Actuators(leg, **PLANTED)))
