@@ -41,8 +41,13 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
 
 
 # -- the bar: 0.3 m g on a stiff wall ------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "foot"), others_slow(LEGS, [("go2", "FL"), ("four_link_leg", "leg")]))
-@pytest.mark.parametrize("sensor", [True, False])
+@pytest.mark.parametrize(
+    ("name", "foot", "sensor"),
+    others_slow(
+        [(*leg, sensor) for leg in LEGS for sensor in (True, False)],
+        [("go2", "FL", True), ("four_link_leg", "leg", False)],
+    ),
+)
 def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
     robot = fixed(name)
     q = bent(robot)

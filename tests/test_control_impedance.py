@@ -328,7 +328,7 @@ def test_with_a_shaped_inertia_the_storage_is_that_of_spring_and_shaped_mass() -
 ROBOTS: dict[tuple[str, str], qd.Robot] = {}
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", others_slow(range(2), [0]))
 @pytest.mark.parametrize("capacity", [0.0, 0.02, None])
 def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, capacity: float | None) -> None:
     robot = strong("four_link_leg")
