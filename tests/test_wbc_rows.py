@@ -36,9 +36,9 @@ def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) 
 
 
 def on_robots(kinds: list[str]) -> list[Any]:
-    """Each kind of element on Go2 and on every other one of the robots; the rest by night."""
+    """Each kind of element on Go2 and on every fourth of the robots; the rest by night."""
     pairs = [(kind, name) for kind in kinds for name in ROBOTS]
-    often = {pair for i, pair in enumerate(pairs) if pair[1] == "go2" or (i // len(ROBOTS) + i % len(ROBOTS)) % 2}
+    often = {pair for i, pair in enumerate(pairs) if pair[1] == "go2" or (i // len(ROBOTS) + i % len(ROBOTS)) % 4 == 1}
     return others_slow(pairs, often)
 
 
