@@ -128,11 +128,7 @@ def damage(path, kind):
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "flipped",
-        "truncated",
-        *(pytest.param(k, marks=pytest.mark.slow) for k in ("flipped digest", "empty", "short", "longer")),
-    ],
+    others_slow(["flipped", "truncated", "flipped digest", "empty", "short", "longer"], ["flipped"]),
 )
 def test_damaged_code_is_made_again(filled, kind):
     folder, cache = filled

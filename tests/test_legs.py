@@ -911,7 +911,7 @@ def test_stance_stands_at_the_asked_height(name: str, share: float) -> None:
     assert_balanced(robot, q)
 
 
-@pytest.mark.parametrize("height", [0.0, -0.3, 0.02, 0.5, 10.0, 1e300])
+@pytest.mark.parametrize("height", others_slow([0.0, -0.3, 0.02, 0.5, 10.0, 1e300], [-0.3, 0.02, 0.5]))
 def test_height_out_of_reach_raises(height: float) -> None:
     with pytest.raises(qd.ArgumentError, match="height"):
         stance(load("go2"), height=height)

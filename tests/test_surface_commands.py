@@ -120,7 +120,8 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"), [(["--plant", "mujoco"], "mujoco"), (["--plot", "a.png"], "matplotlib")]
+    ("arguments", "word"),
+    [(["--plant", "mujoco"], "mujoco"), pytest.param(["--plot", "a.png"], "matplotlib", marks=pytest.mark.slow)],
 )
 def test_a_missing_extra_is_told_at_once(arguments: list[str], word: str, tmp_path: Path) -> None:
     """Was: without MuJoCo, minutes of compiling came first; here nothing could even be compiled."""
