@@ -653,6 +653,7 @@ def real() -> dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]]:
     return out
 
 
+@pytest.mark.slow  # single links, composite bodies and each refusal stand alone above
 def test_only_files_with_impossible_composite_bodies_are_refused(real: dict[str, Any]) -> None:
     """Human and Romeo have moving bodies without mass, or with inertias that nothing has.
 
@@ -664,6 +665,7 @@ def test_only_files_with_impossible_composite_bodies_are_refused(real: dict[str,
     assert refused - {"icub", "icub_reduced"} == bodies | {"alex_psyonic_hands"}
 
 
+@pytest.mark.slow
 def test_each_single_link_that_breaks_a_rule_is_a_warning_that_names_it(real: dict[str, Any]) -> None:
     odd_files = 0
     for name, (reading, robot) in real.items():
