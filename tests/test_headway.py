@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sparing import NIGHT
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
@@ -14,7 +15,7 @@ from quaddyn.locomotion.motion import Motion
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plane, Simulation
 
-DT = 2e-3
+DT = 2e-3 if NIGHT else 4e-3  # [s]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparing import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
@@ -12,7 +13,7 @@ from quaddyn.locomotion.proportions import FEET, Proportions
 from quaddyn.locomotion.unknown_load import FAR, LEAST, MOST, UnknownLoad
 from quaddyn.robot import Robot, with_payload
 
-DT = 2e-3
+DT = 2e-3 if NIGHT else 4e-3  # [s]
 PLACE = np.array([0.03, -0.02, 0.05])
 
 

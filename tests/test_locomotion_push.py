@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from sparing import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns.driving import drive
@@ -147,7 +147,7 @@ def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurri
 
 @pytest.mark.parametrize("number", others_slow([2, 6], [2]))  # from the left and from the right
 def test_pushes_of_a_third_of_the_unit_of_speed_are_recovered_from_without_crossing_legs(number: int) -> None:
-    case = Pushes().case("go2", "trot", 0.35, "embedded", number)
+    case = Pushes(dt=2e-3 if NIGHT else 4e-3).case("go2", "trot", 0.35, "embedded", number)
     dynamics, gaps, modes = qd.Dynamics(qd.load("go2")), [], set()
 
     def watch(plant: Plant, command: LocomotionCommand) -> None:
