@@ -177,6 +177,20 @@ def chromium(
         yield new_page
 
 
+@contextlib.contextmanager
+def closed_afterwards(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
+    """Yields a function that makes new tabs; closes them at the end: a tab that stays open goes on drawing."""
+    pages: list[Page] = []
+
+    def make() -> Page:
+        pages.append(new_tab())
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        page.call("Page.close")
+
+
 def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """The port and path that the browser writes down once it listens."""
     deadline = time.monotonic() + PATIENCE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Page, chromium, require
+from browser import PATIENCE, Page, chromium, closed_afterwards, require
 
 import quaddyn as qd
 import quaddyn.viewer.video
@@ -32,16 +32,8 @@ def new_tab() -> Iterator[Callable[[], Page]]:
 
 @pytest.fixture
 def new_page(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
-    """Opens tabs and closes them after the test: a tab that stays open goes on drawing."""
-    pages: list[Page] = []
-
-    def make() -> Page:
-        pages.append(new_tab())
-        return pages[-1]
-
-    yield make
-    for page in pages:
-        page.call("Page.close")
+    with closed_afterwards(new_tab) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")

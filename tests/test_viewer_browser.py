@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Page, chromium, require
+from browser import PATIENCE, Page, chromium, closed_afterwards, require
 
 import quaddyn as qd
 from quaddyn.control import JointPD
@@ -25,8 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def new_page() -> Iterator[Callable[[], Page]]:
+def new_tab() -> Iterator[Callable[[], Page]]:
     with chromium(require("chromium"), 640, 400) as make:
+        yield make
+
+
+@pytest.fixture
+def new_page(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
+    with closed_afterwards(new_tab) as make:
         yield make
 
 
@@ -237,7 +243,7 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
             shown.append((options["time"], np.array(q), loaded))
             super().show(q, **options)
 
-    report = travel(robot, seconds=3.0, viewer=Watched(robot, serve=False), record=path)
+    report = travel(robot, seconds=3.0, dt=4e-3, viewer=Watched(robot, serve=False), record=path)
     assert report.passed, report.checks
     page = new_page()
     page.offline()
@@ -276,6 +282,7 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
     assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
 
 
+@pytest.mark.slow  # keys reach the viewer above, and a velocity in test_demo
 def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
     command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--drive"]
     process = subprocess.Popen(
