@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative
-from sparing import others_slow
+from sparing import NIGHT, others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -53,7 +53,7 @@ def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
 
 def test_a_slow_squat_goes_down_by_three_tenths() -> None:
     robot = qd.load("go2")
-    report = run(robot, seconds=4.0)
+    report = run(robot, seconds=4.0, dt=1e-3 if NIGHT else 2e-3)
     assert report.passed
     low, high = report.base_height or (0.0, 0.0)
     assert high - low == pytest.approx(0.3 * robot.q_home[2], rel=0.01)
@@ -124,12 +124,15 @@ def test_same_run_same_report() -> None:
 
 # -- travelling ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("name", "plant", "gait", "push"), [("go2", "embedded", "trot", None), ("solo12", "mujoco", "walk", "6@2.2")]
+    ("name", "plant", "gait", "push"),
+    others_slow(
+        [("go2", "embedded", "trot", None), ("solo12", "mujoco", "walk", "6@2.2")], [("go2", "embedded", "trot", None)]
+    ),
 )
 def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
-    robot, texts = qd.load(name), []
+    robot, texts, dt = qd.load(name), [], 2e-3 if NIGHT else 4e-3
     pushes = [] if push is None else [Push.parse(push)]
-    report = travel(robot, gait=gait, plant=plant, seconds=4.5, pushes=pushes, progress=texts.append)
+    report = travel(robot, gait=gait, plant=plant, seconds=4.5, dt=dt, pushes=pushes, progress=texts.append)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == gait and report.velocity is not None
     low, high = report.base_height or (0.0, 0.0)
@@ -142,10 +145,13 @@ def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push
 
 
 @pytest.mark.parametrize(
-    ("ground", "blind"), [("slope=10,90", False), ("stairs=0.03,0.3", False), ("waves=0.03,0.8", True)]
+    ("ground", "blind"),
+    others_slow(
+        [("slope=10,90", False), ("stairs=0.03,0.3", False), ("waves=0.03,0.8", True)], [("waves=0.03,0.8", True)]
+    ),
 )
 def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
-    report = travel(qd.load("go2"), ground=ground, blind=blind, seconds=5.0)
+    report = travel(qd.load("go2"), ground=ground, blind=blind, seconds=5.0, dt=2e-3 if NIGHT else 4e-3)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.measured is not None
 
@@ -278,7 +284,7 @@ class Keyboard(Viewer):
 def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
     robot = qd.load("go2")
     keyboard = Keyboard(robot)
-    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0)
+    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0, dt=4e-3)
     assert report.passed and 2.8 <= report.seconds < 3.0
     assert report.velocity == (0.0, 0.0, 0.0)
     assert any(text.startswith("standing") for text in keyboard.texts)
