@@ -207,7 +207,7 @@ def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> N
     assert worst(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12
 
 
-@pytest.mark.parametrize("start", others_slow(range(0, 200, 20), {0, 180}))
+@pytest.mark.parametrize("start", others_slow(range(0, 200, 20), {0}))
 def test_traced_inverse_dynamics_equals_pinocchio_on_random_trees(start: int) -> None:
     for seed in range(start, start + 20):
         robot = random_robot(seed)
@@ -518,7 +518,7 @@ def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
     assert worst(qd.compile(robot, "aba").aba(q, v, tau), a) < digits
 
 
-@pytest.mark.parametrize("name", others_slow(("ur5", "rx90", "go2", "planar_3r"), {"ur5", "go2"}))
+@pytest.mark.parametrize("name", others_slow(("ur5", "rx90", "go2", "planar_3r"), {"ur5"}))
 def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load(name, armature=0.03)
     q, v, tau = random_states(robot, np.random.default_rng(1), 9)
@@ -712,11 +712,11 @@ def test_kernels_survive_a_pickle(fast: qd.Kernels, states: Any) -> None:
 def test_an_operation_outlives_the_kernels_it_came_from() -> None:
     """Machine code lives as long as what can call it, and no longer."""
     robot, x = qd.load("two_link_leg"), np.ones(2)
-    wanted = qd.compile(robot).rnea(x, x, x)
+    wanted = qd.compile(robot, ("rnea", "crba")).rnea(x, x, x)
     gc.freeze()  # what other tests left is not looked through again
     try:
         for _ in range(2):
-            rnea = qd.compile(robot).rnea
+            rnea = qd.compile(robot, ("rnea", "crba")).rnea
             gc.collect()
             assert np.array_equal(rnea(x, x, x), wanted)
             code = weakref.ref(rnea.__self__.code.engine)

@@ -11,7 +11,7 @@ import pytest
 from finite_differences import by_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from sparing import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.errors import UnreachableError
@@ -431,7 +431,7 @@ def test_distant_and_tiny_targets_stay_finite():
 # -- limits ----------------------------------------------------------------------------------------------------------
 def test_limits_are_reported_by_inverse_and_respected_by_the_others():
     leg, rng = leg_of("go2", "FL"), np.random.default_rng(12)
-    p = leg.forward(rng.uniform(-np.pi, np.pi, (300, 3)))
+    p = leg.forward(rng.uniform(-np.pi, np.pi, (300 if NIGHT else 100, 3)))
     possible = leg.reachable(p)
     assert possible.any() and not possible.all()
     assert leg.reachable(p, within_limits=False).all()
@@ -491,7 +491,7 @@ def random_leg(rng, *, abducts=True, links=2, skew=0.0):
     return "".join(parts)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40 if NIGHT else 20)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.integers(2, 4))
 def test_legs_with_random_axes_signs_offsets_and_zero_poses_are_solved_in_closed_form(seed, abducts, links):
     rng = np.random.default_rng(seed)
@@ -529,7 +529,7 @@ def test_axes_written_with_few_digits_leave_no_error(seed):
     assert reached.mean() > 0.98  # but next to the edge of the workspace
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
 def test_out_of_reach_a_branch_with_skewed_axes_beats_every_sample_of_its_own(seed):
     rng = np.random.default_rng(seed)
     leg = LegKinematics(qd.load(random_leg(rng), root="fixed", legs=LEGS[3]), "leg")
