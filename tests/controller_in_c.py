@@ -24,13 +24,24 @@ SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover
 OUTCOMES = ("solved", "infeasible", "inaccurate", "fallback", "overflow", "not a number", "refused")
 
 
+#: Libraries by what they were compiled from: a compiler takes seconds for a controller.
+_compiled = {}
+
+
 def compiled(folder, out, *flags, program=None, compiler=COMPILER):
     """What lies in a folder as a library, or as a program with a main of its own; without a warning."""
     sources = sorted(each for each in Path(folder).glob("*.c") if each.name != "main.c")
     kind = ("-shared", "-fPIC") if program is None else (str(program),)
+    files = tuple((each.name, each.read_bytes()) for each in sorted(Path(folder).glob("*.[ch]")))
+    key = (files, flags, kind, compiler)
+    if program is None and key in _compiled:
+        Path(out).write_bytes(_compiled[key])
+        return out
     command = [compiler, *STRICT, *flags, "-I", str(folder), *kind, *map(str, sources), "-lm", "-o", str(out)]
     made = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert made.returncode == 0, made.stderr
+    if program is None:
+        _compiled[key] = Path(out).read_bytes()
     return out
 
 

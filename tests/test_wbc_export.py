@@ -133,7 +133,7 @@ def test_contracted_it_is_the_same_but_for_rounding(tmp_path):
 
 def test_setters_take_what_python_takes(tmp_path):
     robot = qd.load("go2")
-    c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", "-O0")
+    c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
     three, skew = np.ones(3), np.ones(9)
     assert c.set("com_reference", three, None, None) == 1
     assert c.set("com_reference", np.array([0.0, np.nan, 0.0]), None, None) == 0
