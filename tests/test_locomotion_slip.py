@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sparing import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
@@ -180,11 +181,12 @@ def test_friction_that_is_only_assumed_limits_no_speed(robot: Robot) -> None:
 
 
 def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, friction="estimated")
-    plant, dynamics, p = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), controller.proportions
-    fall, found, least = 600, None, 1.0
-    for k in range(1600):
-        if k in (fall, fall + 500):
+    dt = DT if NIGHT else 2.0 * DT
+    controller = LocomotionController(robot, dt=dt, friction="estimated")
+    plant, dynamics, p = qd.Simulation(robot, dt=dt), qd.Dynamics(robot), controller.proportions
+    fall, found, least = round(1.2 / dt), None, 1.0
+    for k in range(round(3.2 / dt)):
+        if k in (fall, fall + round(1.0 / dt)):
             plant.friction = 0.1 if k == fall else 0.6
         command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.1 * p.speed, 0.3))
         if k < fall:
@@ -196,7 +198,7 @@ def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robo
         plant.step(command.tau)
     assert command.mode is Mode.MOVING
     assert found is not None
-    assert (found - fall) * DT < 0.5 * p.time
+    assert (found - fall) * dt < 0.5 * p.time
     assert 0.5 * SAFE * 0.1 < least < 0.12
     assert command.friction > least
 
