@@ -43,9 +43,7 @@ def core(
 DAMPED = [(kind, damping) for kind in hp.KINDS for damping in (0.0, 0.1)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "damping"), others_slow(DAMPED, [("rank deficient", 0.1), ("conflicting", 0.0), ("equal bounds", 0.1)])
-)
+@pytest.mark.parametrize(("kind", "damping"), others_slow(DAMPED, [("conflicting", 0.0), ("equal bounds", 0.1)]))
 def test_python_and_machine_code_say_the_same(kind: str, damping: float) -> None:
     rng = np.random.default_rng([21, hp.KINDS.index(kind)])
     levels = hp.problem(kind, rng)

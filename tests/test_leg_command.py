@@ -19,7 +19,7 @@ from quaddyn.viewer import Viewer
 runner = CliRunner()
 LEGGED = [name for name in qd.CATALOGUE if qd.load(name).legs]
 #: Legs like those of other robots, for the nightly run alone.
-LIKE_OTHERS = ("a1", "go1", "laikago", "b1_z1", "anymal_b", "anymal_b_kinova")
+LIKE_OTHERS = ("a1", "go1", "laikago", "b1_z1", "anymal_b", "anymal_b_kinova", "b1", "hyq", "solo12")
 
 
 def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def close(actual: object, expected: np.ndarray, terms: float = 0.0) -> None:
 
 
 # -- the derivation ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow  # the closed form is compared with the dynamics below
 def test_lagranges_equations_of_two_point_masses_are_the_sources_closed_form() -> None:
     # Written in exponentials, a trigonometric polynomial is zero where its terms cancel.
     difference = (derived().tau - closed_form_symbols()).applyfunc(lambda e: sp.expand(e.rewrite(sp.exp)))
