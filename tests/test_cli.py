@@ -129,6 +129,7 @@ def test_headless_demo_holds_and_says_so() -> None:
     assert report["agreement"]["passed"]
 
 
+@pytest.mark.slow  # test_cli_hands_on sees what the options ask for, test_demo the motions
 def test_demo_of_a_gait_takes_velocity_and_push() -> None:
     arguments = ["demo", "--headless", "--robot", "solo12", "--gait", "trot", "--plant", "mujoco", "--json"]
     result = runner.invoke(app, [*arguments, "--velocity", "0.2,0.1,0.2", "--push=-5@2", "--seconds", "2.5"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pages import DOCS, LINK, ROOT, anchors, blocks, check_command, commands, run_in_one_session
+from sparing import others_slow
 
 import quaddyn.wbc as wbc
 
@@ -45,10 +46,16 @@ def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
             assert name.group(1) in named | {path.stem}, f"{label} in {target}"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page != "tutorial.md" and any(b.language == "python" for b in blocks(read(page)))],
-)
+#: Pages whose blocks take long, and where else what they show is tested by day.
+LONG_PAGES = {
+    "real-robot.md": "test_preflight, test_runtime_loop",
+    "logs.md": "test_runtime_log",
+    "tour.md": "test_readme",
+}
+PRINTING = [page for page in PAGES if page != "tutorial.md" and any(b.language == "python" for b in blocks(read(page)))]
+
+
+@pytest.mark.parametrize("page", others_slow(PRINTING, set(PRINTING) - LONG_PAGES.keys()))
 def test_blocks_print_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_in_one_session(read(page), page, tmp_path, monkeypatch)
 
