@@ -106,7 +106,7 @@ def damage(rng: np.random.Generator, m: Measurement, tau: np.ndarray) -> tuple[M
 
 def intact(m: Measurement) -> bool:
     """Whether further faults can be put into a reading."""
-    return m.position.shape == (12,) and m.torque is not None
+    return m.position.shape == (12,) and not any(part is None for part in (m.torque, m.foot_forces, m.temperature))
 
 
 @np.errstate(all="ignore")

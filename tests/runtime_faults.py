@@ -19,6 +19,7 @@ CALF = 2
 FLIP = np.where(np.arange(12) == CALF, -1.0, 1.0)
 SWAPPED = np.array([3, 4, 5, 0, 1, 2, 6, 7, 8, 9, 10, 11])
 REVERSED = np.arange(12)[::-1]
+EFFORT = np.tile([23.7, 23.7, 45.43], 4)  # of a Go2
 
 
 def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
@@ -54,6 +55,11 @@ def with_fault(trot: Trot, change: Change, begin: int) -> Trot:
 def reading(**parts: Callable[[Measurement, int], np.ndarray]) -> Change:
     """Parts of readings become something else."""
     return lambda m, tau, k, kept: (replace(m, **{name: f(m, k) for name, f in parts.items()}), tau)
+
+
+def stamped(time: Callable[[float, int], float]) -> Change:
+    """Time stamps become something else."""
+    return lambda m, tau, k, kept: (replace(m, time=time(m.time, k)), tau)
 
 
 def stuck(*names: str, at: object = slice(None)) -> Change:
@@ -227,10 +233,35 @@ FAULTS: dict[str, Injected] = {
     "hot motor": Injected(
         reading(temperature=lambda m, k: np.full(12, 40.0) + k), "temperature limit", 0.1, "temperature limit for 10 ms"
     ),
+    "torque sensors all NaN": Injected(
+        reading(torque=lambda m, k: np.full(12, np.nan)), "sensor missing", DT, "sensor was there before"
+    ),
+    "torque sensors gone": Injected(reading(torque=lambda m, k: None), "sensor missing", DT, "sensor was there before"),
+    "temperature sensors gone": Injected(
+        reading(temperature=lambda m, k: None), "sensor missing", DT, "sensor was there before"
+    ),
+    "foot sensors gone": Injected(
+        reading(foot_forces=lambda m, k: None), "sensor missing", DT, "sensor was there before"
+    ),
+    "time stamps NaN": Injected(stamped(lambda time, k: np.nan), "stale reading", 0.014, "time stamp no number"),
+    "time stamps infinite": Injected(stamped(lambda time, k: np.inf), "stale reading", 0.014, "time stamp no number"),
+    "time stamps negative": Injected(stamped(lambda time, k: -time), "stale reading", 0.014, "time stamp no number"),
+    "time stamps repeated": Injected(
+        stamped(lambda time, k: time - DT * k), "stale reading", 0.014, "time stamp not later"
+    ),
+    "time stamps go back": Injected(
+        stamped(lambda time, k: time - 0.1), "stale reading", 0.014, "time stamp not later"
+    ),
+    "time stamps 0.1 s ahead": Injected(
+        stamped(lambda time, k: time + 0.1), "stale reading", 0.014, "time stamp ahead of the caller's clock"
+    ),
     "NaN command": Injected(command(lambda tau: np.full(12, np.nan)), "command not a number", DT, "not finite"),
     "infinite command": Injected(command(lambda tau: np.full(12, np.inf)), "command not a number", DT, "not finite"),
     "command tenfold": Injected(
-        lambda m, tau, k, kept: (replace(m, torque=None), 10.0 * tau), "", DT, "torque limit and its rate"
+        lambda m, tau, k, kept: (replace(m, torque=np.clip(10.0 * tau, -EFFORT, EFFORT)), 10.0 * tau),
+        "",
+        DT,
+        "torque limit and its rate",
     ),
     "foot sensor NaN": Injected(entry("foot_forces", 1, np.nan), "", DT, "foot force not finite"),
     "foot sensor stuck": Injected(

@@ -139,6 +139,25 @@ def test_stages_follow_each_other_and_nothing_is_left_out(go2: qd.Robot) -> None
     assert order == [Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN] and scene.controller.warm
 
 
+@pytest.mark.parametrize("stamp", [np.nan, np.inf, -1.0, 99.0, "ahead"])
+def test_a_reading_with_a_stamp_that_cannot_be_reaches_no_controller(go2: qd.Robot, stamp: float | str) -> None:
+    scene, wrong = Scene(go2), [20]
+    honest, given = scene.fake.read, list[float]()
+
+    def read() -> Measurement:
+        wrong[0] -= 1
+        m = honest()
+        return replace(m, time=m.time + 0.1 if stamp == "ahead" else stamp) if wrong[0] == 0 or wrong[0] < -20 else m
+
+    scene.fake.read = read  # type: ignore[method-assign]
+    scene.controller.compute = lambda m, *_: given.append(m.time) or MotorCommand.off(go2.nu)  # type: ignore[method-assign, func-returns-value]
+    scene.operator.run()
+    report = scene.loop.run(0.1)
+    assert np.isfinite(given).all() and min(given) >= 100.0 and max(given) <= scene.clock.now()
+    assert report.fault.name == "stale reading" and 100.0 + 40 * DT < report.fault.time < 100.0 + 48 * DT
+    assert report.statistics.read_failures >= 5
+
+
 def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
     scene = Scene(go2)
     scene.operator.run()

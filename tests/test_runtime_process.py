@@ -160,6 +160,19 @@ def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, mem
     side.close()
 
 
+def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
+    memory.write_command(0.0, MotorCommand.off(12))
+    server.tick()
+    for silent, stamp in enumerate((np.nan, np.inf, -1.0, 0.1, 1e300), start=1):
+        memory.write_command(stamp, MotorCommand.torques(np.ones(12)))
+        server.tick()
+        assert server.silent == silent and not server.interface.command.tau.any()
+    memory.write_command(server.interface.now(), MotorCommand.torques(np.ones(12)))
+    server.tick()
+    assert server.silent == 0 and server.interface.command.tau.any()
+
+
 def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
     go2: qd.Robot, memory: SharedMemory
 ) -> None:

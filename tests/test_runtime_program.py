@@ -24,7 +24,7 @@ from quaddyn.runtime import (
     export_program,
 )
 from quaddyn.runtime.simulated import noisy_sensors
-from quaddyn.simulation import Simulation
+from quaddyn.simulation import Measurement, Simulation
 
 DT, SECONDS = 2e-3, 0.6
 
@@ -112,6 +112,35 @@ def test_a_program_in_c_moves_a_robot_in_another_process_as_python_does(go2, pro
     pitch = [pin.rpy.matrixToRpy(pin.Quaternion(q[3:7].copy()).toRotationMatrix())[1] for q in states]
     assert max(pitch) > 0.08  # it nods
     np.testing.assert_allclose(states[: len(ours)], ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("gone", ["one motor", "all motors", "time"])
+def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path, gone):
+    """A motor's temperature that is NaN hides no other's, sensors that go are a fault, and so is time that stands."""
+    memory, up = SharedMemory(tmp_path / "ring", 12, 4, create=True), np.array([0.0, 0.0, 9.81])
+    safety, rng, off = Safety(go2, dt=DT), np.random.default_rng(0), MotorCommand.off(12)
+    driver = subprocess.Popen([str(program), str(memory.path)], stdout=subprocess.DEVNULL)
+    try:
+        for k in range(40):
+            heat = np.full(12, 40.0)
+            if k >= 10 and gone == "all motors":
+                heat[:] = np.nan
+            elif k >= 10 and gone == "one motor":
+                heat[0], heat[5] = np.nan, 150.0
+            noise = 1e-3 * rng.standard_normal(3)
+            time_ = DT * (min(k, 10) if gone == "time" else k)
+            m = Measurement(time_, go2.q_home[7:], 1e-3 + np.zeros(12), noise, up + noise, temperature=heat)
+            memory.write_reading(m)
+            fault = safety.examine(m, off).fault
+            limit = time.monotonic() + 120.0
+            while ((found := memory.command()) is None or found[0] <= k) and time.monotonic() < limit:
+                time.sleep(2e-5)
+        said = memory.command()[2]
+    finally:
+        driver.kill()
+        driver.wait(60.0)
+        memory.close()
+    assert fault is not None and not said.tau.any() and not said.stiffness.any() and (said.damping > 0.0).all()
 
 
 def test_programs_are_refused_what_is_no_memory_of_their_robot(program, tmp_path):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling_c import COMPILER, FLAGS
+from compiling_c import COMPILER
 from runtime_faults import CALF, DT, FAULTS, Trot, recorded_trot, with_fault
+from safety_in_c import LIMITS, SafetyInC, differences
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted, quietly
+from quaddyn.compiling import interpreted
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
 from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, GAVE_UP, LINK_LOST, ROBOT_STOPPED, STOPPED
@@ -229,46 +229,71 @@ def test_limits_that_are_none_are_refused(go2: qd.Robot) -> None:
         Safety(go2, dt=DT).raise_fault(CODES["tilted"], "")
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+@pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.0, "again", "ahead"])
+def test_one_stamp_that_cannot_be_blinds_no_check(go2: qd.Robot, trot: Trot, stamp: float | str) -> None:
+    fault = FAULTS["axes of the IMU permuted"]
+    readings = with_fault(trot[BEGIN - 10 :], fault.change, 10)[: 10 + round(fault.within / DT)]
+    m, tau = readings[10]
+    wrong = {"again": m.time - DT, "ahead": m.time + 0.1}.get(stamp, stamp)  # type: ignore[call-overload]
+    readings[10] = replace(m, time=wrong), tau
+    report = run(Safety(go2, dt=DT), readings)[-1]
+    assert report.fault is not None and report.fault.name == fault.named
+
+
+def test_the_callers_clock_and_else_calls_bound_the_robots(go2: qd.Robot, trot: Trot) -> None:
+    """After a silence the stamp goes on by as much; the caller's clock need not start or run, but may."""
+    m, off = trot[0][0], MotorCommand.torques(np.zeros(12))
+    for clock, ahead, counts in ((0.0, 0.04, True), (0.0, 0.06, False), (0.1, 0.13, True), (np.nan, 0.06, False)):
+        safety = Safety(go2, dt=DT)
+        safety.examine(m, off, now=0.0)
+        safety.examine(replace(m, time=m.time + ahead, position=np.full(12, np.nan)), off, now=clock)
+        assert (safety.fault is not None) == counts, (clock, ahead)
+
+
+def test_a_motor_without_readings_does_not_hide_another(go2: qd.Robot, trot: Trot) -> None:
+    m, tau = trot[0]
+    hot = np.where(np.arange(12) == 5, 150.0, 40.0)
+    for value in (np.nan, np.inf):
+        safety = Safety(go2, dt=DT)
+        safety.examine(replace(m, temperature=np.where(np.arange(12) == 0, value, hot)), MotorCommand.torques(tau))
+        assert safety.fault is not None and safety.fault.joint == go2.actuated[0]
+    # One that was never there is none, as NaN alone and as None; what comes later has to stay.
+    for part in (np.full(12, np.nan), None):
+        safety = Safety(go2, dt=DT)
+        for k, (m, tau) in enumerate(trot[:4]):
+            given = hot - 100.0 if k == 2 else part
+            safety.examine(replace(m, temperature=given, foot_forces=part), MotorCommand.torques(tau))
+            assert (safety.fault is not None) == (k == 3)
+        assert safety.fault.name == "sensor missing" and "temperatures" in safety.fault.reason
+    wrong = replace(m, time=9.0, temperature=np.zeros(3))  # of another shape is not missing
+    assert Safety(go2, dt=DT).examine(wrong, MotorCommand.torques(tau)).fault.name == "reading not a number"
+
+
+@pytest.fixture(scope="module")
+def in_c(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> SafetyInC:
+    if COMPILER is None:
+        pytest.skip("no C compiler")
+    return SafetyInC(Safety(go2, dt=DT, limits=LIMITS), tmp_path_factory.mktemp("safety"))
+
+
+def test_c_agrees_on_readings_that_are_drawn(in_c: SafetyInC) -> None:
+    """More of them, and a robot without IMU and feet: benchmarks/under_fire.py."""
+    differ, faults, _ = differences(in_c, 2000, 0)
+    assert not differ, differ[0]
+    assert len(faults) > 6 and faults["sensor missing"] and faults["stale reading"]
+
+
 @pytest.mark.parametrize("name", ["swapped legs", "gyroscope bias of 1.2 rad/s", "joint too fast"])
-def test_c_does_the_same(name: str, go2: qd.Robot, trot: Trot, c_library: ctypes.CDLL) -> None:
-    """Exported, compiled by a C compiler, fed the same readings: the same torques and the same fault, tick by tick."""
-
-    class Reading(ctypes.Structure):
-        _fields_ = [(n, ctypes.c_void_p) for n in ("q", "v", "gyro", "accelerometer", "torque", "feet", "heat")]
-
+def test_c_does_the_same_by_what_lies_between_readings(name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC) -> None:
+    """The same torques and the same fault, tick by tick, where the caller says which readings are new."""
     trot = [each for k, each in enumerate(with_fault(trot, FAULTS[name].change, BEGIN)) if k >= BEGIN - 30 and k % 7]
-    c_library.go2_safety_reset()
-    safety, last = Safety(go2, dt=DT), None
-    c_library.go2_safety_name.restype = ctypes.c_char_p
-    c_library.go2_safety_tick.argtypes = (
-        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_bool, ctypes.c_double, ctypes.c_int
-    )  # fmt: skip
+    in_c.reset()
+    safety, last = Safety(go2, dt=DT, limits=LIMITS), None
     for (m, tau), report in zip(trot, run(safety, trot), strict=True):
-        parts = m.position, m.velocity, m.gyro, m.accelerometer, m.torque, m.foot_forces
-        kept = [np.ascontiguousarray(part) for part in parts]
-        reading = Reading(*(part.ctypes.data for part in kept), None)
-        command = np.zeros((5, 12))
-        command[0] = tau
         elapsed = DT if last is None else m.time - last
-        code = c_library.go2_safety_tick(ctypes.byref(reading), command.ctypes.data, last != m.time, elapsed, 0)
+        code, joint, command = in_c.tick(m, MotorCommand.torques(tau), last != m.time, elapsed)
         last = m.time
         given = report.command
         assert np.allclose(command, [given.tau, given.position, given.velocity, given.stiffness, given.damping])
         assert code == (0 if report.fault is None else report.fault.code)
-    assert c_library.go2_safety_name(code).decode() == report.fault.name
-    joint = c_library.go2_safety_joint()
-    assert (None if joint < 0 else go2.actuated[joint]) == report.fault.joint
-
-
-@pytest.fixture(scope="module")
-def c_library(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    import subprocess
-
-    folder = tmp_path_factory.mktemp("safety")
-    with quietly():
-        export_safety(Safety(go2, dt=DT), folder, name="go2_safety")
-    sources = [str(folder / f"go2_safety{part}.c") for part in ("", "_core")]
-    out = folder / "safety.so"
-    subprocess.run([COMPILER, *FLAGS, "-O1", "-shared", "-fPIC", "-o", str(out), *sources, "-lm"], check=True)
-    return ctypes.CDLL(str(out))
+    assert (in_c.name(code), joint) == (report.fault.name, report.fault.joint)

@@ -1,17 +1,22 @@
-"""A robot behind UDP, on this machine."""
+"""A robot behind UDP, on this machine; what interfaces make of time stamps."""
 
 from __future__ import annotations
 
+import itertools
+import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.runtime import MotorCommand, Packets, UdpInterface
+from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface
 from quaddyn.simulation import Measurement
+
+Sent = Callable[[float], float]
 
 
 @pytest.fixture
@@ -52,6 +57,45 @@ def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(pee
     sequence, stamp, command = packets.read_command(peer.recv(65535))
     assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
     side.close()
+
+
+@pytest.fixture(params=["udp", "shared memory"])
+def sent(request: pytest.FixtureRequest, peer: socket.socket, tmp_path: Path) -> Iterator[Sent]:
+    """What puts a reading on its way, and what the controller's side reads then."""
+    leg, count = qd.load("two_link_leg"), itertools.count(1)
+    if request.param == "udp":
+        side: UdpInterface | SharedMemoryInterface = UdpInterface(leg, peer.getsockname())
+        packets, home = Packets(leg.nu, len(leg.feet)), ("127.0.0.1", side.port)
+
+        def put(m: Measurement) -> None:
+            peer.sendto(packets.reading(next(count), m), home)
+            select.select([side._socket], [], [], 30.0)
+    else:
+        ring = SharedMemory(tmp_path / "ring", leg.nu, len(leg.feet), create=True)
+        side, put = SharedMemoryInterface(leg, ring.path), ring.write_reading  # type: ignore[assignment]
+
+    def send(stamp: float) -> float:
+        put(Measurement(stamp, np.zeros(2), np.zeros(2), np.zeros(3), np.zeros(3)))
+        return side.read().time
+
+    yield send
+    side.close()
+
+
+@pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.3, 0.2])
+def test_readings_with_stamps_that_cannot_be_do_not_count(sent: Sent, stamp: float) -> None:
+    assert sent(0.3) == 0.3
+    for _ in range(70):  # more than a ring holds
+        assert sent(stamp) == 0.3
+    assert sent(0.302) == 0.302
+
+
+def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [50.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    assert sent(1e9) == 1e9 and sent(0.1) == 1e9
+    now[0] += 1.1
+    assert sent(np.nan) == 1e9 and sent(0.2) == 0.2 and sent(0.1) == 0.2
 
 
 def test_names_are_not_looked_up() -> None:

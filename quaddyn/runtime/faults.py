@@ -45,7 +45,10 @@ KINDS: dict[int, tuple[str, str]] = {
     checks.COMMAND: ("command not a number", "joint {joint}: the command is NaN, infinite, or has a negative gain"),
     checks.ROBOT_STOPPED: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
     checks.GAVE_UP: ("controller gave up", "{what}"),
+    checks.MISSING: ("sensor missing", "there are no {kind} in the readings any more, as there were before"),
 }
+#: By index of a sensor that is missing.
+SENSORS = {checks.TORQUES: "torques", checks.FEET: "foot forces", checks.TEMPERATURES: "temperatures"}
 #: Codes by name.
 CODES = {name: code for code, (name, _) in KINDS.items()}
 
@@ -84,7 +87,7 @@ class Fault:
 
         Args:
             code: of the kind.
-            index: of a joint in torque order, or -1 for the IMU.
+            index: of a joint in torque order, -1 for the IMU, or of a sensor that is missing.
             value: what was found.
             allowed: what is allowed.
             robot: whose joints these are.
@@ -103,5 +106,6 @@ class Fault:
             angle=angle,
             angle_allowed=angle_allowed,
             what=what,
+            kind=SENSORS.get(index),
         )
         return cls(code, name, reason, joint, time)

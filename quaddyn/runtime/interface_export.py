@@ -74,7 +74,8 @@ extern const char *const NAME_feet[UPPER_FEET];
 /* Fill in the header of a command: its number, one more than that of the last, and the time of what it answers. */
 void NAME_seal(NAME_command *command, uint64_t number, double time);
 
-/* Whether bytes, as of a datagram, are a whole reading of this robot. */
+/* Whether bytes, as of a datagram, are a whole reading of this robot, with a time stamp that is finite and not
+   negative. */
 int NAME_valid(const void *bytes, size_t size);
 
 /* Map the file of a robot's process: 0, or -1 where there is none of this robot; errno may say why. */
@@ -103,6 +104,7 @@ _SOURCE = """\
 #include "NAME.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -163,7 +165,7 @@ int NAME_valid(const void *bytes, size_t size)
     }
     memcpy(&header, bytes, sizeof header);
     return memcmp(header.magic, "QDRT", 4) == 0 && header.version == VERSION_ && header.kind == UPPER_READING
-        && header.joints == UPPER_NU && header.feet == UPPER_NF
+        && header.joints == UPPER_NU && header.feet == UPPER_NF && isfinite(header.time) && header.time >= 0.0
         && header.crc == crc32((const unsigned char *)bytes + SIGNED, size - SIGNED);
 }
 

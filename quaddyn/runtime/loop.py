@@ -23,6 +23,7 @@ from .operator import Operator, Request
 from .realtime import RealTime
 from .safety import Safety
 from .stages import Stage, StageMachine
+from .stamps import Stamps
 from .statistics import LoopStatistics
 
 
@@ -154,6 +155,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.allowed.brake)
         self._off = MotorCommand.off(interface.robot.nu)
         self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
+        self._stamps = Stamps(bounded=True)
         self.recording_error: Exception | None = None
 
     @property
@@ -229,6 +231,9 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         except Exception:
             statistics.read_failures += 1
             measurement = last  # whose age is the safety layer's business
+        if not self._stamps.accept(measurement.time, begun):
+            statistics.read_failures += int(measurement.time != last.time)
+            measurement = last
         request = self.operator.poll(begun)
         if request.reset:
             self.safety.reset()

@@ -12,7 +12,8 @@ offset  type     header
 10      uint16   nf, number of feet
 12      uint32   CRC-32 (that of zlib) of everything from offset 16 on
 16      uint64   sequence number, from 1, one more with every packet of its kind
-24      float64  time stamp: of a reading the robot's, of a command that of the reading it answers [s]
+24      float64  time stamp: of a reading the robot's, of a command that of the reading it answers; finite and not
+                 negative, or the packet is none [s]
 32      uint64   of a reading: 0 where the robot follows commands, otherwise it has damped its motors by itself, for
                  the fault of this code in `faults.KINDS`, until a command asks for damping alone; of a command: 0
 ======  =======  ==================================================================================================
@@ -33,6 +34,7 @@ from ..errors import QuaddynError
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array
 from .motor_command import MotorCommand
+from .safety_checks import is_stamp
 
 MAGIC, VERSION, READING, COMMAND = b"QDRT", 2, 1, 2
 HEADER = struct.Struct("<4sHHHHIQdQ")
@@ -122,6 +124,8 @@ class Packets:
             )
         if zlib.crc32(data[16:]) != crc:
             raise PacketError("packet: damaged, its CRC is another one")
+        if not is_stamp(time):
+            raise PacketError(f"packet: its time stamp is {time}, expected a finite time, 0 or more [s]")
         numbers = np.frombuffer(bytes(data), dtype="<f8", offset=HEADER.size).astype(np.float64, copy=False)
         numbers.flags.writeable = False
         return sequence, time, state, numbers

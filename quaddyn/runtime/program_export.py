@@ -70,12 +70,6 @@ static void nod(double time)
     NAME_wbc_base_reference(rotation, rate, change);
 }
 
-/* A sensor that does not exist reads NaN. */
-static const double *present(const double *values)
-{
-    return isnan(values[0]) ? NULL : values;
-}
-
 int main(int count, char **arguments)
 {
     static const unsigned char standing[NF] = {STANDING};
@@ -121,10 +115,10 @@ int main(int count, char **arguments)
         }
         /* The safety layer has the last word. */
         const NAME_safety_reading seen = {reading.position, reading.velocity, reading.gyro, reading.accelerometer,
-            present(reading.torque), present(reading.feet), present(reading.temperature)};
+            reading.torque, reading.feet, reading.temperature};
         NAME_safety_command given;
         memcpy(&given, command.tau, sizeof given);
-        fault = NAME_safety_tick(&seen, &given, 1, ticks ? reading.header.time - before : UPPER_SAFETY_PERIOD, 0);
+        fault = NAME_safety_tick_at(&seen, &given, reading.header.time, seconds(), 0);
         memcpy(command.tau, &given, sizeof given);
         NAME_interface_write(&memory, &command, reading.header.time);
         longest = fmax(longest, seconds() - start);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +56,9 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
     by its gait's schedule.
 
     What is a *fault* ends in damping at once, and stays: readings that are not finite, stale, frozen, that jump or
-    contradict each other; positions, velocities, torques, temperatures and power beyond limits; motors that do not
-    do what they are asked for; a trunk that leans; a command that is not finite; and whatever others `raise_fault`.
+    contradict each other; sensors that were there and are no more; positions, velocities, torques, temperatures and
+    power beyond limits; motors that do not do what they are asked for; a trunk that leans; a command that is not
+    finite; and whatever others `raise_fault`.
 
     It knows no controller and no dynamics, and is compiled; `quaddyn.runtime.export_safety` writes it as C99.
 
@@ -109,13 +111,14 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
             joints=np.zeros((nu, 4), dtype=np.int64),
             counts=np.zeros(5, dtype=np.int64),
             same_feet=np.zeros(nf, dtype=np.int64),
+            present=np.zeros(3, dtype=np.int64),
             notes=np.zeros(len(NOTES), dtype=np.int64),
             latched=np.zeros(2, dtype=np.int64),
             details=np.zeros(2),
+            stamps=np.zeros(2),
         )
         self._fault: Fault | None = None
         self._raised: tuple[int, str] = (checks.NOTHING, "")
-        self._time = -np.inf
 
     def warmup(self) -> None:
         """Compile what is compiled at first use."""
@@ -152,15 +155,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         What has another shape than the robot is a fault, too: nothing here raises.
 
         Args:
-            measurement: the newest reading; the same time stamp as at the last tick means that there is no newer one.
+            measurement: the newest reading.  A time stamp that is not later than that of the last reading that
+                counted means that there is no newer one; so does one that is NaN, infinite or negative, and one that
+                goes on by 50 ms more than `now` does.
             command: what the controller asks for; None where nothing has come: motors are damped at this tick, and no
                 fault is latched for it.
-            now: the caller's time, for the fault's [s].
+            now: the caller's time, also for the fault's [s]; where it stands still, calls are counted, one a period.
         """
-        fresh = bool(measurement.time != self._time)
-        elapsed = measurement.time - self._time if fresh and np.isfinite(self._time) else self.dt
-        if fresh and np.isfinite(measurement.time):
-            self._time = measurement.time
         reading = self._reading(measurement)
         asked = self._asked
         wanted = self._damp if command is None else command
@@ -175,13 +176,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         raised, what = self._raised
         if command is None and raised == checks.NOTHING:
             raised = checks.UNCOMMANDED
-        code = guard(self.allowed, reading, asked, self.memory, fresh, float(elapsed), raised)
+        code = guard(self.allowed, reading, asked, self.memory, _stamp(measurement.time), float(now), raised)
         if code != checks.NOTHING and self._fault is None:
             index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()
             self._fault = Fault.of(code, index, value, allowed, self.robot, what=what, time=now)
         believed = self.memory.same_feet < self.allowed.frozen
         given = MotorCommand(*frozen(asked))
-        return SafetyReport(given, self._fault, believed if len(reading.feet) else believed[:0])
+        return SafetyReport(given, self._fault, believed if self.memory.present[checks.FEET] else believed[:0])
 
     def _reading(self, m: Measurement) -> Reading:
         nu, nf = self.robot.nu, len(self.robot.feet)
@@ -198,7 +199,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
 
 
 def _part(value: object, size: int, *, optional: bool = False) -> Array:
-    """An array of a reading; NaN where it is none of this size."""
+    """An array of a reading; infinite where it is none of this size: NaN alone would say that there is no sensor."""
     if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == (size,) and value.flags.c_contiguous:
         return value
     if value is None and optional:
@@ -206,5 +207,13 @@ def _part(value: object, size: int, *, optional: bool = False) -> Array:
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        return np.full(size, np.nan)
-    return array if array.shape == (size,) else np.full(size, np.nan)
+        return np.full(size, np.inf)
+    return array if array.shape == (size,) else np.full(size, np.inf)
+
+
+def _stamp(value: object) -> float:
+    """A time stamp; NaN where it is no number."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan

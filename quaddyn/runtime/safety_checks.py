@@ -18,6 +18,8 @@ POSITION, SPEED, TORQUE, NOT_FOLLOWING, TEMPERATURE, POWER = 14, 15, 16, 17, 18,
 COMMAND = 20
 # Raised by others, after those above.
 ROBOT_STOPPED, GAVE_UP = 21, 22
+# A sensor that was there and is no more.
+MISSING = 23
 # What is said where no command has come; no fault.
 UNCOMMANDED = -1
 
@@ -25,6 +27,10 @@ UNCOMMANDED = -1
 FAST, STRONG, HOT, SAME = 0, 1, 2, 3
 # Entries of `SafetyMemory.counts`.
 WAITED, SEEN, SAME_GYRO, SAME_ACCELEROMETER, POWERFUL = 0, 1, 2, 3, 4
+# Entries of `SafetyMemory.stamps`: of the last reading that counted [s].
+STAMP, CLOCK = 0, 1
+# Entries of `SafetyMemory.present`, and index of a fault of theirs.
+TORQUES, FEET, TEMPERATURES = 0, 1, 2
 # Entries of `SafetyMemory.notes`: how often what was asked for has been cut, and feet have been left out.
 CUT_TORQUE, CUT_RATE, CUT_SPEED, CUT_POSITION, CUT_GAIN, LOST_FOOT = 0, 1, 2, 3, 4, 5
 
@@ -41,6 +47,8 @@ TRUSTED, FALLING = 0.8, 1.0
 GRAVITY = 9.81
 # Readings further apart than this tell nothing about each other [periods].
 APART = 8.0
+# By how much more than the caller's clock a robot's clock may go on from one reading to the next [s].
+AHEAD = 0.05
 # From rest to its speed limit no joint gets sooner [s]; with the speed limit it bounds accelerations.
 REACHING = 0.01
 
@@ -72,7 +80,10 @@ class Allowed(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What sensors said; see `quaddyn.simulation.Measurement`.  Arrays of length 0: there is no such sensor."""
+    """What sensors said; see `quaddyn.simulation.Measurement`.
+
+    A sensor that the robot does not have is an array of length 0 or, as in packets, NaN alone.
+    """
 
     position: Vector
     velocity: Vector
@@ -99,9 +110,11 @@ class SafetyMemory(NamedTuple):
     joints: IntMatrix  # (nu, 4) readings in a row
     counts: IntVector  # (5,)
     same_feet: IntVector  # (feet,) readings in a row
+    present: IntVector  # (3,) whether a sensor has said anything
     notes: IntVector  # (6,) ticks
     latched: IntVector  # (2,) code of the fault, and its index
     details: Vector  # (2,) what was found, and what was allowed
+    stamps: Vector  # (2,) of the last reading that counted, and the caller's clock then [s]
 
 
 @compiled()
@@ -131,21 +144,62 @@ def is_same(x: Vector, y: Vector) -> bool:
 
 
 @compiled()
+def is_there(x: Vector) -> bool:
+    """Whether a sensor says anything at all; see `Reading`."""
+    there = False
+    for i in range(len(x)):
+        there = there or x[i] == x[i]
+    return there
+
+
+@compiled()
+def is_stamp(time: float) -> bool:
+    """Whether a number can be a time stamp: finite, and not negative."""
+    return math.isfinite(time) and time >= 0.0
+
+
+@compiled()
+def is_later(time: float, last: float, passed: float) -> bool:
+    """Whether a reading with this stamp is newer than the last one that counted, as far as clocks can tell.
+
+    One that is not counts as none: a stamp that is NaN, infinite or negative, that repeats or goes back, or that is
+    ahead of the caller's clock, by which `passed` [s] went by since.
+    """
+    return is_stamp(time) and time > last and time - last <= passed + AHEAD
+
+
+@compiled()
 def wrapped(angle: float) -> float:
     """An angle within half a turn."""
     return angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi) + 0.5)
 
 
+@compiled()
+def missing(r: Reading, m: SafetyMemory) -> int:
+    """Index of a sensor that was there and is no more, -1 for none; those that are there are written down."""
+    gone = -1
+    for k in range(3):
+        sensor = r.torque if k == TORQUES else r.feet if k == FEET else r.temperature
+        if is_there(sensor):
+            m.present[k] = 1
+        elif m.present[k] != 0:
+            gone = k
+    return gone
+
+
 @compiled(inline=False)
 def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
     """Code and index of what is wrong with a new reading, `elapsed` [s] after the last one; then it is the last one."""
+    gone = missing(r, m)
+    if gone >= 0:
+        return found(m, MISSING, 0.0, 0.0), gone
     n = len(r.position)
     for i in range(n):
         if not (math.isfinite(r.position[i]) and math.isfinite(r.velocity[i])):
             return found(m, NOT_A_NUMBER, 0.0, 0.0), i
-        if len(r.torque) > 0 and not math.isfinite(r.torque[i]):
+        if m.present[TORQUES] != 0 and not math.isfinite(r.torque[i]):
             return found(m, NOT_A_NUMBER, 0.0, 0.0), i
-        if len(r.temperature) > 0 and not math.isfinite(r.temperature[i]):
+        if m.present[TEMPERATURES] != 0 and not math.isfinite(r.temperature[i]):
             return found(m, NOT_A_NUMBER, 0.0, 0.0), i
     if not (is_finite(r.gyro) and is_finite(r.accelerometer)):
         return found(m, NOT_A_NUMBER, 0.0, 0.0), -1
@@ -158,7 +212,8 @@ def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> 
         code = check_imu(lim, r, m, elapsed, first)
     if code == NOTHING:
         code, index = check_joints(lim, r, m)
-    watch_feet(lim, r, m)
+    if m.present[FEET] != 0:
+        watch_feet(lim, r, m)
     for i in range(n):
         m.position[i] = r.position[i]
         m.velocity[i] = r.velocity[i]
@@ -278,7 +333,7 @@ def check_joints(lim: Allowed, r: Reading, m: SafetyMemory) -> tuple[int, int]:
         if m.joints[i, FAST] >= lim.patience and code == NOTHING:
             code, index = found(m, SPEED, r.velocity[i], lim.speed[i]), i
         tau = m.asked[i]
-        if len(r.torque) > 0:
+        if m.present[TORQUES] != 0:
             tau = r.torque[i]
             m.joints[i, STRONG] = m.joints[i, STRONG] + 1 if abs(tau) > 1.1 * lim.effort[i] else 0
             if m.joints[i, STRONG] >= lim.patience and code == NOTHING:
@@ -286,7 +341,7 @@ def check_joints(lim: Allowed, r: Reading, m: SafetyMemory) -> tuple[int, int]:
             m.lag[i] = m.lag[i] + share * (tau - m.asked[i] - m.lag[i])
             if abs(m.lag[i]) > lim.following * lim.effort[i] and code == NOTHING:
                 code, index = found(m, NOT_FOLLOWING, m.lag[i], lim.following * lim.effort[i]), i
-        if len(r.temperature) > 0:
+        if m.present[TEMPERATURES] != 0:
             m.joints[i, HOT] = m.joints[i, HOT] + 1 if r.temperature[i] > lim.temperature[i] else 0
             if m.joints[i, HOT] >= lim.patience and code == NOTHING:
                 code, index = found(m, TEMPERATURE, r.temperature[i], lim.temperature[i]), i

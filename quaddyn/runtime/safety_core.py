@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ..compiling import Vector, compiled, entry
 from .safety_checks import (
+    CLOCK,
     COMMAND,
     CUT_GAIN,
     CUT_POSITION,
@@ -12,7 +13,9 @@ from .safety_checks import (
     CUT_SPEED,
     CUT_TORQUE,
     NOTHING,
+    SEEN,
     STALE,
+    STAMP,
     UNCOMMANDED,
     WAITED,
     Allowed,
@@ -20,6 +23,8 @@ from .safety_checks import (
     SafetyMemory,
     check_reading,
     found,
+    is_later,
+    is_stamp,
     wrapped,
 )
 
@@ -109,8 +114,25 @@ def brake(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory) -> None:
         m.asked[i] = -kd * v if math.isfinite(v) else 0.0
 
 
+@compiled(inline=False)
+def arrive(lim: Allowed, m: SafetyMemory, time: float, now: float) -> float:
+    """How long after the last reading that counted this one was taken [s]; 0 for one that does not count."""
+    m.counts[WAITED] += 1
+    passed = float(m.counts[WAITED]) * lim.period
+    if now - m.stamps[CLOCK] > passed:  # a clock that stands still, goes back or is NaN says nothing
+        passed = now - m.stamps[CLOCK]
+    first = m.counts[SEEN] == 0
+    if not (is_stamp(time) if first else is_later(time, m.stamps[STAMP], passed)):
+        return 0.0
+    elapsed = lim.period if first else time - m.stamps[STAMP]
+    m.counts[WAITED] = 0
+    m.stamps[STAMP] = time
+    m.stamps[CLOCK] = now
+    return elapsed
+
+
 @entry("the safety layer")
-def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, elapsed: float, raised: int) -> int:
+def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, time: float, now: float, raised: int) -> int:
     """One tick: what is wrong is latched, and what the motors get is safe.
 
     Args:
@@ -118,23 +140,23 @@ def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, 
         r: the newest reading.
         asked: the controller's command; on return what the motors are to get.
         m: from tick to tick.
-        fresh: whether the reading is another one than at the last tick.
-        elapsed: between this reading and the one before it [s].
+        time: stamp of the reading, by the robot's clock [s]; one that is not `is_later` is no new reading.
+        now: the caller's clock [s]; where it stands still, periods are counted.
         raised: the code of what others have found, such as that the controller failed; 0 for nothing, `UNCOMMANDED`
             where no command has come: motors are damped at this tick, and nothing is latched.
 
     Returns:
         The code of the fault that is latched, 0 for none.
     """
-    m.counts[WAITED] = 0 if fresh else m.counts[WAITED] + 1
+    elapsed = arrive(lim, m, time, now)
     if m.latched[0] == NOTHING:
         code, index = NOTHING, 0
         m.details[0] = 0.0
         m.details[1] = 0.0
         if m.counts[WAITED] > lim.stale:
             code = found(m, STALE, float(m.counts[WAITED]) * lim.period, float(lim.stale) * lim.period)
-        if code == NOTHING and fresh:
-            code, index = check_reading(lim, r, m, max(elapsed, 0.0))
+        if code == NOTHING and elapsed > 0.0:
+            code, index = check_reading(lim, r, m, elapsed)
         # Sensors first: a controller that fails on a bad reading is not what has to be looked for.
         if code == NOTHING and raised != UNCOMMANDED:
             code = raised

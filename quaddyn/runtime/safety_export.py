@@ -35,7 +35,8 @@ enum {
 CODES
 };
 
-/* A sensor reading; pointers may be NULL where the robot has no such sensor, and for the IMU of a fixed robot. */
+/* A sensor reading. A pointer that is NULL, or to NaN alone, says that the robot has no such sensor; one that was there
+   and goes is a fault, and so are positions, velocities and, but of a fixed robot, an IMU that are not there. */
 typedef struct {
     const double *position;      /* (NU) [rad] */
     const double *velocity;      /* (NU) [rad/s] */
@@ -61,9 +62,15 @@ extern const char *const NAME_joints[UPPER_NU];
 /* Forget everything, a latched fault included. */
 void NAME_reset(void);
 
-/* One tick: the code of the fault that is latched, 0 for none. fresh: whether the reading is another one than at the
-   last tick; elapsed: between this one and the one before [s]; raised: a code that others have found, 0 for none,
-   -1 where no command has come: motors are damped at this tick, and nothing is latched. */
+/* One tick: the code of the fault that is latched, 0 for none. time: stamp of the reading, by the robot's clock [s];
+   one that is NaN, infinite, negative or not later than the last one that counted is no new reading, and so is one that
+   goes on by 50 ms more than now, the caller's clock [s]; where that stands still, calls are counted, one a period.
+   raised: a code that others have found, 0 for none, -1 where no command has come: motors are damped at this tick, and
+   nothing is latched. */
+int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised);
+
+/* The same without stamps. fresh: whether the reading is another one than at the last tick; elapsed: between this one
+   and the last one that counted [s]. */
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
 
 /* The fault in words, and number of the joint that it is about, -1 for none. */
@@ -107,19 +114,35 @@ static Vector given(const double *at, int64_t n)
     return at == NULL ? (Vector){(double *)none, 0} : (Vector){(double *)at, n};
 }
 
+/* What has to be there: without it, all of it is NaN. */
+static Vector needed(const double *at, int64_t n)
+{
+    static double unknown[UPPER_NU + 3];
+    for (int64_t i = 0; at == NULL && i < n; i++) {
+        unknown[i] = NAN;
+    }
+    return given(at == NULL ? unknown : at, n);
+}
+
 void NAME_reset(void)
 {
 CLEAR
 }
 
-int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
+int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised)
 {
-    Reading r = {given(reading->position, UPPER_NU), given(reading->velocity, UPPER_NU), given(reading->gyro, 3),
-        given(reading->accelerometer, 3), given(reading->torque, UPPER_NU), given(reading->feet, UPPER_NF),
+    Reading r = {needed(reading->position, UPPER_NU), needed(reading->velocity, UPPER_NU), GYRO_,
+        ACCELEROMETER_, given(reading->torque, UPPER_NU), given(reading->feet, UPPER_NF),
         given(reading->temperature, UPPER_NU)};
     Asked asked = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
         {command->stiffness, UPPER_NU}, {command->damping, UPPER_NU}};
-    return (int)NAME_core_guard(&limits, &r, &asked, &memory, fresh, elapsed, raised);
+    return (int)NAME_core_guard(&limits, &r, &asked, &memory, time, now, raised);
+}
+
+int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
+{
+    const double *last = memory.stamps.at;
+    return NAME_tick_at(reading, command, fresh ? last[0] + elapsed : NAN, last[1], raised);
 }
 
 const char *NAME_name(int code)
@@ -180,6 +203,8 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
         f"    {name.upper()}_{identifier(KINDS[code][0]).upper()} = {code}," for code in sorted(KINDS)
     ).rstrip(",")
     parts |= {"NU_": str(robot.nu), "NF_": str(len(robot.feet)), "PERIOD_": repr(safety.dt), "ROBOT": robot.name}
+    for sensor in ("gyro", "accelerometer"):  # what is fixed needs none
+        parts[f"{sensor.upper()}_"] = f"needed(reading->{sensor}, 3)" if robot.root == "free" else "given(NULL, 3)"
     core, about = c_source([guard], f"{name}_core"), "What a tick consists of."
     files = {
         f"{name}.h": filled(_HEADER, name, parts),

@@ -129,7 +129,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     def _receive(self, now: float) -> None:
         found = self.memory.command()
-        if found is not None and found[0] != self._seen:
+        # What answers a reading that has not been is no command of this robot.
+        if found is not None and found[0] != self._seen and found[1] <= self._reading.time + checks.AHEAD:
             self._seen = found[0]
             self._down.send(now, (found[0], found[2]))
         arrived = [each for each in self._down.receive(now) if each[0] > self._taken]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
+from .stamps import Stamps
 
 MAGIC, VERSION = b"QDRING", 2
 #: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.
@@ -138,20 +140,23 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self.robot, self.memory = robot, SharedMemory(path, robot.nu, len(robot.feet))
-        self._time, self._state = 0.0, 0
+        self._newest: Measurement | None = None
+        self._stamps, self._state = Stamps(), 0
 
     def read(self) -> Measurement:
-        """The newest reading.
+        """The newest reading whose time stamp is later than that of the one before.
 
         Raises:
             QuaddynError: none has come yet.
         """
         found = self.memory.reading()
-        if found is None:
+        if found is not None:
+            _, measurement, self._state = found
+            if self._stamps.accept(measurement.time, time.monotonic()):
+                self._newest = measurement
+        if self._newest is None:
             raise QuaddynError(f"{self.memory.path}: no reading has come yet; is the robot's process running?")
-        _, measurement, self._state = found
-        self._time = measurement.time
-        return measurement
+        return self._newest
 
     @property
     def stopped(self) -> str:
@@ -160,7 +165,8 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
 
     def write(self, command: MotorCommand) -> None:
         """What the motors do from now on; errors as of `MotorCommand.checked`."""
-        self.memory.write_command(self._time, command.checked(self.robot.nu))
+        stamp = 0.0 if self._newest is None else self._newest.time
+        self.memory.write_command(stamp, command.checked(self.robot.nu))
 
     def close(self) -> None:
         """Unmap the memory."""

@@ -58,7 +58,7 @@ class LoopStatistics:
         ticks: that were run.
         overruns: ticks that ended after the next deadline.
         missed: deadlines that passed during them.
-        read_failures: readings that raised.
+        read_failures: readings that raised, or whose time stamps could not be.
         write_failures: commands that could not be written.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import select
 import socket
+import time
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
@@ -14,6 +15,7 @@ from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
+from .stamps import Stamps
 
 #: Datagrams that are looked at in one call: a flood ends none.
 MOST = 256
@@ -33,7 +35,8 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     Attributes:
         robot: as given.
         peer: as given.
-        refused: datagrams that were no packets of this robot, or from elsewhere.
+        refused: datagrams that were no packets of this robot, from elsewhere, or with a time stamp that is none or not
+            later than the last one; what was overtaken on its way is not counted.
 
     Raises:
         ArgumentError: an address that is none.
@@ -64,6 +67,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             raise
         self._socket.setblocking(False)
         self._newest: Measurement | None = None
+        self._stamps = Stamps()
         self._received = self._sent = self._state = 0
 
     @property
@@ -98,8 +102,8 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     def write(self, command: MotorCommand) -> None:
         """Send a command; errors as of `MotorCommand.checked`."""
         self._sent += 1
-        time = 0.0 if self._newest is None else self._newest.time
-        self._socket.sendto(self._packets.command(self._sent, time, command.checked(self.robot.nu)), self.peer)
+        stamp = 0.0 if self._newest is None else self._newest.time
+        self._socket.sendto(self._packets.command(self._sent, stamp, command.checked(self.robot.nu)), self.peer)
 
     def close(self) -> None:
         """Close the port."""
@@ -120,5 +124,10 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             except PacketError:
                 self.refused += 1
                 continue
-            if sequence > self._received:  # what was overtaken on its way is old
-                self._received, self._newest, self._state = sequence, measurement, state
+            if sequence <= self._received:  # what was overtaken on its way is old
+                continue
+            self._received, self._state = sequence, state
+            if self._stamps.accept(measurement.time, time.monotonic()):
+                self._newest = measurement
+            else:
+                self.refused += 1
