@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from .errors import ConcurrencyError
 
 
 class OneCall:
-    """A lock that is not waited for: compiled code must not find other things than it began with.
+    """A lock for calls, ``with one_call("add"):``; compiled code must not find other things than it began with.
 
-    ``with one_call("add"):`` is for calls between ticks, `begin` and `end` for what runs every tick.
+    A call that finds another one under way raises instead of waiting for it; only of two threads that begin at the same
+    instant may one wait for the other.  The context is the lock itself: the interpreter looks for signals neither
+    between taking it and the ``with`` block, nor between the block and its release, so that no exception of a signal
+    handler leaves it locked.
 
     Args:
         of: what it is of, such as "controller", for the error.
     """
 
-    __slots__ = ("_acquire", "_of", "end")
+    __slots__ = ("_lock", "_of")
 
     def __init__(self, of: str) -> None:
-        lock = threading.Lock()
-        self._of = of
-        self._acquire, self.end = lock.acquire, lock.release
+        self._of, self._lock = of, threading.Lock()
 
-    def begin(self, call: str) -> None:
-        """Raise ConcurrencyError if another call is under way."""
-        if not self._acquire(False):
+    def __call__(self, call: str) -> AbstractContextManager[bool]:
+        """The context of a call.
+
+        Args:
+            call: its name, for the error.
+
+        Raises:
+            ConcurrencyError: another call is under way.
+        """
+        if self._lock.locked():
             of = self._of
             raise ConcurrencyError(f"{call}: another call of this {of} is under way; use one {of} per thread")
-
-    @contextmanager
-    def __call__(self, call: str) -> Iterator[None]:
-        """A call, from its beginning to its end."""
-        self.begin(call)
-        try:
-            yield
-        finally:
-            self.end()
+        return self._lock

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from interrupting import interrupt
 
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.errors import ArgumentError, ArgumentTypeError, ConcurrencyError
 from quaddyn.locomotion import LocomotionController
+from quaddyn.one_call import OneCall
+from quaddyn.simulation import Simulation
 from quaddyn.wbc import PostureTask, WholeBodyController
 
 
@@ -45,6 +48,28 @@ def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
     np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)
     call(controller)  # between ticks it may
     controller.compute(state, ("FL",))
+
+
+@pytest.mark.parametrize("kind", ["call", "controller", "plant"])
+def test_no_interrupt_leaves_a_lock_behind(standing, kind: str) -> None:
+    """Signals whose handler raises at random moments; 10^5 of them: benchmarks/under_fire.py."""
+    controller, state = standing
+    tau = controller.compute(state).tau
+    plant, alone = Simulation(controller.robot), OneCall("controller")
+
+    def locked() -> None:
+        with alone("call"):
+            pass
+
+    call, count, longest = {
+        "call": (locked, 1500, 3e-5),
+        "controller": (lambda: controller.compute(state), 500, 1e-4),
+        "plant": (lambda: plant.step(tau), 50, 1e-3),
+    }[kind]
+    assert interrupt(call, count, longest, np.random.default_rng(0)) > count // 10
+    call()
+    controller.reset()
+    np.testing.assert_allclose(controller.compute(state).tau, tau, rtol=1e-9)
 
 
 def test_elements_and_contacts_by_name_are_read_only(standing) -> None:

@@ -274,11 +274,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
-        self._one_step.begin("step")
-        try:
+        with self._one_step("step"):
             self._step(tau, external)
-        finally:
-            self._one_step.end()
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
         """One step of this plant alone."""

@@ -283,11 +283,8 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        self._one_call.begin("compute")
-        try:
+        with self._one_call("compute"):
             return self._tick(state, contacts)
-        finally:
-            self._one_call.end()
 
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
         """One tick of this controller alone."""
