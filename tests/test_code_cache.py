@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 from kept_units import keep_in
+from test_loops import four_bar
 
 import quaddyn
-from quaddyn.compiling import shipping
+from quaddyn.compiling import fingerprints, shipping
+from quaddyn.kernels import TickTerms, keeping
+from quaddyn.kernels.compiling import compile as compile_kernels
 
 PARTS = """
 from quaddyn.compiling import compiled
@@ -163,3 +166,52 @@ print(f(1.0), unit.origin.source)
 """
     done = run(script, str(package.cache), package.folder)
     assert done.returncode == 0 and done.stdout == "5.0 compiled\n", done.stdout + done.stderr
+
+
+# -- what machine code of kernels is found by --------------------------------------------------------------------------
+def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever code shapes a kernel: of this room, of robots, of what writes machine code.  Loops take most of it."""
+    robots = [quaddyn.load(four_bar()), quaddyn.load("two_link_leg")]
+    monkeypatch.setattr(keeping.objects, "cached", lambda key: None)
+    package, ran = Path(quaddyn.__file__).parent, set[str]()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
+    try:
+        for robot in robots:
+            compile_kernels(robot, ("rnea", "frame_drift"), frames=robot.frame_names[-1:])
+            TickTerms(robot, robot.frame_names[-1:])
+    finally:
+        sys.setprofile(before)
+    shaping = {Path(name) for name in ran if Path(name).is_relative_to(package)}
+    assert {package / "robot" / "planar_loops.py", package / "compiling" / "machine.py"} <= shaping
+    assert shaping <= fingerprints.sources(*(package / "kernels").glob("*.py"))
+
+
+def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, edited, keys = quaddyn.load("two_link_leg"), [Path()], list[str]()
+    digest = fingerprints._digest
+    monkeypatch.setattr(fingerprints, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
+
+    def forget() -> None:
+        fingerprints.fingerprint.cache_clear()
+        keeping._sources.cache_clear()
+
+    def found(key: str) -> None:
+        keys.append(key)
+        raise LookupError
+
+    def asked(file: Path) -> str:
+        edited[0] = file
+        forget()
+        with pytest.raises(LookupError):
+            compile_kernels(robot, "rnea")
+        return keys[-1]
+
+    monkeypatch.setattr(keeping.objects, "cached", found)
+    package = Path(quaddyn.__file__).parent
+    files = sorted(fingerprints.sources(*(package / "kernels").glob("*.py")))
+    of_files = {asked(file) for file in files}
+    assert len(of_files) == len(files) > 60
+    of_others = {asked(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}
+    assert len(of_others) == 1 and not of_others & of_files
+    forget()

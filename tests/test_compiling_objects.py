@@ -225,10 +225,13 @@ def test_read_wants_the_key_and_every_byte(tmp_path):
 
 
 # -- fingerprints ----------------------------------------------------------------------------------------------------
+CACHED = ("_content", "_digest", "_imported", "_outermost", "_modules")
+
+
 def clear():
     from quaddyn.compiling import fingerprints
 
-    for each in (fingerprint, fingerprints._content, fingerprints._digest, fingerprints._imported):
+    for each in (fingerprint, *(getattr(fingerprints, name) for name in CACHED)):
         each.cache_clear()
 
 
@@ -260,12 +263,26 @@ def test_a_changed_source_has_another_fingerprint(tmp_path):
 
 
 def test_absolute_imports_count_too(tmp_path):
-    path = tmp_path / "little.py"
+    """Those of quaddyn, of the module's own package and of modules beside it, in every form that Python has."""
+    path, package = tmp_path / "little.py", tmp_path / "package"
+    package.mkdir()
+    for name in ("__init__", "numbers", "tables", "more"):
+        (package / f"{name}.py").write_text("", encoding="utf-8")
+    (package / "more.py").write_text("from package import (  # two (of them)\n    tables,\n)\n", encoding="utf-8")
+    (tmp_path / "beside.py").write_text("import json, package.numbers as n\n", encoding="utf-8")
     path.write_text(
-        "from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\n", encoding="utf-8"
+        "from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\nimport numpy as np\n"
+        "def f():\n    from beside import x\n    import package.more\n",
+        encoding="utf-8",
     )
     clear()
-    assert {"lanes.py", "errors.py"} <= {each.name for each in sources(path)}
+    found = sources(path)
+    assert {"lanes.py", "errors.py"} <= {each.name for each in found}
+    beside = {str(each.relative_to(tmp_path)) for each in found if tmp_path in each.parents}
+    assert beside == {"little.py", "beside.py", "package/numbers.py", "package/more.py", "package/tables.py"} | {
+        "package/__init__.py"
+    }
+    assert {each.parts[len(Path(ROOT).parts)] for each in found if Path(ROOT) in each.parents} == {"quaddyn"}
     clear()
 
 

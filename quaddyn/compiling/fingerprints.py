@@ -1,4 +1,4 @@
-"""What machine code follows from: the sources of a module and of all that it imports from this package."""
+"""What machine code follows from: the sources of modules and of all that they import from packages edited with them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from . import objects
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
-#: ``from ..room.module import names``, over as many lines as there are brackets around the names.
-IMPORT = re.compile(rf"^ *from (\.+|{_PACKAGE.name}(?=[. ])\.?)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+#: ``from ..room.module import names``, over as many lines as there are brackets around the names, or ``import module``.
+IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|import (.*))", re.MULTILINE)
 
 
 @cache
-def fingerprint(file: Path) -> str:
-    """Of a module's source, of all that it imports from this package and so on, and of this room."""
+def fingerprint(*files: Path) -> str:
+    """Of the sources of modules, of all that they import (`sources`), and of this room."""
     room = frozenset(Path(__file__).parent.glob("*.py"))
-    return objects.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(file) | room)))
+    return objects.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
 
 
-def sources(file: Path) -> frozenset[Path]:
-    """A module, and those of this package that it imports, and so on."""
+def sources(*files: Path) -> frozenset[Path]:
+    """Modules, and what they import from this package, from their own and from files beside them, and so on."""
     found: frozenset[Path] = frozenset()
-    left = frozenset({file})
+    left = frozenset(files)
     while left:
         found |= left
         left = frozenset().union(*map(_imported, left)) - found
@@ -43,12 +43,35 @@ def _digest(file: Path) -> str:
 
 @cache
 def _imported(file: Path) -> frozenset[Path]:
-    found = []
-    for start, name, names in IMPORT.findall(_content(file).decode()):
-        folder = file.parents[len(start) - 1] if start.startswith(".") else _PACKAGE
-        place = folder.joinpath(*name.split("."))
-        if place.is_dir():  # what is imported from a package may be modules of it
-            found += [place / "__init__.py", *(place / f"{each}.py" for each in re.findall(r"\w+", names))]
-        else:
-            found.append(place.with_suffix(".py"))
+    root, package = _outermost(file.parent)
+    installed = root == _PACKAGE.parent  # then what lies beside the package is others' packages
+    found = frozenset[Path]()
+    for dots, module, names, plain in IMPORT.findall(_content(file).decode()):
+        for name in re.findall(r"(?:^|,)\s*([\w.]+)", plain) if plain else (module,):
+            top = name.partition(".")[0]
+            if dots:
+                found |= _modules(file.parents[len(dots) - 1], name, names)
+            elif top == _PACKAGE.name:
+                found |= _modules(_PACKAGE.parent, name, names)
+            elif top == package or not installed:
+                found |= _modules(root, name, names)
+    return found
+
+
+@cache
+def _outermost(folder: Path) -> tuple[Path, str]:
+    """The folder that a folder's outermost package lies in, and that package's name; itself and "" outside of any."""
+    package = ""
+    while (folder / "__init__.py").is_file():
+        folder, package = folder.parent, folder.name
+    return folder, package
+
+
+@cache
+def _modules(folder: Path, name: str, names: str) -> frozenset[Path]:
+    """The files of a module below a folder; of a package also those of its modules among `names`."""
+    place = folder.joinpath(*name.split("."))
+    found = [place.with_suffix(".py")]
+    if place.is_dir():
+        found = [place / f"{each}.py" for each in ("__init__", *re.findall(r"\w+", names))]
     return frozenset(each for each in found if each.is_file())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiling import machine, objects
+from ..compiling.fingerprints import fingerprint
 from ..robot.loops import Loops
 from ..robot.robot import Robot
 from . import native
@@ -42,9 +43,8 @@ class Interface:
 
 @cache
 def _sources() -> str:
-    """A key for this room's own code, and for what makes machine code of it."""
-    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(machine.__file__)]
-    return objects.digest(*(file.read_bytes() for file in files))
+    """A key for this room's own code, for all that it imports, and for what makes machine code of it."""
+    return fingerprint(*sorted(Path(__file__).parent.glob("*.py")))
 
 
 def model_key(robot: Robot) -> str:
