@@ -70,6 +70,10 @@ class UnreachableError(QuaddynError, ValueError):
         return f"leg {self.leg!r} cannot reach {self.target}; the nearest point it can reach is {self.nearest}"
 
 
+class FileAccessError(QuaddynError, PermissionError):
+    """A file is refused because others than this user could have put it there, written it or see it overwritten."""
+
+
 class StaleStateError(QuaddynError, RuntimeError):
     """A State was read after the Dynamics it came from had been updated again."""
 

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from sparing import others_slow
 
 import quaddyn as qd
+from quaddyn.errors import FileAccessError
 from quaddyn.runtime import (
     Clock,
     Controller,
@@ -112,6 +114,64 @@ def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -
     other.close()
     with pytest.raises(qd.QuaddynError, match="8 joints"):
         SharedMemory(memory.path, 8, 4)
+
+
+#: Files that others could have put there or write to, by what the error says of them.
+OTHERS: dict[str, Callable[[Path], object]] = {
+    "symbolic link": lambda path: (path.rename(f"{path}-moved"), path.symlink_to(f"{path}-moved")),
+    "hard link": lambda path: os.link(path, f"{path}-too"),
+    "mode 0666": lambda path: path.chmod(0o666),
+    "mode 0620": lambda path: path.chmod(0o620),
+    "regular file": lambda path: (path.unlink(), os.mkfifo(path)),
+    "user 12345": lambda path: os.chown(path, 12345, -1),
+}
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("what", OTHERS)
+def test_memory_that_others_could_have_put_there_or_write_to_is_refused(
+    what: str, create: bool, memory: SharedMemory
+) -> None:
+    if what.startswith("user") and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    memory.write_reading(some_reading(0.5))
+    OTHERS[what](memory.path)
+    with pytest.raises(FileAccessError, match=rf"^{memory.path}: .*{what}"):
+        SharedMemory(memory.path, 12, 4, create=create)
+    assert memory.reading()[1].time == 0.5  # nothing was overwritten
+
+
+def test_making_memory_overwrites_memory_alone(memory: SharedMemory, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear robot", encoding="utf-8")
+    with pytest.raises(qd.QuaddynError, match="letter: not shared memory"):
+        SharedMemory(tmp_path / "letter", 12, 4, create=True)
+    assert (tmp_path / "letter").read_text(encoding="utf-8") == "dear robot"
+    (tmp_path / "empty").write_bytes(b"")
+    memory.write_reading(some_reading(0.5))
+    for path in (tmp_path / "empty", memory.path):
+        again = SharedMemory(path, 12, 4, create=True)
+        assert again.reading() is None and not again.status.any()
+        again.close()
+    assert memory.reading() is None  # of the same file: what is mapped stays valid
+
+
+def test_memory_is_removed_unless_another_file_is_in_its_place(memory: SharedMemory, tmp_path: Path) -> None:
+    memory.path.rename(tmp_path / "moved")
+    memory.path.write_text("of somebody else", encoding="utf-8")
+    memory.remove()
+    assert memory.path.read_text(encoding="utf-8") == "of somebody else"
+    (tmp_path / "moved").replace(memory.path)
+    memory.remove()
+    memory.remove()
+    assert not memory.path.exists()
+
+
+def test_a_process_that_cannot_be_started_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # no /dev/shm: temporary files
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(TypeError):
+        RobotProcess("small_quadruped", dt=object())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:

@@ -1,5 +1,6 @@
 """Programs in C that drive a robot in another process: the same motion as the same controller in Python."""
 
+import os
 import subprocess
 import time
 
@@ -146,7 +147,17 @@ def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path,
 def test_programs_are_refused_what_is_no_memory_of_their_robot(program, tmp_path):
     (tmp_path / "else").write_bytes(bytes(4096))
     SharedMemory(tmp_path / "arm", 6, 0, create=True).close()
-    for path in ("missing", "else", "arm"):
+    SharedMemory(tmp_path / "good", 12, 4, create=True).close()
+    for name, mode in (("group", 0o620), ("everybody", 0o666)):
+        SharedMemory(tmp_path / name, 12, 4, create=True).close()
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    others = ["group", "everybody", "link"]
+    if os.geteuid() == 0:
+        SharedMemory(tmp_path / "stranger", 12, 4, create=True).close()
+        os.chown(tmp_path / "stranger", 12345, -1)
+        others.append("stranger")
+    for path in ("missing", "else", "arm", *others):
         done = subprocess.run([str(program), str(tmp_path / path), "1"], capture_output=True, encoding="utf-8")
         assert done.returncode == 2 and "shared memory" in done.stderr
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import read_regular
+from ..files import of_another_user, read_regular, writable_by_others
 
 _DIGEST = 32
 #: Largest file that is read [bytes].
@@ -87,9 +87,9 @@ def cache() -> Cache:
         info = base.stat()
     except OSError as error:
         return Cache(base, f"cannot be made: {error}")
-    if hasattr(os, "getuid") and info.st_uid != os.getuid():
+    if of_another_user(info):
         return Cache(base, "belongs to another user, and code found there would be run")
-    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if writable_by_others(info):
         return Cache(base, f"others may write to it, and code found there would be run: chmod go-w {base}")
     return Cache(base, "")
 

@@ -78,7 +78,8 @@ void NAME_seal(NAME_command *command, uint64_t number, double time);
    negative. */
 int NAME_valid(const void *bytes, size_t size);
 
-/* Map the file of a robot's process: 0, or -1 where there is none of this robot; errno may say why. */
+/* Map the file of a robot's process: 0, or -1 where there is none of this robot, or one that other users could have put
+   there or write to: a symbolic link, of another user, of a mode such as 0666. errno may say why. */
 int NAME_open(NAME_memory *memory, const char *path);
 
 /* Copy the newest reading: 1, or 0 where none has come yet. The same number as before: there is no newer one. */
@@ -178,12 +179,13 @@ static volatile uint64_t *newest(const NAME_memory *memory, int ring)
 int NAME_open(NAME_memory *memory, const char *path)
 {
     struct stat found;
-    const int file = open(path, O_RDWR);
+    const int file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
         return -1;
     }
     memory->map = MAP_FAILED;
-    if (fstat(file, &found) == 0 && found.st_size == SIZE) {
+    if (fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == geteuid()
+        && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0 && found.st_size == SIZE) {
         memory->map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
     close(file);

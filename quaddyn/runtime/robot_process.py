@@ -15,6 +15,7 @@ from typing import Any
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..files import remove_same
 from ..robot.loader import load
 from ..robot.robot import Robot
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
@@ -84,16 +85,20 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         motors = None if actuators is None else actuators.arguments
         quality = LinkQuality() if quality is None else quality
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
-        os.close(handle)
-        self.path = Path(name)
         link = {part: getattr(quality, part) for part in quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
-        options |= {"resume": resume, "priority": priority, "motors": motors}
-        what = json.dumps({**options, "quality": link, "path": name})
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8"
-        )
+        options |= {"resume": resume, "priority": priority, "motors": motors, "quality": link}
+        handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
+        self.path, self._file = Path(name), os.fstat(handle)
+        os.close(handle)
+        try:
+            command = [sys.executable, "-c", PROGRAM, json.dumps({**options, "path": name})]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8"
+            )
+        except BaseException:
+            remove_same(self.path, self._file)
+            raise
         try:
             self._await()
         except BaseException:
@@ -135,7 +140,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
                 self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-        self.path.unlink(missing_ok=True)
+        remove_same(self.path, self._file)
 
     def __enter__(self) -> RobotProcess:
         return self
@@ -173,4 +178,4 @@ def main(options: dict[str, Any]) -> None:
     print("ready", flush=True)
     with RealTime(priority=options["priority"]).held():
         server.serve(going=lambda: not ending and os.getppid() == parent)
-    Path(options["path"]).unlink(missing_ok=True)  # of a parent that was killed, too
+    memory.remove()  # of a parent that was killed, too

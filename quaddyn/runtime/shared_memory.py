@@ -14,6 +14,7 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
+from ..files import open_own, remove_same
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from .faults import named
@@ -56,18 +57,20 @@ class SharedMemory:
         self._at = BEGIN, BEGIN + SLOTS * self._sizes[0]
         size = self._at[1] + SLOTS * self._sizes[1]
         head = HEAD.pack(MAGIC, VERSION, SLOTS, nu, nf)
-        flags = os.O_RDWR | (os.O_CREAT if create else 0)
-        file = os.open(self.path, flags, 0o600)
+        file = open_own(self.path, create=create)
         try:
+            self._file, found = os.fstat(file), os.pread(file, HEAD.size, 0)
             if create:
-                os.ftruncate(file, 0)
-                os.ftruncate(file, size)
-            elif os.pread(file, HEAD.size, 0) != head or os.fstat(file).st_size != size:
+                if found.strip(b"\0") and not found.startswith(MAGIC):
+                    raise QuaddynError(f"{self.path}: not shared memory, and would be overwritten; give another path")
+                os.ftruncate(file, size)  # not to zero first: the other side may have mapped the file
+            elif found != head or self._file.st_size != size:
                 raise QuaddynError(f"{self.path}: not shared memory of {nu} joints and {nf} feet, version {VERSION}")
             self._map = mmap.mmap(file, size)
         finally:
             os.close(file)
         if create:
+            self._map[:] = bytes(size)
             self._map[: HEAD.size] = head
         self.status = np.frombuffer(self._map, dtype=np.float64, count=8, offset=STATUS)
         self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
@@ -95,6 +98,10 @@ class SharedMemory:
     def command(self) -> tuple[int, float, MotorCommand] | None:
         """The newest command with its number and time stamp, None if there is none."""
         return self._take(1, self.packets.read_command)
+
+    def remove(self) -> None:
+        """Remove the file from its path, unless another one has taken its place; what is mapped stays."""
+        remove_same(self.path, self._file)
 
     def close(self) -> None:
         """Unmap the file; it stays."""
@@ -132,7 +139,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         path: of the shared memory.
 
     Raises:
-        QuaddynError: memory of another robot or version.
+        FileAccessError, QuaddynError: a file that `SharedMemory` does not take.
         OSError: there is none.
     """
 
