@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from quaddyn.campaigns import Store, registry, run
 from quaddyn.campaigns.exporting import frame
 from quaddyn.cli import app
-from quaddyn.errors import ArgumentError, CampaignError, UnknownNameError
+from quaddyn.errors import ArgumentError, CampaignError, StoreError
 
 runner = CliRunner()
 TESTS = Path(__file__).resolve().parent
@@ -78,27 +78,48 @@ def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     assert "robots" not in again.columns
 
 
-def test_a_store_of_a_campaign_that_is_not_registered_knows_its_class(tmp_path: Path) -> None:
-    store = tmp_path / "runs.db"
+def test_a_campaign_that_is_not_registered_is_named_by_the_user(tmp_path: Path) -> None:
+    store, named = tmp_path / "runs.db", ("--campaign", "campaign_examples:Together")
     run(Together(6), store=store, cases=list(Together(6).cases())[:4])
-    assert "4 of 6 cases" in call("campaign", "show", store)
-    assert json.loads(call("campaign", "resume", store, "--workers", 0, "--json"))["ran"] == 2
-    call("campaign", "export", store, "--csv", tmp_path / "runs.csv")
+    assert "4 of 6 cases" in call("campaign", "show", store, *named)
+    assert json.loads(call("campaign", "resume", store, *named, "--workers", 0, "--json"))["ran"] == 2
+    call("campaign", "export", store, *named, "--csv", tmp_path / "runs.csv")
     assert len((tmp_path / "runs.csv").read_text(encoding="utf-8").splitlines()) == 7
-    for origin, message in (
-        ("nowhere_to_be_found:Together", r"cannot be imported here.*nowhere_to_be_found\.py.*PYTHONPATH"),
+    for wrong, message in (
+        ("nowhere_to_be_found:Together", "expected module:class.*cannot be imported here.*PYTHONPATH"),
         ("campaign_examples:Gone", "cannot be imported here"),
-        ("campaign_examples:Throws", "no campaign of that name now"),
-        ("__main__:Together", "a class of the script that ran it"),
+        (":", "cannot be imported here"),
+        ("campaign_examples:Throw", "no subclass of quaddyn.campaigns.Campaign"),
+        ("campaign_examples:Throws", "holds results of campaign 'together', not 'throws'"),
     ):
-        with contextlib.closing(sqlite3.connect(store)) as connection, connection:
-            connection.execute("UPDATE origin SET kind = ?", (origin,))
         with pytest.raises(CampaignError, match=message):
-            call("campaign", "show", store)
+            call("campaign", "show", store, "--campaign", wrong)
+    with pytest.raises(ArgumentError, match="--campaign goes with a case"):
+        call("replay", tmp_path / "tick.npz", *named)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_no_module_is_imported_because_a_store_names_it(
+    beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file beside the store, in the folder that Python looks in first; or a class that could be imported."""
+    store = tmp_path / "runs.db"
+    run(Together(2), store=store)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "chosen.py").write_text("from pathlib import Path\nPath(__file__ + '.ran').touch()\n", encoding="utf-8")
+    origin = "chosen:Together" if beside else "campaign_examples:Together"
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE origin SET kind = ?", (origin,))
+    for words in (("campaign", "show"), ("campaign", "resume"), ("replay",)):
+        with pytest.raises(
+            StoreError, match=rf"runs.db: its campaign is not registered here .it was {origin}.*together"
+        ):
+            call(*words, f"{store}#1" if words == ("replay",) else store)
+    assert not (tmp_path / "chosen.py.ran").exists() and "chosen" not in sys.modules
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("DROP TABLE origin")  # the first stores had none
-    with pytest.raises(UnknownNameError, match="together"):
-        call("campaign", "show", store)
+    with pytest.raises(StoreError, match="not registered here: unknown campaign 'together'"):
+        Store.read(store)
 
 
 def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) -> None:

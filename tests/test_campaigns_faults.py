@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from campaign_examples import Throws
+from campaign_examples import Throw, Throws
 from sparing import others_slow
 
 from quaddyn import campaigns
@@ -292,6 +294,96 @@ def test_bytes_flipped_in_a_store_are_refused(tmp_path: Path) -> None:
     store.write_bytes(data)
     with pytest.raises(StoreError, match=r"runs\.db.*damaged"):
         run(Throws(300), store=store)
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"
+#: What a file that calls itself a store may hold instead, and what the error says of it.
+FOREIGN: dict[str, tuple[str, str]] = {
+    "an endless view of the format": (
+        f"DROP TABLE about; CREATE VIEW about AS {ENDLESS.format('max(x) AS format, x AS campaign')}",
+        "no store of a campaign",
+    ),
+    "an endless view of results": (
+        f"DROP TABLE results; CREATE VIEW results AS {ENDLESS.format('x AS number')} WHERE x < 0",
+        "it defines 'results' otherwise",
+    ),
+    "a view of itself": ("DROP TABLE workers; CREATE VIEW workers AS SELECT * FROM workers", "'workers' otherwise"),
+    "an endless column": (
+        "DROP TABLE sessions; CREATE TABLE sessions (id INTEGER PRIMARY KEY, started REAL, package TEXT, model TEXT, "
+        "options TEXT AS (printf('%.*c', 1000000000, 'x')))",
+        "'sessions' otherwise",
+    ),
+    "a trigger": ("CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM results; END", "'t' otherwise"),
+    "no table": ("DROP TABLE results", "'results' otherwise"),
+    "no campaign": ("DELETE FROM about", "damaged"),
+    "a format in words": ("UPDATE about SET format = 'one'", "damaged"),
+    "a campaign of bytes": ("UPDATE about SET campaign = x'00ff'", "damaged"),
+    "no options": ("DELETE FROM sessions", "damaged"),
+    "options that are none": ("UPDATE sessions SET options = '[1, 2]'", "options: .*JSON object"),
+    "options in prose": ("UPDATE sessions SET options = 'Dear reader'", "options: 'Dear reader' is no Throws"),
+    "options nested without end": (f"UPDATE sessions SET options = '{'[' * 100_000}'", "options: .* is no Throws"),
+    "options of another type": ('UPDATE sessions SET options = \'{"trials": "many"}\'', "trials: expected int"),
+    "an option too many": ("UPDATE sessions SET options = '{\"x\": 1}'", "options: .* is no Throws"),
+    "a case in prose": ("UPDATE results SET \"case\" = 'no case'", "#1: 'no case' is no Throw"),
+    "a case of bytes": ("UPDATE results SET \"case\" = x'7b7d'", "#1: .* expected text, got bytes"),
+    "a case of other types": ('UPDATE results SET "case" = \'{"number": [1]}\'', "#1: .*number: expected int"),
+    "text that is none": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),
+    "a record in prose": ("UPDATE results SET record = 'fine'", "#1: 'fine' is no record"),
+    "a record of lists": ("UPDATE results SET record = '{\"x\": [1]}'", "#1: .*'x': expected a number"),
+    "a record that is a list": ("UPDATE results SET record = '[]'", "#1: .* is no record"),
+    "a record nested without end": (f"UPDATE results SET record = '{'[' * 100_000}'", "#1: .* is no record"),
+    "a number of digits without end": (f"UPDATE results SET record = '{{\"x\": {'9' * 5000}}}'", "#1: .* is no record"),
+    "a record of bytes": ("UPDATE results SET record = x'7b7d'", "#1: damaged, record is of type bytes"),
+    "neither record nor error": ("UPDATE results SET record = NULL", "neither a record nor an error"),
+    "a duration in words": ("UPDATE results SET seconds = 'long'", "#1: damaged, seconds is of type str"),
+    "poison in words": ("UPDATE results SET poison = 'no'", "#1: damaged, poison is of type str"),
+    "a worker of bytes": ("UPDATE workers SET name = x'00'", "#1: damaged, worker is of type bytes"),
+    "a processor of bytes": ("UPDATE workers SET processor = x'00'", "damaged, a processor"),
+    "a model of bytes": ("UPDATE sessions SET model = x'00'", "#1: damaged, model is of type bytes"),
+}
+
+
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "runs.db"
+    run(Throws(3), store=path)
+    return path
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_a_store_holds_instead_is_said_at_once(what: str, small_store: Path, tmp_path: Path) -> None:
+    """By a store's error that names the file, within seconds: nothing of it is run."""
+    store, (script, said) = tmp_path / "runs.db", FOREIGN[what]
+    shutil.copyfile(small_store, store)
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.executescript(script)
+    began = time.monotonic()
+    with pytest.raises(StoreError, match=said) as caught, Store.read(store, Throws) as there:
+        list(there.rows())
+        there.processors()
+    assert str(caught.value).startswith(str(store)) and len(str(caught.value)) < 1000
+    if "otherwise" in said or "no store" in said or what == "no campaign":
+        with pytest.raises(StoreError):
+            run(Throws(3), store=store)
+    assert time.monotonic() - began < 5.0
+
+
+def test_bytes_of_a_store_flipped_at_random_are_read_or_refused(small_store: Path, tmp_path: Path) -> None:
+    store, data, rng = tmp_path / "runs.db", small_store.read_bytes(), random.Random(45)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 8, 64))):
+            damaged[rng.randrange(len(data))] = rng.randrange(256)
+        store.write_bytes(damaged)
+        try:
+            with Store.read(store, Throws) as there:
+                rows = list(there.rows())
+                there.processors()
+            assert all(isinstance(row.case, Throw) for row in rows)
+        except StoreError as error:
+            refused += str(store) in str(error)
+    assert 20 < refused < 150
 
 
 def test_a_worker_with_another_model_is_refused(tmp_path: Path, executor: Executor) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import types
+import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, ArgumentTypeError
@@ -13,6 +16,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 T = TypeVar("T")
 #: What cases and options may hold: these, and tuples of them.  Records hold no tuples.
 Plain = float | int | bool | str | None
+#: Characters of a foreign text that messages show.
+SHOWN = 200
 
 
 def encode(value: object) -> str:
@@ -29,17 +34,18 @@ def encode(value: object) -> str:
     return _text({f.name: _checked(getattr(value, f.name), f"{kind}.{f.name}") for f in dataclasses.fields(value)})
 
 
-def decode(kind: type[T], text: str) -> T:
+def decode(kind: type[T], text: object) -> T:
     """The dataclass that `encode` wrote.
 
     Raises:
-        ArgumentError: the text does not fit the dataclass.
+        ArgumentError: the text does not fit the dataclass or the types of its fields.
     """
     try:
-        values = json.loads(text)
-        return kind(**{name: _tuples(value) for name, value in values.items()})
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ArgumentError(f"{text!r} is no {kind.__qualname__}: {error}") from error
+        values = {name: _tuples(value) for name, value in _object(text).items()}
+        _check_fields(kind, values)
+        return kind(**values)
+    except Exception as error:  # a dataclass may refuse its fields by any exception
+        raise ArgumentError(f"{shortened(text)} is no {kind.__qualname__}: {shortened(error)}") from error
 
 
 def key(text: str) -> bytes:
@@ -64,11 +70,83 @@ def encode_record(record: Mapping[str, object]) -> str:
     return _text(plain)
 
 
-def decode_record(text: str) -> dict[str, Plain]:
-    """The record that `encode_record` wrote."""
-    found = json.loads(text)
-    assert isinstance(found, dict)
+def decode_record(text: object) -> dict[str, Plain]:
+    """The record that `encode_record` wrote.
+
+    Raises:
+        ArgumentError: the text is no such record.
+    """
+    try:
+        found = _object(text)
+        if wrong := [name for name, value in found.items() if not isinstance(value, Plain)]:
+            raise ArgumentTypeError(f"{wrong[0]!r}: expected a number, text, bool or None")
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{shortened(text)} is no record: {shortened(error)}") from error
     return found
+
+
+def _object(text: object) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError, RecursionError: it is none.
+    """
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"expected text, got {type(text).__name__}")
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ArgumentTypeError(f"expected a JSON object, got {type(found).__name__}")
+    return found
+
+
+def shortened(text: object) -> str:
+    """For messages: at most `SHOWN` characters, control characters escaped."""
+    whole = str(text) if isinstance(text, Exception) else repr(text)
+    whole = "".join(c if c.isprintable() else repr(c)[1:-1] for c in whole[: SHOWN + 1])
+    return whole if len(whole) <= SHOWN else f"{whole[:SHOWN]}..."
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, tuple[Any, Any]]:
+    """By field its annotation and its default; none where annotations cannot be looked up."""
+    try:
+        hints = typing.get_type_hints(kind)
+    except Exception:  # names that only a type checker knows
+        return {}
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {field.name: (hints.get(field.name, Any), field.default) for field in fields}
+
+
+def _check_fields(kind: Any, values: Mapping[str, object]) -> None:
+    """Refuse values that are not of the types that the fields of a dataclass are annotated with.
+
+    Raises:
+        ArgumentTypeError: naming the field.
+    """
+    hints = _hints(kind)
+    for name, value in values.items():
+        hint, default = hints.get(name, (Any, None))
+        if type(value) is not hint and not _fits(value, hint) and value != default:
+            expected = hint.__name__ if isinstance(hint, type) else hint
+            raise ArgumentTypeError(f"{name}: expected {expected}, got {shortened(value)}")
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a plain value is of an annotated type; numbers may be of any type of numbers."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(inner) == 2 and inner[1] is Ellipsis:
+            return all(_fits(each, inner[0]) for each in value)
+        return len(value) == len(inner) and all(map(_fits, value, inner))
+    if hint in (bool, int, float):
+        return isinstance(value, (bool, int, float))
+    if hint in (str, tuple):
+        return isinstance(value, hint)
+    return value is None if hint is type(None) else True
 
 
 def _text(value: object) -> str:

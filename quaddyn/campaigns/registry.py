@@ -30,43 +30,41 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*OWN, *(point.name for point in entry_points(group="quaddyn.campaigns"))}))
 
 
-def find(name: str, origin: str | None = None) -> type[Campaign[Any]]:
-    """The kind of campaign of a name.
-
-    Args:
-        name: of the campaign.
-        origin: "module:class", where to look if none of the name is registered.
+def find(name: str) -> type[Campaign[Any]]:
+    """The registered kind of campaign of a name.
 
     Raises:
         UnknownNameError: no such campaign is registered.
-        CampaignError: it cannot be imported from its origin.
     """
     if name in OWN:
-        module, _, kind = OWN[name].partition(":")
-        found: type[Campaign[Any]] = getattr(importlib.import_module(module), kind)
-        return found
+        return _attribute(OWN[name])  # type: ignore[no-any-return]
     for point in entry_points(group="quaddyn.campaigns", name=name):
-        found = point.load()
+        found: type[Campaign[Any]] = point.load()
         return found
-    if origin is None:
-        raise UnknownNameError("campaign", name, names())
-    return _imported(name, origin)
+    raise UnknownNameError("campaign", name, names())
 
 
-def _imported(name: str, origin: str) -> type[Campaign[Any]]:
-    module, _, kind = origin.partition(":")
-    if module == "__main__":
-        raise CampaignError(
-            f"campaign {name!r} is a class of the script that ran it; give it a module of its own, or read the store "
-            f"in that script with Store.read(path, {kind})"
-        )
+def imported(place: str) -> type[Campaign[Any]]:
+    """A kind of campaign that is not registered, from the module that the user, and no file, has named.
+
+    Args:
+        place: "module:class".
+
+    Raises:
+        CampaignError: it cannot be imported, or is no campaign.
+    """
     try:
-        found = getattr(importlib.import_module(module), kind)
-    except (ImportError, AttributeError) as error:
+        found = _attribute(place)
+    except (ImportError, AttributeError, ValueError) as error:
         raise CampaignError(
-            f"campaign {name!r} is {origin}, which cannot be imported here ({error}); if it is in a file "
-            f"{module}.py, put the file's folder on PYTHONPATH"
+            f"campaign {place!r}: expected module:class, and it cannot be imported here ({error}); if the module is a "
+            "file, put the file's folder on PYTHONPATH"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, Campaign) and found.name == name):
-        raise CampaignError(f"campaign {name!r} was {origin}, which is no campaign of that name now")
+    if not (isinstance(found, type) and issubclass(found, Campaign)):
+        raise CampaignError(f"campaign {place!r}: no subclass of quaddyn.campaigns.Campaign")
     return found
+
+
+def _attribute(place: str) -> Any:
+    module, _, kind = place.partition(":")
+    return getattr(importlib.import_module(module), kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -17,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from ..errors import CampaignError, StoreError
+from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..version import __version__
 from .campaign import Campaign, Failure, Record
-from .plain import decode, decode_record, encode, key
+from .plain import decode, decode_record, encode, key, shortened
 from .registry import find
 from .work import Outcome, Worker
 
@@ -43,6 +44,19 @@ CREATE VIEW runs AS
            workers.name AS worker, processor, package, model, options
     FROM results JOIN sessions ON sessions.id = session LEFT JOIN workers ON workers.id = worker;
 """
+
+
+def _normal(text: str) -> str:
+    """The text of a definition, spaces and line breaks alike."""
+    return " ".join(text.split())
+
+
+#: How each table is defined, as SQLite keeps it.
+_TABLES = {
+    re.split(r"\W+", text, maxsplit=3)[2]: text
+    for text in map(_normal, _SCHEMA.rstrip(";\n").split(";\n"))
+    if text.startswith("CREATE TABLE")
+}
 #: Committed this often [s]: what a lost machine loses of work.
 COMMIT_EVERY = 0.2
 
@@ -133,12 +147,11 @@ class Store:
 
         Args:
             path: of the file.
-            campaign: kind of campaign; by default the registered one of the name in the store, else the class that
-                wrote it, if its module can be imported here.
+            campaign: kind of campaign; by default the registered one of the name in the store.  No module is imported
+                because a store names it: stores come from anywhere.
 
         Raises:
-            StoreError: there is none, it is damaged, or of another campaign.
-            UnknownNameError, CampaignError: its kind of campaign cannot be found.
+            StoreError: there is none, it is damaged, or of another campaign or one that is not registered.
         """
         name = os.fspath(path)
         if not Path(name).is_file():
@@ -147,13 +160,13 @@ class Store:
             uri = f"{Path(name).absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             try:
-                _check_format(connection, name)
-                (found,) = connection.execute("SELECT campaign FROM about").fetchone()
-                kind = campaign if campaign is not None else find(found, _origin(connection))
+                found = _check_format(connection, name)
+                kind = campaign if campaign is not None else _registered(connection, name, found)
                 if kind.name != found:
                     raise StoreError(f"{name} holds results of campaign {found!r}, not {kind.name!r}")
-                query = "SELECT options FROM sessions ORDER BY id DESC LIMIT 1"
-                return cls(connection, name, decode(kind, connection.execute(query).fetchone()[0]))
+                options = _first(connection, name, "SELECT options FROM sessions ORDER BY id DESC LIMIT 1")
+                with _fitting(f"{name}: options"):
+                    return cls(connection, name, decode(kind, options))
             except BaseException:
                 connection.close()
                 raise
@@ -254,7 +267,10 @@ class Store:
     def processors(self) -> list[str]:
         """The different processors of its workers."""
         with _explained(self.path):
-            return [p for (p,) in self._connection.execute("SELECT DISTINCT processor FROM workers ORDER BY 1")]
+            found = [p for (p,) in self._connection.execute("SELECT DISTINCT processor FROM workers ORDER BY 1")]
+        if not all(isinstance(p, str) for p in found):
+            raise StoreError(f"{self.path}: damaged, a processor is no text")
+        return found
 
     def _rows(self, condition: str, *values: object) -> Iterator[Row]:
         query = (
@@ -262,11 +278,59 @@ class Store:
             "JOIN sessions ON sessions.id = session LEFT JOIN workers ON workers.id = worker " + condition
         )
         with _explained(self.path):
-            for number, case, record, error, poison, trace, *rest in self._connection.execute(query, values):
-                result = decode_record(record) if record is not None else Failure(error, bool(poison), trace or "")
-                seconds, at, worker, package, model = rest
-                there = decode(self.campaign.Case, case)
+            last = 0
+            for number, case, *rest in self._connection.execute(query, values):
+                where = f"{self.path}#{number}"
+                if number <= last:
+                    raise StoreError(f"{where}: damaged, this case comes after #{last}")
+                last = number
+                record, error, poison, trace, seconds, at, worker, package, model = _typed(where, rest)
+                with _fitting(where):
+                    there = decode(self.campaign.Case, case)
+                    result = decode_record(record) if record is not None else Failure(error, bool(poison), trace or "")
                 yield Row(number, there, result, seconds, at, worker or "", package, model)
+
+
+#: What a row holds after its case, by name: of a case without a record there is an error.
+_KINDS: dict[str, Any] = {
+    "record": str | None, "error": str | None, "poison": int, "trace": str | None, "seconds": float, "time": float,
+    "worker": str | None, "package": str, "model": str,
+}  # fmt: skip
+
+
+def _typed(where: str, values: Sequence[Any]) -> Sequence[Any]:
+    """The values of a row, which SQLite keeps whatever types its columns have.
+
+    Raises:
+        StoreError: one of another type.
+    """
+    for value, (name, kind) in zip(values, _KINDS.items(), strict=True):
+        if not isinstance(value, kind):
+            raise StoreError(f"{where}: damaged, {name} is of type {type(value).__name__}")
+    if values[0] is None and values[1] is None:
+        raise StoreError(f"{where}: damaged, neither a record nor an error")
+    return values
+
+
+@contextlib.contextmanager
+def _fitting(where: str) -> Iterator[None]:
+    """What does not fit its type as an error that names the store."""
+    try:
+        yield
+    except ArgumentError as error:
+        raise StoreError(f"{where}: {error}") from error
+
+
+def _first(connection: sqlite3.Connection, path: str, query: str, kind: type[Any] = str) -> Any:
+    """The value that a query finds first.
+
+    Raises:
+        StoreError: there is none, or of another type.
+    """
+    found = connection.execute(query).fetchone()
+    if found is None or type(found[0]) is not kind:
+        raise StoreError(f"{path}: damaged, or no store of a campaign ({query} finds no {kind.__name__})")
+    return found[0]
 
 
 def _check_whole(connection: sqlite3.Connection, path: str) -> None:
@@ -275,26 +339,49 @@ def _check_whole(connection: sqlite3.Connection, path: str) -> None:
         raise StoreError(f"{path} is damaged: {found}")
 
 
-def _check_format(connection: sqlite3.Connection, path: str) -> None:
+def _check_format(connection: sqlite3.Connection, path: str) -> str:
+    """The name of a store's campaign.
+
+    Tables are looked at only once they are known to be those of this module: what another file calls so may be a view
+    that never ends.
+
+    Raises:
+        StoreError: it is no store, or of another format.
+    """
+    connection.execute("PRAGMA trusted_schema=OFF")
+    found = {}
+    for kind, name, table, text in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+        if table in _TABLES and text is not None:  # what SQLite makes by itself has no text
+            found[kind, name] = _normal(text)
+    if ("table", "about") not in found:
+        raise StoreError(f"{path} is no store of a campaign")
+    expected = {("table", name): text for name, text in _TABLES.items()}
+    found.setdefault(("table", "origin"), _TABLES["origin"])  # the first stores had none
+    if found != expected:
+        wrong = sorted({name for (_, name), _ in found.items() ^ expected.items()})
+        raise StoreError(f"{path} is no store of a campaign: it defines {', '.join(map(repr, wrong[:4]))} otherwise")
+    number = _first(connection, path, "SELECT format FROM about", int)
+    if number != FORMAT:
+        raise StoreError(f"{path} is written in format {number}; this version reads format {FORMAT}")
+    return str(_first(connection, path, "SELECT campaign FROM about"))
+
+
+def _registered(connection: sqlite3.Connection, path: str, name: str) -> type[Campaign[Any]]:
     try:
-        (found,) = connection.execute("SELECT format FROM about").fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
-        raise StoreError(f"{path} is no store of a campaign") from error
-    if found != FORMAT:
-        raise StoreError(f"{path} is written in format {found}; this version reads format {FORMAT}")
-
-
-def _origin(connection: sqlite3.Connection) -> str | None:
-    """The "module:class" of the campaign, which the first stores did not keep."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone():
-        return None
-    return str(connection.execute("SELECT kind FROM origin").fetchone()[0])
+        return find(name)
+    except UnknownNameError as error:
+        wrote = ""
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone():
+            origin = _first(connection, path, "SELECT kind FROM origin")
+            wrote = f" (it was {origin})" if re.fullmatch(r"[\w.]{1,100}:[\w.]{1,100}", origin) else ""
+        raise StoreError(
+            f"{path}: its campaign is not registered here{wrote}: {error}; if you know its class, name it with "
+            "--campaign module:class, or in Python with Store.read(path, campaign)"
+        ) from error
 
 
 def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model: str, *, force: bool) -> None:
-    (found,) = connection.execute("SELECT campaign FROM about").fetchone()
+    found = _first(connection, path, "SELECT campaign FROM about")
     if found != campaign:
         raise StoreError(f"{path} holds results of campaign {found!r}, not {campaign!r}")
     if force:
@@ -302,12 +389,12 @@ def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model:
     for was_package, was_model in connection.execute("SELECT DISTINCT package, model FROM sessions"):
         if was_package != __version__:
             raise StoreError(
-                f"{path} holds results of quaddyn {was_package}, this is {__version__}; "
+                f"{path} holds results of quaddyn {str(was_package)[:40]}, this is {__version__}; "
                 "start another store, or force it"
             )
         if was_model != model:
             raise StoreError(
-                f"{path} holds results of another model or other options ({was_model[:8]}, now {model[:8]}); "
+                f"{path} holds results of another model or other options ({str(was_model)[:8]!r}, now {model[:8]!r}); "
                 "start another store, or force it"
             )
 
@@ -317,8 +404,8 @@ def _explained(path: str) -> Iterator[None]:
     """SQLite's errors as ours."""
     try:
         yield
-    except sqlite3.Error as error:
-        text = str(error)
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages quote names of a damaged file
+        text = shortened(error)
         if "locked" in text or "busy" in text:
             why = "another process writes to it"
         elif "full" in text or ("I/O" in text and _no_space(path)):

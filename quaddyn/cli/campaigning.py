@@ -23,7 +23,7 @@ from .. import campaigns
 from ..campaigns import Campaign, Failure, Store, Tally
 from ..campaigns.cluster import tls
 from ..campaigns.plain import encode_record
-from ..campaigns.registry import find, names
+from ..campaigns.registry import find, imported, names
 from ..campaigns.statistics import interval
 from ..errors import ArgumentError
 from .app import app
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ..campaigns import Summary
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="file of results")]
+CampaignOption = Annotated[
+    str | None, typer.Option("--campaign", metavar="MODULE:CLASS", help="of the store's campaign, if not registered")
+]
 StoreOption = Annotated[Path | None, typer.Option(help="file of results, made or gone on with; default: none is kept")]
 WorkersOption = Annotated[
     int | None, typer.Option(min=0, help="processes; 0: this one, case after case; default: one for each core")
@@ -85,6 +88,7 @@ app.add_typer(campaign_app, name="campaign")
 @campaign_app.command()
 def resume(
     store: StoreArgument,
+    campaign: CampaignOption = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
     tls_ca: CaOption = None,
@@ -95,10 +99,10 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Run the cases of a campaign that are not in its store yet, with its last options."""
-    with Store.read(store) as there:
-        campaign = there.campaign
+    with _opened(store, campaign) as there:
+        found = there.campaign
     _run(
-        campaign,
+        found,
         store=store,
         workers=workers,
         dask=dask,
@@ -112,9 +116,9 @@ def resume(
 
 
 @campaign_app.command()
-def show(store: StoreArgument, as_json: JsonOption = False) -> None:
+def show(store: StoreArgument, campaign: CampaignOption = None, as_json: JsonOption = False) -> None:
     """What is in a store: successes with the exact 95 % interval of their probability, failures by reason."""
-    with Store.read(store) as there:
+    with _opened(store, campaign) as there:
         tally = Tally.of(there.campaign, there.rows())
         processors, total = there.processors(), there.campaign.count()
         if as_json:
@@ -130,6 +134,7 @@ def show(store: StoreArgument, as_json: JsonOption = False) -> None:
 @campaign_app.command()
 def export(
     store: StoreArgument,
+    campaign: CampaignOption = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="all digits of every number")] = None,
     parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="extra: export")] = None,
 ) -> None:
@@ -138,7 +143,7 @@ def export(
 
     if csv is None and parquet is None:
         raise ArgumentError("--csv, --parquet: name a file")
-    with Store.read(store) as there:
+    with _opened(store, campaign) as there:
         for path, write in ((csv, exporting.write_csv), (parquet, exporting.write_parquet)):
             if path is not None:
                 check_writable(path)
@@ -146,12 +151,17 @@ def export(
                 say(f"wrote {len(there)} rows to {path}")
 
 
-def replay_case(store: Path, number: int, record: Path | None, *, as_json: bool) -> None:
+def _opened(store: Path, campaign: str | None) -> Store:
+    """A store to look at, and the class of its campaign where the user names it."""
+    return Store.read(store, None if campaign is None else imported(campaign))
+
+
+def replay_case(store: Path, number: int, record: Path | None, *, named: str | None, as_json: bool) -> None:
     """Run one case of a store again, in the viewer; exit code 1 if its record is another one."""
     from ..viewer import Viewer
 
     check_writable(record)
-    with Store.read(store) as there:
+    with _opened(store, named) as there:
         campaign, row = there.campaign, there.row(number)
     if not as_json:
         say(f"{campaign.name} {store}#{number}: {row.case}")

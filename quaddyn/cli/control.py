@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..errors import ArgumentError
 from .app import app
-from .campaigning import replay_case
+from .campaigning import CampaignOption, replay_case
 from .console import out, say
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def replay(
     record: Annotated[
         Path | None, typer.Option(help="of a case: write its motion as a self-contained HTML file")
     ] = None,
+    campaign: CampaignOption = None,
     last: Annotated[bool, typer.Option("--last", help="explain the last level's losses too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
@@ -40,8 +41,10 @@ def replay(
     """
     store, _, number = str(file).rpartition("#")
     if store and number.isdecimal() and not file.exists():
-        replay_case(Path(store), int(number), record, as_json=as_json)
+        replay_case(Path(store), int(number), record, named=campaign, as_json=as_json)
         return
+    if campaign is not None:
+        raise ArgumentError("--campaign goes with a case of a campaign, such as runs.db#17")
     if record is not None:
         raise ArgumentError("--record goes with a case of a campaign, such as runs.db#17")
     from ..wbc import replay as solve_again
