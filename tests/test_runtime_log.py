@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +34,7 @@ from quaddyn.runtime import (
     load_recording,
 )
 from quaddyn.runtime.motor_command import MotorCommand
+from quaddyn.runtime.recording import HEAD, record_type
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
@@ -206,6 +211,147 @@ def test_files_that_are_no_recordings_are_refused(run: Path, tmp_path: Path, go2
     for wrong in ({}, {"dt": 0.0}, {"dt": 0.002, "seconds": np.inf}):
         with pytest.raises(qd.ArgumentError):
             Recording(tmp_path / "log", go2, **wrong)
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def short(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of five ticks."""
+    recording = Recording(tmp_path_factory.mktemp("short") / "run.qdlog", go2, dt=0.002, seconds=0.01)
+    for number in range(5):
+        recording.record(replace(tick(number), reset=number == 0))
+    recording.close()
+    return recording.path
+
+
+def with_about(data: bytes, change: Callable[[Any], object]) -> bytes:
+    """The recording with another description; what `change` returns is it, if it returns something."""
+    magic, version, length, begin, size, capacity = HEAD.unpack_from(data)
+    about = json.loads(data[HEAD.size : HEAD.size + length])
+    changed = change(about)
+    text = changed if isinstance(changed, bytes) else json.dumps(about if changed is None else changed).encode()
+    head = HEAD.pack(magic, version, len(text), HEAD.size + len(text), size, capacity)
+    return head + text + data[begin:]
+
+
+def with_tick(data: bytes, name: str, value: object) -> bytes:
+    """The recording with another value in its third tick."""
+    *_, begin, _, capacity = HEAD.unpack_from(data)
+    about = json.loads(data[HEAD.size : HEAD.size + HEAD.unpack_from(data)[2]])
+    records = np.frombuffer(data, record_type(about["sizes"]), capacity, begin).copy()
+    records[name][2] = value
+    return data[:begin] + records.tobytes()
+
+
+def read_all(path: Path, to: Path) -> RunLog:
+    """Everything that can be asked of a recording."""
+    log = load_recording(path)
+    assert str(log) and len(log.stages) == len(log) and log.faults is not None and log.statuses is not None
+    log.compare(log)
+    log.to_mcap(to / "log.mcap")
+    with contextlib.suppress(qd.ArgumentError):
+        log.actuators()
+    return log
+
+
+#: Parts of the description, by the keys that lead there.
+PARTS = [
+    *((name,) for name in ("sizes", "joints", "feet", "dt", "began", "quaddyn", "controller", "robot")),
+    *(("sizes", name) for name in ("nu", "nf", "nq", "nv")),
+    *(("joints", 0), ("feet", 1), ("robot", "name"), ("robot", "urdf"), ("robot", "root")),
+]
+#: What a part may be instead.
+INSTEAD: tuple[Any, ...] = (-1, 1.5, 1 << 70, float("nan"), True, "text", [], [[]], {}, {"a": None})
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: ".".join(map(str, part)))
+def test_a_recording_whose_description_is_damaged_says_so(part: tuple[Any, ...], short: Path, tmp_path: Path) -> None:
+    """Whatever is missing or of another type: an error that names the file, where the log is read or used."""
+    path, data, refused = tmp_path / "run.qdlog", short.read_bytes(), 0
+
+    def left_out(about: Any) -> None:
+        for key in part[:-1]:
+            about = about[key]
+        del about[part[-1]]
+
+    def put(value: Any) -> Callable[[Any], None]:
+        def change(about: Any) -> None:
+            for key in part[:-1]:
+                about = about[key]
+            about[part[-1]] = value
+
+        return change
+
+    for change in (left_out, *map(put, INSTEAD)):
+        path.write_bytes(with_about(data, change))
+        try:
+            read_all(path, tmp_path)
+        except qd.ArgumentError as error:
+            refused += str(path) in str(error)
+    assert refused >= (len(INSTEAD) - 2 if part[-1] not in ("began", "quaddyn", "name", "urdf", "root", "dt") else 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("stage", value) for value in (-1, 99, 32767)),
+        ("goal", 99),
+        *((name, value) for name in ("begun", "deadline") for value in (np.nan, np.inf, -1e300)),
+        ("status", b"\xff\xfe"),
+        ("reason", b"caf\xc3\xa9"),
+    ],
+)
+def test_a_tick_that_no_loop_writes_is_refused(name: str, value: Any, short: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.qdlog"
+    path.write_bytes(with_tick(short.read_bytes(), name, value))
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged, its {name}"):
+        load_recording(path)
+
+
+def test_sensors_may_read_anything_and_clocks_go_back(short: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.qdlog"
+    for name, value in (("time", np.nan), ("position", np.inf), ("gyro", -1e300), ("begun", -1.0), ("q", 1e300)):
+        path.write_bytes(with_tick(short.read_bytes(), name, value))
+        assert len(read_all(path, tmp_path)) == 5
+
+
+def test_what_a_damaged_recording_says_of_its_robot_and_controller(go2: qd.Robot, short: Path, tmp_path: Path) -> None:
+    path, data = tmp_path / "run.qdlog", short.read_bytes()
+    for change, said in (
+        (lambda about: about["robot"].update(urdf="no XML"), "description of the robot"),
+        (lambda about: about["robot"].update(root="fixed"), "description of the robot"),
+        (lambda about: about["robot"].update(limits={"FL_hip": {"effort": "much"}}), "description of the robot"),
+        (lambda about: about["robot"].update(feet={"FL": [1]}), "description of the robot"),
+        (lambda about: about["robot"].__delitem__("q_home"), "description of the robot"),
+        (lambda about: about.update(joints=about["joints"][::-1]), "not those of its robot"),
+        (lambda about: about.update(controller={"kind": "Walker", "shoes": 2}), "controller is damaged"),
+        (lambda about: about.update(controller={"kind": "Walker", "dt": "fast"}), "controller is damaged"),
+    ):
+        path.write_bytes(with_about(data, change))
+        with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{said}"):
+            load_recording(path).replay() if "controller" in said else load_recording(path).robot()
+    path.write_bytes(with_tick(with_tick(data, "q", 2.0), "v", 0.0))
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged, its q"):
+        load_recording(path).state(2, go2)
+
+
+def test_bytes_of_a_recording_changed_at_random_are_read_or_refused(short: Path, tmp_path: Path) -> None:
+    path, data, rng = tmp_path / "run.qdlog", short.read_bytes(), random.Random(45)
+    length, refused = HEAD.size + HEAD.unpack_from(data)[2], 0
+    for texts in (b"", b"[" * 100_000, b"\xff\xfe", b"Dear reader", b"null", b"[]", b"{}"):
+        path.write_bytes(with_about(data, lambda about, texts=texts: texts))
+        with pytest.raises(qd.ArgumentError, match=rf"^{path}: its description is damaged"):
+            load_recording(path)
+    for _ in range(60):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 8, 64))):
+            damaged[rng.randrange(rng.choice((HEAD.size, length, len(data))))] = rng.randrange(256)
+        path.write_bytes(damaged[: rng.choice((len(data), rng.randrange(len(data))))])
+        try:
+            read_all(path, tmp_path)
+        except qd.ArgumentError as error:
+            refused += str(path) in str(error)
+    assert 20 < refused < 60
 
 
 def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from .changed import LIMITS, LOSSES
 from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
+from .source import is_text
 
 FORMAT = 1
 
@@ -91,6 +92,8 @@ def from_record(
             **losses,
         }
         urdf = str(record["urdf"])
+        if not is_text(urdf):  # else a record could name any file
+            raise ArgumentError(f"robot: its urdf is no document but {urdf[:40]!r}")
     except QuaddynError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

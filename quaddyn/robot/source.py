@@ -43,7 +43,7 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
     if isinstance(source, str):
         if not source.strip("\ufeff \t\r\n"):
             raise ModelError(f"source={source[:20]!r}: expected a catalogue name, a path or URDF text")
-        if source.lstrip("\ufeff \t\r\n").startswith("<"):
+        if is_text(source):
             text = source.lstrip("\ufeff \t\r\n")
             return Document(expanded(None, "<text>") if is_xacro(text, "") else text, "<text>", None, roots)
         if source in CATALOGUE:
@@ -64,6 +64,11 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{str(source)[:80]!r}: not a file name ({error})") from None
+
+
+def is_text(source: str) -> bool:
+    """Whether a text is a document, and no name of a robot or file."""
+    return source.lstrip("\ufeff \t\r\n").startswith("<")
 
 
 def _urdf(path: Path) -> bytes:

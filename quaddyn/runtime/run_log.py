@@ -7,14 +7,14 @@ import math
 import mmap
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, QuaddynError
 from ..files import open_regular
 from ..identification import ActuatorFit, fit_actuators
 from ..robot.joint_positions import JointPositions
@@ -30,6 +30,12 @@ from .run_mcap import write
 from .stages import Stage
 from .walker import walker_of
 
+#: A size of a robot in a recording, at most.
+MOST_SIZE = 1 << 20
+#: Largest time on the clock of a loop [s]: a century.
+LATEST = 4e9
+#: How far the length of a recorded quaternion may be from one.
+UNIT_TOLERANCE = 1e-3
 #: Parts of a reading: those of every robot, and those of some.
 READ, PERHAPS = ("position", "velocity", "gyro", "accelerometer"), ("torque", "foot_forces", "temperature")
 
@@ -62,10 +68,11 @@ class RunLog:
     Attributes:
         about: what the recording says of itself: robot, versions, machine, period, controller.
         records: (n,) structured array, see `quaddyn.runtime.recording.record_type`.
+        path: of its file, for messages.
     """
 
-    def __init__(self, about: dict[str, Any], records: np.ndarray[Any, Any]) -> None:
-        self.about, self.records = about, records
+    def __init__(self, about: dict[str, Any], records: np.ndarray[Any, Any], path: str = "log") -> None:
+        self.about, self.records, self.path = about, records, path
 
     def __len__(self) -> int:
         return len(self.records)
@@ -101,9 +108,16 @@ class RunLog:
             packages: as of `quaddyn.load`.
 
         Raises:
-            QuaddynError: the log's description is damaged, or `source` is another robot.
+            ArgumentError: the log's description of the robot is damaged, or `source` is another robot.
         """
-        return from_record(self.about["robot"], source=source, packages=packages)
+        try:
+            robot = from_record(self.about["robot"], source=source, packages=packages)
+        except (QuaddynError, TypeError, ValueError) as error:
+            raise ArgumentError(f"{self.path}: its description of the robot is damaged: {error}") from error
+        sizes = {"nu": robot.nu, "nf": len(robot.feet), "nq": robot.nq, "nv": robot.nv}
+        if (list(robot.actuated), sizes) != (self.about["joints"], self.about["sizes"]):
+            raise ArgumentError(f"{self.path}: damaged, joints and sizes of its ticks are not those of its robot")
+        return robot
 
     def measurement(self, i: int) -> Measurement:
         """The reading of tick i."""
@@ -119,10 +133,17 @@ class RunLog:
 
         Where it estimated nothing, q has the joints as they were read and the base as in `robot.q_home`, and there is
         no v.
+
+        Raises:
+            ArgumentError: q is no configuration of the robot: the file is damaged.
         """
         r = self.records[i]
         if np.isfinite(r["q"]).all() and np.isfinite(r["v"]).all():
-            return np.array(r["q"]), np.array(r["v"])
+            q = np.array(r["q"])
+            lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_parts]
+            if any(abs(length - 1.0) > UNIT_TOLERANCE for length in lengths):
+                raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is no configuration of {robot.name}")
+            return q, np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
         return robot.configuration(joints=position), None
 
@@ -147,7 +168,7 @@ class RunLog:
         """
         r = self._columns
         if np.isnan(r["torque"]).any():
-            raise ArgumentError("log: without torques of the motors, from which alone the actuators show")
+            raise ArgumentError(f"{self.path}: without torques of the motors, from which alone the actuators show")
         controlled = np.array([stage.controlled for stage in STAGES])[r["stage"]]
         counted = controlled & (np.diff(r["time"], prepend=-np.inf) > 0.0)
         return fit_actuators(
@@ -188,17 +209,24 @@ class RunLog:
             controller: as it was before its first tick; made again from the log by default.
 
         Raises:
-            ArgumentError: the log does not say of which kind the controller was, or does not go back to where it began.
+            ArgumentError: the log does not say of which kind the controller was, does not go back to where it began, or
+                is damaged.
         """
         r = self._columns
         if controller is None:
             configuration = self.about["controller"]
             if configuration is None or configuration.get("kind") != "Walker":
                 raise ArgumentError(f"controller: give one, the log's is {configuration}")
-            controller = walker_of(self.robot(), configuration)
+            robot = self.robot()
+            try:
+                controller = walker_of(robot, configuration)
+            except Exception as error:  # options of any name and type
+                raise ArgumentError(f"{self.path}: its controller is damaged: {error}") from error
         begins = np.flatnonzero(r["reset"])
         if not len(begins):
-            raise ArgumentError("log: does not go back to where the controller began; record with longer seconds")
+            raise ArgumentError(
+                f"{self.path}: does not go back to where the controller began; record with longer seconds"
+            )
         controller.warmup()
         ticks = differing = 0
         largest, first = 0.0, None
@@ -210,7 +238,10 @@ class RunLog:
                 continue
             measurement = _measurement(r, i)
             if resets[i]:
-                controller.reset(measurement)
+                try:
+                    controller.reset(measurement)
+                except QuaddynError as error:
+                    raise ArgumentError(f"{self.path}: the controller cannot begin at tick {i}: {error}") from error
             x, y, turn = r["velocity_wanted"][i].tolist()
             try:
                 command = controller.compute(measurement, stage, (x, y, turn))
@@ -240,7 +271,8 @@ class RunLog:
             if a.dtype.kind == "f" and a.size and name not in ("deadline", "begun"):
                 # NaN stands for a sensor that is not there, or that fails: equal only to another one.
                 missing = np.isnan(a) != np.isnan(b)
-                gap = np.where(missing, np.inf, np.where(np.isnan(a) | (a == b), 0.0, np.abs(a - b)))
+                with np.errstate(invalid="ignore", over="ignore"):  # infinities are equal only to themselves
+                    gap = np.where(missing, np.inf, np.where(np.isnan(a) | (a == b), 0.0, np.abs(a - b)))
                 out[name] = float(gap.max())
         return out
 
@@ -303,14 +335,10 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         raise ArgumentError(f"{path}: of version {version}, this is version {VERSION}")
     try:
         about = json.loads(data[HEAD.size : HEAD.size + length])
-        sizes = {name: int(about["sizes"][name]) for name in ("nu", "nf", "nq", "nv")}
-        if (len(about["joints"]), len(about["feet"])) != (sizes["nu"], sizes["nf"]) or sizes["nq"] > size:
-            raise ValueError
-        kind = record_type(sizes)
-        for name in ("dt", "began", "quaddyn", "controller", "robot"):
-            about[name]
-    except (ValueError, KeyError, TypeError):
-        raise ArgumentError(f"{path}: its description is damaged") from None
+        _check_about(about)
+        kind = record_type(about["sizes"])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        raise ArgumentError(f"{path}: its description is damaged ({type(error).__name__}: {error})") from None
     if kind.itemsize != size or len(data) < begin + capacity * size:
         raise ArgumentError(f"{path}: cut short, or of another layout")
     records = np.frombuffer(data, dtype=kind, count=capacity, offset=begin)
@@ -319,4 +347,46 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
     whole = whole[np.argsort(numbers[whole])]
     kept = records[whole]
     same = (kept["number"] == numbers[whole]) & (kept["last"] == numbers[whole])  # a loop may write meanwhile
-    return RunLog(about, kept if same.all() else kept[same])
+    kept = kept if same.all() else kept[same]
+    for name, wrong in _damage(kept):
+        if wrong.any():
+            tick = int(np.flatnonzero(wrong)[0])
+            raise ArgumentError(f"{path}: tick {tick} is damaged, its {name} is {kept[name][tick]!r}")
+    return RunLog(about, kept, str(path))
+
+
+def _check_about(about: Any) -> None:
+    """Refuse a description that lacks something or has it of another type.
+
+    Raises:
+        KeyError: something is missing.
+        ValueError: something is of another type or size.
+    """
+    sizes = {name: about["sizes"][name] for name in ("nu", "nf", "nq", "nv")}
+    if not all(type(size) is int and 0 <= size <= MOST_SIZE for size in sizes.values()):
+        raise ValueError(f"sizes: {sizes}")
+    for name, count in (("joints", sizes["nu"]), ("feet", sizes["nf"])):
+        if type(about[name]) is not list or not all(type(each) is str for each in about[name]):
+            raise ValueError(f"{name}: expected a list of names")
+        if len(about[name]) != count or len(set(about[name])) != count:
+            raise ValueError(f"{name}: expected {count} names, each once, got {len(about[name])}")
+    if type(about["dt"]) not in (int, float) or not 0.0 < about["dt"] < math.inf:
+        raise ValueError(f"dt: {about['dt']!r}")
+    kinds: dict[str, tuple[type, ...]] = {"began": (str,), "quaddyn": (str,), "controller": (dict, type(None))}
+    for name, types in {**kinds, "robot": (dict,)}.items():
+        if type(about[name]) not in types:
+            raise ValueError(f"{name}: of type {type(about[name]).__name__}")
+    for name in ("name", "urdf", "root"):
+        if type(about["robot"][name]) is not str:
+            raise ValueError(f"robot: {name} is of type {type(about['robot'][name]).__name__}")
+
+
+def _damage(records: np.ndarray[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """By name of what a loop itself writes in a tick (n,) whether it cannot be so; sensors may read anything."""
+    for name in ("deadline", "begun"):
+        yield name, ~(np.abs(records[name]) <= LATEST)
+    for name in ("stage", "goal"):
+        yield name, (records[name] < 0) | (records[name] >= len(STAGES))
+    for name in ("status", "reason"):
+        text = np.ascontiguousarray(records[name])
+        yield name, (text.view(np.uint8).reshape(len(text), text.dtype.itemsize) > 127).any(axis=1)

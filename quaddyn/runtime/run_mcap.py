@@ -50,7 +50,7 @@ SCHEMAS = {
 
 
 def write(about: Mapping[str, Any], records: np.ndarray[Any, Any], path: str | os.PathLike[str]) -> Path:
-    """Write records of a recording; times are seconds since the first one.
+    """Write records of a recording; times are seconds since the earliest one.
 
     Raises:
         QuaddynError: the package mcap is not installed.
@@ -66,8 +66,9 @@ def write(about: Mapping[str, Any], records: np.ndarray[Any, Any], path: str | o
 
 def _ticks(about: Mapping[str, Any], records: np.ndarray[Any, Any]) -> Iterator[tuple[float, list[Message]]]:
     have = {name: bool(np.isfinite(records[name]).any()) for name in ("torque", "foot_forces", "temperature")}
+    first = records["begun"].min(initial=np.inf)
     for r in records:
-        yield float(r["begun"] - records["begun"][0]), _messages(about, r, have)
+        yield float(r["begun"] - first), _messages(about, r, have)
 
 
 def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> list[Message]:
