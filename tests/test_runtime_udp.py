@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface
+from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface, udp
 from quaddyn.simulation import Measurement
 
 Sent = Callable[[float], float]
@@ -52,7 +53,7 @@ def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(pee
     peer.sendto(reading(5), home)
     while side.read().position[0] != 5.0:
         pass
-    assert side.refused == 3
+    assert side.refused == 2  # of the peer; what strangers send does not arrive
     side.write(MotorCommand.torques(np.full(leg.nu, 2.0)))
     sequence, stamp, command = packets.read_command(peer.recv(65535))
     assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
@@ -96,6 +97,75 @@ def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monke
     assert sent(1e9) == 1e9 and sent(0.1) == 1e9
     now[0] += 1.1
     assert sent(np.nan) == 1e9 and sent(0.2) == 0.2 and sent(0.1) == 0.2
+
+
+def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: bytes) -> UdpInterface:
+    """An interface whose peer has sent a reading after more datagrams from `flood` than a socket has room for."""
+    side = UdpInterface(leg, peer.getsockname(), patience=0.01)
+    for _ in range(4000):
+        with contextlib.suppress(BlockingIOError):
+            flood.sendto(data, ("127.0.0.1", side.port))
+    zero = np.zeros(leg.nu)
+    reading = Packets(leg.nu, len(leg.feet)).reading(7, Measurement(0.7, zero, zero, np.zeros(3), np.zeros(3)))
+    peer.sendto(reading, ("127.0.0.1", side.port))
+    return side
+
+
+@pytest.mark.parametrize("size", [1, 200, 1400])
+def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: int) -> None:
+    """It neither fills the room for datagrams nor is looked at."""
+    leg = qd.load("two_link_leg")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        side = flooded(leg, stranger, peer, bytes(size))
+        assert side.read().time == 0.7 and side.refused == 0
+        side.close()
+
+
+def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_datagrams(peer: socket.socket) -> None:
+    leg, calls = qd.load("two_link_leg"), list[int]()
+    packets = Packets(leg.nu, len(leg.feet))
+    damaged = bytearray(packets.reading(99, Measurement(0.0, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))))
+    damaged[-1] ^= 1
+    peer.settimeout(0.0)
+    side = flooded(leg, peer, peer, bytes(damaged))
+    receive = side._socket
+    side._socket = SimpleNamespace(  # type: ignore[assignment]
+        recvfrom=lambda size: (calls.append(size), receive.recvfrom(size))[1], close=receive.close
+    )
+    side._drain()
+    assert len(calls) == udp.MOST == side.refused and set(calls) == {packets.reading_size + 1}
+    side.close()
+
+
+def test_of_a_backlog_the_newest_reading_counts_in_whatever_order_they_come(peer: socket.socket) -> None:
+    leg = qd.load("two_link_leg")
+    packets, side = Packets(leg.nu, len(leg.feet)), UdpInterface(leg, peer.getsockname())
+    for sequence in (3, 1, 5, 2, 4):
+        reading = Measurement(0.1 * sequence, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))
+        peer.sendto(packets.reading(sequence, reading), ("127.0.0.1", side.port))
+    damaged = bytearray(packets.reading(6, reading))
+    damaged[-1] ^= 1
+    peer.sendto(bytes(damaged), ("127.0.0.1", side.port))
+    assert side.read().time == 0.5 and side.refused == 1
+    side.close()
+
+
+def test_commands_are_sent_to_a_peer_that_comes_later() -> None:
+    """The system says of a datagram that nobody was there: the next one goes out all the same."""
+    leg = qd.load("two_link_leg")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        address = found.getsockname()
+    side, command = UdpInterface(leg, address), MotorCommand.off(leg.nu)
+    side.write(command)
+    side.write(command)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(address)
+        peer.settimeout(30.0)
+        side.write(command)
+        assert Packets(leg.nu, len(leg.feet)).read_command(peer.recv(65535))[0] == 3
+    side.close()
 
 
 def test_names_are_not_looked_up() -> None:

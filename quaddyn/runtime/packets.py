@@ -79,6 +79,10 @@ class Packets:
         parts = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
         return self._packed(COMMAND, sequence, time, 0, parts)
 
+    def sequence(self, data: bytes) -> int:
+        """The sequence number that bytes of a packet's size claim to have, be they a packet or not."""
+        return int.from_bytes(data[16:24], "little")
+
     def read_reading(self, data: bytes) -> tuple[int, Measurement, int]:
         """Sequence number, reading, and state of the robot's side of a packet.
 

@@ -17,12 +17,14 @@ from .motor_command import MotorCommand
 from .packets import PacketError, Packets
 from .stamps import Stamps
 
-#: Datagrams that are looked at in one call: a flood ends none.
-MOST = 256
+#: Datagrams that are taken in one call, so that a flood costs a tick a fraction of a millisecond.
+MOST = 128
 
 
 class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     """Readings from a robot and commands to it as datagrams; only those of the peer count, and only newer ones.
+
+    The socket is connected to the peer, so that the system drops what strangers send before it takes room or time.
 
     Args:
         robot: whose joints these are.
@@ -35,12 +37,12 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     Attributes:
         robot: as given.
         peer: as given.
-        refused: datagrams that were no packets of this robot, from elsewhere, or with a time stamp that is none or not
-            later than the last one; what was overtaken on its way is not counted.
+        refused: datagrams from the peer that were looked at and were no packets of this robot, or whose time stamp is
+            none or not later than the last one; what was overtaken on its way is not counted.
 
     Raises:
         ArgumentError: an address that is none.
-        OSError: the port cannot be opened.
+        OSError: the port cannot be opened, or the peer cannot be reached from `bind`.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((bind, port))
+            self._socket.connect(self.peer)
         except OSError:
             self._socket.close()
             raise
@@ -87,7 +90,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             self._drain()
         if self._newest is None:
             (peer, theirs), (here, port) = self.peer, self._socket.getsockname()
-            others = f"; {self.refused} datagrams were refused: of others, or no packets of it" if self.refused else ""
+            others = f"; {self.refused} datagrams were refused: they are no packets of it" if self.refused else ""
             raise QuaddynError(
                 f"UDP: no reading has come from {peer}:{theirs} yet; does {self.robot.name} send them to "
                 f"{here}:{port}?{others}"
@@ -103,31 +106,39 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         """Send a command; errors as of `MotorCommand.checked`."""
         self._sent += 1
         stamp = 0.0 if self._newest is None else self._newest.time
-        self._socket.sendto(self._packets.command(self._sent, stamp, command.checked(self.robot.nu)), self.peer)
+        data = self._packets.command(self._sent, stamp, command.checked(self.robot.nu))
+        try:
+            self._socket.send(data)
+        except ConnectionError:  # of an earlier one, as in `_drain`; this one was not sent
+            self._socket.send(data)
 
     def close(self) -> None:
         """Close the port."""
         self._socket.close()
 
     def _drain(self) -> None:
+        """Take at most `MOST` datagrams that have arrived and keep the newest reading; older ones are not read."""
+        arrived = list[bytes]()
         for _ in range(MOST):
             try:
-                data, sender = self._socket.recvfrom(65535)
+                data, sender = self._socket.recvfrom(self._packets.reading_size + 1)
             except BlockingIOError:
-                return
+                break
             except ConnectionError:  # the answer of a peer that is not there yet
                 continue
+            if sender == self.peer and len(data) == self._packets.reading_size:
+                arrived.append(data)
+            else:  # strangers' may have come before the socket was connected
+                self.refused += 1
+        for data in sorted(arrived, key=self._packets.sequence, reverse=True):
+            if self._packets.sequence(data) <= self._received:  # what was overtaken on its way is old
+                break
             try:
-                if sender != self.peer:
-                    raise PacketError(f"from {sender}")
                 sequence, measurement, state = self._packets.read_reading(data)
             except PacketError:
                 self.refused += 1
                 continue
-            if sequence <= self._received:  # what was overtaken on its way is old
-                continue
-            self._received, self._state = sequence, state
             if self._stamps.accept(measurement.time, time.monotonic()):
-                self._newest = measurement
-            else:
-                self.refused += 1
+                self._received, self._newest, self._state = sequence, measurement, state
+                break
+            self.refused += 1
