@@ -18,7 +18,7 @@ from .packets import PacketError, Packets
 from .stamps import Stamps
 
 #: Datagrams that are taken in one call, so that a flood costs a tick a fraction of a millisecond.
-MOST = 128
+MOST = 64
 
 
 class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
