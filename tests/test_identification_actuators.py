@@ -86,6 +86,20 @@ def test_what_is_not_seen_is_not_told(leg: qd.Robot, data: dict[str, np.ndarray]
     assert np.isnan(still.delay).all()
 
 
+@pytest.mark.parametrize("kind", ["delivered", "load"])
+def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[str, np.ndarray], kind: str) -> None:
+    """The first joint's torques are lost in the noise, those of the second show their delay."""
+    rng, scale = np.random.default_rng(4), np.array([0.02, 1.0])
+    asked = 0.2 * scale * data["asked"]
+    late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    noisy = {kind: late + 2.0 * rng.standard_normal((N, 2))}
+    found = fit_actuators(leg, dt=DT, asked=asked, velocity=data["velocity"], **noisy)
+    assert np.isnan(found.delay[0])
+    assert abs(found.delay[1] - LATE * DT) <= 2.0 * DT
+    np.testing.assert_allclose(found.noise, 2.0, rtol=0.1)
+    assert found.actuators(leg).delay[0] == 0.0 and str(found).splitlines()[1].split()[1] == "-"
+
+
 def test_bad_data_are_refused(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     some = {name: data[name] for name in ("asked", "velocity", "delivered")}
     for name in some:

@@ -32,6 +32,9 @@ SHORT = 5.0
 SMALL, CLIPPINGS = 0.3, 6
 #: Backlash of fewer standard deviations is none; that of a median is so many times that of a mean.
 PLAY, MEDIAN = 5.0, 1.2533
+#: A delay is not determined where another one explains the torques as well, to within so many standard deviations of
+#: the noise, and differs by more than this share of the range in which delays are looked for.
+DELAY_DEVIATIONS, MAX_DELAY_ERROR = 5.0, 0.25
 #: Samples beyond a limit, as a share of those that were cut at it, with which it is none.
 EXCEEDED = 0.1
 #: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
@@ -44,7 +47,8 @@ class ActuatorFit(FrozenArrays):
 
     Attributes:
         names: of the joints.
-        delay: from a torque that is asked for to the one that is delivered [s].
+        delay: from a torque that is asked for to the one that is delivered [s]; NaN, too, where the noise
+            leaves it uncertain by more than a quarter of the range that was searched.
         viscous: friction in proportion to speed [N m s/rad or N s/m].
         coulomb: friction against any motion [N m or N].
         effort: largest torque [N m or N].
@@ -216,11 +220,14 @@ def _delayed(
 ) -> tuple[float, NDArray[np.bool_], float, Array]:
     """Delay [s], which samples were cut, the noise, and what belongs to the losses, of the samples that count."""
     times, steps = dt * np.arange(len(asked)), int(longest / dt)
-    kept = [1.0]
     seen = (times >= (steps + 1) * dt) & counted
 
-    def explained(delay: float) -> tuple[float, Array, Array]:
-        """Standard deviation of what a delay leaves unexplained where nothing was cut, all of that, and the losses."""
+    def explained(delay: float) -> tuple[float, NDArray[np.bool_], Array, Array]:
+        """Explain the torques by those that were asked for a delay before.
+
+        Returns the standard deviation of what that leaves where nothing was cut, by the share of these samples; which
+        they are; what it leaves of all; and the losses.
+        """
         late = np.interp(times - delay, times, asked)
         gap, beta = late - y, np.zeros(losses.shape[1])
         # What is asked for far below the largest torque is hardly ever cut: from there on, what fits is let in.
@@ -240,8 +247,8 @@ def _delayed(
                 beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
             size = float(np.sqrt(np.mean((gap - losses @ beta)[keep] ** 2))) / 0.987  # of what 3 deviations leave
         # A delay that explains few samples well explains nothing.
-        kept[0] = float(keep.sum()) / max(seen.sum(), 1)
-        return size / max(kept[0], 1e-3), (gap - losses @ beta) * np.sign(late), beta
+        share = max(float(keep.sum()) / max(seen.sum(), 1), 1e-3)
+        return size / share, keep, (gap - losses @ beta) * np.sign(late), beta
 
     tried = [dt * k for k in range(steps + 1)]
     sizes = [explained(delay)[0] for delay in tried]
@@ -256,8 +263,17 @@ def _delayed(
         delay = tried[best]  # a whole number of samples explains as much
     if not np.ptp(asked) > 0.0:
         return np.nan, np.zeros(len(asked), dtype=bool), explained(0.0)[0], np.zeros(losses.shape[1])
-    noise, short, beta = explained(delay)
-    noise *= kept[0]
+    score, fitting, short, beta = explained(delay)
+    noise = score * float(fitting.sum()) / max(seen.sum(), 1)
+
+    def misfit(delay: float) -> float:
+        """Squares that a delay leaves of the samples that the best one explains, whatever their losses are."""
+        gap, known = (np.interp(times - delay, times, asked) - y)[fitting], losses[fitting]
+        return float(np.sum((gap - known @ np.linalg.lstsq(known, gap, rcond=None)[0]) ** 2))
+
+    doubt = misfit(delay) + (DELAY_DEVIATIONS * noise) ** 2
+    if any(abs(other - delay) > MAX_DELAY_ERROR * longest and misfit(other) <= doubt for other in tried):
+        delay = np.nan
     return delay, seen & (short > SHORT * noise), noise, beta
 
 
