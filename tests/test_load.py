@@ -21,6 +21,7 @@ from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robots, find
+from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf.tree import Limits
 
 SMALL = leg_names("small_quadruped")
@@ -349,7 +350,25 @@ def test_limits_by_argument_win(small: qd.Robot) -> None:
     np.testing.assert_array_equal(robot.effort_limits[where], small.effort_limits[where])
 
 
-def test_limits_as_a_record_replace_all_four() -> None:
+def test_limits_as_a_record_leave_what_they_do_not_give(small: qd.Robot) -> None:
+    lower, upper, velocity, effort = limits_of(small)
+    for limits, expected in (
+        (Limits(effort=3.0), (lower, upper, velocity, 3.0)),
+        (Limits(lower=-2.0, velocity=np.inf), (-2.0, upper, np.inf, effort)),
+        (Limits(), (lower, upper, velocity, effort)),
+        (pickle.loads(pickle.dumps(Limits(velocity=float("inf")))), (lower, upper, np.inf, effort)),
+        (
+            copy.deepcopy(dataclasses.replace(small.tree.joint[JOINT].limits, upper=np.inf)),
+            (lower, np.inf, velocity, effort),
+        ),
+    ):
+        robot = qd.load("small_quadruped", limits={JOINT: limits})
+        assert limits_of(robot) == expected, limits
+        again = from_record(to_record(robot))
+        assert limits_of(again) == expected, limits
+
+
+def test_limits_as_a_record_may_give_all_four() -> None:
     robot = qd.load("small_quadruped", limits={JOINT: Limits(-2.0, -0.4, 7.0, 8.0)})
     assert limits_of(robot) == (-2.0, -0.4, 7.0, 8.0)
 

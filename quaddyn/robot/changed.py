@@ -11,7 +11,7 @@ from xml.etree import ElementTree  # to write; what is read has passed the guard
 import defusedxml.ElementTree
 import numpy as np
 
-from ..urdf.tree import Array, Inertial, frozen
+from ..urdf.tree import LIMITS, Array, Inertial, frozen
 from . import guard
 from .bodies import merge
 from .model import add_feet, build, joint_losses
@@ -19,7 +19,6 @@ from .robot import Robot
 
 #: Friction and rotor inertia of a joint, in the order of parameters.
 LOSSES = ("damping", "friction", "armature")
-LIMITS = ("lower", "upper", "velocity", "effort")
 NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 

@@ -66,7 +66,8 @@ def load(
         feet: by leg name, the link that is the foot, or a `Foot` with radius and offset.
         bend: "forward" or "backward", for all knees or by leg name: where knees point in `q_home`.
         q_home: (nq,) home configuration instead of the computed one.
-        limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort.
+        limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort; what is not given stays
+            as in the file, and inf removes a limit.
         damping: viscous friction [N m s/rad], one value for all joints or by joint name.
         friction: Coulomb friction [N m], one value or by joint name.
         armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.

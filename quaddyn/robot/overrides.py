@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.reader import NO_LIMIT
-from ..urdf.tree import Finding, Joint, Limits, Tree
+from ..urdf.tree import LIMITS, Finding, Joint, Limits, Tree
 from .arguments import number, several
 from .bodies import Body
 from .configuration import simple_joints
@@ -53,20 +53,21 @@ def _override_joint(
     provenance: dict[str, str],
 ) -> Joint:
     file = str(joint.where)
-    for f in fields(Limits):
-        value = getattr(joint.limits, f.name)
-        provenance[f"{joint.name}.{f.name}"] = file if np.isfinite(value) else f"unlimited, {file}"
+    for quantity in LIMITS:
+        value = getattr(joint.limits, quantity)
+        provenance[f"{joint.name}.{quantity}"] = file if np.isfinite(value) else f"unlimited, {file}"
     changes: dict[str, object] = {}
     if limits is not None and joint.name in limits:
         given = limits[joint.name]
         if not isinstance(given, Limits | Mapping):
             raise ArgumentTypeError(f"limits[{joint.name!r}]: expected Limits or a mapping, got {type(given).__name__}")
-        values = {f.name: getattr(given, f.name) for f in fields(Limits)} if isinstance(given, Limits) else dict(given)
-        if unknown := set(values) - {f.name for f in fields(Limits)}:
-            raise ArgumentError(
-                f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: lower, upper, velocity, effort"
-            )
-        new = replace(joint.limits, **{k: number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()})
+        values = (
+            {k: getattr(given, k) for k in LIMITS if k in given.given} if isinstance(given, Limits) else dict(given)
+        )
+        if unknown := set(values) - set(LIMITS):
+            raise ArgumentError(f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: {', '.join(LIMITS)}")
+        values = {k: number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()}
+        new = Limits(**({k: getattr(joint.limits, k) for k in LIMITS} | values))
         if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
             raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
         changes["limits"] = new

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
-from ..urdf.tree import Limits
+from ..urdf.tree import LIMITS, Limits
 from .catalogue import CATALOGUE, find
-from .changed import LIMITS, LOSSES
+from .changed import LOSSES
 from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
@@ -78,7 +78,12 @@ def from_record(
             name: Foot(name, str(foot["frame"]), float(foot["radius"]), np.array(foot["offset"], dtype=np.float64))
             for name, foot in record["feet"].items()
         }
-        limits = {name: Limits(**{k: float(x) for k, x in given.items()}) for name, given in record["limits"].items()}
+        # What is not in the record has no limit, whatever the document says.
+        unlimited = {k: getattr(Limits(), k) for k in LIMITS}
+        limits = {
+            name: Limits(**(unlimited | {k: float(x) for k, x in given.items()}))
+            for name, given in record["limits"].items()
+        }
         losses = {loss: {name: float(x) for name, x in record[loss].items()} for loss in LOSSES}
         options: dict[str, Any] = {
             "root": record["root"],

@@ -222,14 +222,35 @@ class Link:
     where: Where
 
 
+#: Defaults of `Limits`, objects of their own: fields that are these very objects were not given.
+_NO_LOWER, _NO_UPPER = float("-inf"), float("inf")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Joint limits: `lower`, `upper` [rad or m], `velocity` [rad/s or m/s], `effort` [N m or N]; inf means none."""
+    """Joint limits: `lower`, `upper` [rad or m], `velocity` [rad/s or m/s], `effort` [N m or N]; inf means none.
 
-    lower: float = -np.inf
-    upper: float = np.inf
-    velocity: float = np.inf
-    effort: float = np.inf
+    `given` names the fields that the constructor was given; in an argument of `load`, the others stay as in the file.
+    """
+
+    lower: float = _NO_LOWER
+    upper: float = _NO_UPPER
+    velocity: float = _NO_UPPER
+    effort: float = _NO_UPPER
+    given: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given = set()
+        for field in dataclasses.fields(self):
+            if field.init and getattr(self, field.name) is not field.default:
+                given.add(field.name)
+            elif field.init:  # the same value as another object, which counts as given to another `Limits`
+                object.__setattr__(self, field.name, math.copysign(math.inf, getattr(self, field.name)))
+        object.__setattr__(self, "given", frozenset(given))
+
+
+#: Names of the limits of a joint.
+LIMITS = tuple(f.name for f in dataclasses.fields(Limits) if f.init)
 
 
 @dataclass(frozen=True, slots=True)
