@@ -46,6 +46,7 @@ class LocomotionCommand:
         model_mismatch: whether estimated forces at feet in the middle of their swings show that the model does not
             explain the motion, because masses, damping or rotor inertias are not those of the robot.  Contacts then
             need larger forces to count, and follow the gait's schedule on level ground.
+        timing: that ticks come at another period than the controller was made for, in words; "" while none is seen.
     """
 
     tau: Array
@@ -66,6 +67,12 @@ class LocomotionCommand:
     footholds: Mapping[str, Foothold] = field(default_factory=dict)
     normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     model_mismatch: bool = False
+    timing: str = ""
+
+    @property
+    def dt(self) -> float | None:
+        """Control period of the controller that it is of [s]; None when fallen or righting."""
+        return getattr(self.whole_body, "dt", None)
 
     @property
     def limited(self) -> bool:
@@ -79,12 +86,12 @@ class LocomotionCommand:
 
     @property
     def ok(self) -> bool:
-        """Whether the whole-body controller got all it must have; False when fallen."""
-        return self.whole_body is not None and self.whole_body.ok
+        """Whether the whole-body controller got all it must have; False when fallen, and where `timing` is wrong."""
+        return self.whole_body is not None and self.whole_body.ok and not self.timing
 
     @property
     def solved(self) -> bool:
-        """Whether the whole-body controller's outcome is "solved"; the same as `ok`."""
+        """The same as `ok`."""
         return self.ok
 
     def explain(self, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES) -> str:
@@ -95,7 +102,7 @@ class LocomotionCommand:
             last: as there.
             lines: as there.
         """
-        said = [str(self), *map(str, self.footholds.values())]
+        said = [str(self), *([self.timing] if self.timing else []), *map(str, self.footholds.values())]
         if self.model_mismatch:
             said.append("the model does not explain the forces at feet in the air: see model_mismatch")
         if self.whole_body is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import NoReturn
 
 from ..attributes import StrictAttributes
@@ -27,6 +29,7 @@ from .modes import Mode
 from .motion import Motion
 from .quadruped import Quadruped
 from .righting import Righting
+from .tick_period import TickPeriod
 from .walking import Walking
 
 
@@ -104,6 +107,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.robot, self.dt, self.proportions, self.whole_body = robot, quad.dt, quad.proportions, quad.whole_body
         self._walking, self._fall = Walking(quad), Fall(quad, righting)
         self._flight = Flight(quad, self._walking.reach)
+        self._period = TickPeriod(quad.dt)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -113,6 +117,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._flight.end_jump()
         self._fall.reset()
         self._walking.transitions.lie = False
+        self._period.reset()
+        self._timing = ""
 
     @property
     def mode(self) -> Mode:
@@ -243,6 +249,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             ArgumentTypeError: `state` is no State, `velocity` not of numbers, or `touching` no collection of names.
             UnknownNameError: `touching` names what is no foot.
             StaleStateError: the Dynamics of `state` was updated again.
+
+        Warns:
+            RuntimeWarning: once, where the robot moves from tick to tick by what takes visibly another time than `dt`;
+                the commands from then on are not `ok`, and their `timing` says why.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -250,8 +260,20 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         wanted = commanded_velocity(velocity)
         told = None if touching is None else named_feet(touching)
-        quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
+        quad = self._quadruped
         motion = Motion.of(state, quad.base, quad.proportions.heading, quad.senses.shift(state))
+        period = self._period.measured(motion)
+        if period is not None and not self._timing:
+            self._timing = (
+                f"dt: the controller was made for a tick every {self.dt:g} s, the robot moves as if one came every "
+                f"{period:.2g} s; call it at its period, or make it with another dt"
+            )
+            warnings.warn(self._timing, RuntimeWarning, stacklevel=2)
+        command = self._tick(state, motion, wanted, told)
+        return replace(command, timing=self._timing) if self._timing else command
+
+    def _tick(self, state: State, motion: Motion, wanted: Array, told: tuple[str, ...] | None) -> LocomotionCommand:
+        quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
         if quad.ground is None:
             walking.begin(motion)
             flight.begin(motion, told)

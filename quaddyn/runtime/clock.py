@@ -17,6 +17,11 @@ CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1
 class Clock(ABC):
     """Tells the time and waits for a later one; loops know no other time."""
 
+    @property
+    def step_time(self) -> float:
+        """Time passes in steps of this [s]; 0 where it passes continuously."""
+        return 0.0
+
     @abstractmethod
     def now(self) -> float:
         """[s] since some moment that does not change."""

@@ -151,6 +151,13 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         if not decay >= 1:
             raise ArgumentError(f"decay: expected 1 or more missed deadlines, got {decay}")
         self.clock, self.overrun = SystemClock() if clock is None else clock, Overrun(overrun)
+        step = self.clock.step_time
+        nearest = max(round(self.dt / step), 1) * step if step > 0.0 else self.dt
+        if abs(nearest - self.dt) > 1e-6 * self.dt:
+            raise ArgumentError(
+                f"controller: its period of {self.dt:g} s is no whole number of the clock's steps of {step:g} s, "
+                f"between which no tick can be; make it with dt={nearest:g}"
+            )
         self._decay, self._real_time, self._recorder = int(decay), real_time or RealTime(), recorder
         self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.allowed.brake)
         self._off = MotorCommand.off(interface.robot.nu)

@@ -339,7 +339,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             The `Log`, which `replay` takes.
 
         Raises:
-            ArgumentError: times that do not divide, or a torque that `step` refuses.
+            ArgumentError: times that do not divide, a controller or command with a `dt` that is not the time between
+                ticks, or a torque that `step` refuses.
             DivergenceError: the motion left the finite numbers.
         """
         ratio = 1 if control_dt is None else _whole("control_dt", number("control_dt", control_dt), self.dt, "dt")
@@ -353,6 +354,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         for i in range(ticks):
             recording.before(i, self.time, self._q, self._v)
             answer = controller(self)
+            if i == 0:
+                _check_period(controller, answer, ratio * self.dt)
             asked = getattr(answer, "tau", answer)
             for _ in range(ratio):
                 self.step(asked)
@@ -488,6 +491,17 @@ def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Ite
     if not floor < np.inf:  # also true of NaN
         raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
     return Terrain((*surfaces, Plane.floor(floor)) if floor > -np.inf else surfaces)
+
+
+def _check_period(controller: object, answer: object, period: float) -> None:
+    """Refuse a controller whose control period, which its commands or itself may say as `dt`, is another one."""
+    for part in (answer, controller):
+        dt = getattr(part, "dt", None)
+        if isinstance(dt, float) and abs(dt - period) > 1e-6 * period:
+            raise ArgumentError(
+                f"controller: made for a tick every {dt:g} s (its dt), but it is called every {period:g} s; make it "
+                f"with dt={period:g}, or run it with control_dt={dt:g} on a plant whose step divides that"
+            )
 
 
 def _whole(name: str, value: float, unit: float, of: str) -> int:

@@ -154,6 +154,11 @@ class TickCommand(Command):
         self.values, self.outcome, self.start, self.solver = values, outcome, start, solver
 
     @property
+    def dt(self) -> float:
+        """Control period of its controller [s]."""
+        return self.solver.dt
+
+    @property
     def ok(self) -> bool:
         """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``, which it does not make."""
         return OUTCOMES[self.outcome] == "solved"

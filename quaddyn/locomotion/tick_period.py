@@ -1,0 +1,58 @@
+"""`TickPeriod`: the time between ticks, as the motion of the robot shows it."""
+
+from __future__ import annotations
+
+from .motion import Motion
+
+#: Ratios of the period that the motion shows to the one that the controller was made for, outside of which they differ.
+MIN_RATIO, MAX_RATIO = 0.75, 1.33
+#: Share of the squared displacements that a period has to explain: jumps of the state from elsewhere explain nothing.
+MIN_EXPLAINED = 0.95
+#: Least time [s] and way [m] of the centre of mass that say something.
+MIN_TIME, MIN_WAY = 0.2, 0.003
+
+
+class TickPeriod:
+    """Compares the displacements of the centre of mass from tick to tick with its velocity times the control period.
+
+    Args:
+        dt: control period [s].
+    """
+
+    __slots__ = ("_before", "_displacement", "_dt", "_product", "_speed", "_ticks")
+
+    def __init__(self, dt: float) -> None:
+        self._dt = dt
+        self.reset()
+
+    def reset(self) -> None:
+        """The next tick is a first one."""
+        self._before: Motion | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        self._ticks, self._displacement, self._product, self._speed = 0, 0.0, 0.0, 0.0
+
+    def measured(self, motion: Motion) -> float | None:
+        """Count a tick.
+
+        Returns:
+            The period [s] that the last fifth of a second or more shows where it differs from the controller's; else
+            None.
+        """
+        before, self._before = self._before, motion
+        if before is None:
+            return None
+        for x, last, u, slower in zip(motion.com, before.com, motion.velocity, before.velocity, strict=True):
+            way, speed = x - last, 0.5 * (u + slower)
+            self._displacement += way * way
+            self._product += way * speed
+            self._speed += speed * speed
+        self._ticks += 1
+        # The way is at most the root of the number of displacements times the sum of their squares.
+        if self._ticks * self._dt < MIN_TIME or self._ticks * self._displacement < MIN_WAY**2:
+            return None
+        explained = self._product**2 > MIN_EXPLAINED * self._speed * self._displacement
+        period = self._product / self._speed if explained else self._dt
+        self._restart()
+        return None if MIN_RATIO * self._dt <= period <= MAX_RATIO * self._dt else period

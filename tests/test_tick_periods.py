@@ -1,0 +1,112 @@
+"""A controller that is called at another period than it was made for says so, whoever calls it."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+
+import numpy as np
+import pytest
+from test_simulation import Stand
+
+import quaddyn as qd
+from quaddyn.locomotion import LocomotionController
+from quaddyn.locomotion.motion import Motion
+from quaddyn.locomotion.tick_period import TickPeriod
+from quaddyn.runtime import Loop, MotorCommand, PlantInterface
+from quaddyn.runtime.controller import Controller
+from quaddyn.simulation import Simulation
+
+
+@functools.cache
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@functools.cache
+def walker(dt: float) -> LocomotionController:
+    return LocomotionController(go2(), dt=dt)
+
+
+def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.Command], list[str]]:
+    """Go2 told to walk by a loop of one's own; the commands and what was warned of."""
+    plant, dynamics, controller = Simulation(go2(), dt=dt), qd.Dynamics(go2()), walker(control_dt)
+    controller.reset()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        out = []
+        for _ in range(round(seconds / dt)):
+            out.append(controller.compute(dynamics.update(plant.q, plant.v), (0.4, 0.0, 0.0)))
+            plant.step(out[-1].tau)
+    return out, [str(each.message) for each in said]
+
+
+@pytest.mark.parametrize("control_dt", [1e-3, 4e-3])
+def test_a_loop_of_ones_own_at_another_period_is_noticed(control_dt: float) -> None:
+    commands, said = walk(2e-3, control_dt)
+    assert len(said) == 1 and f"{control_dt:g} s" in said[0]
+    assert float(re.findall(r"every (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
+    assert commands[0].ok and not commands[-1].ok
+    assert commands[-1].timing == said[0] and said[0] in commands[-1].explain()
+
+
+def test_a_loop_of_ones_own_at_the_right_period_is_not() -> None:
+    commands, said = walk(2e-3, 2e-3)
+    assert not said and commands[-1].ok and commands[-1].timing == "" and commands[-1].dt == 2e-3
+
+
+def test_a_plant_refuses_a_controller_of_another_period() -> None:
+    plant, dynamics, controller = Simulation(go2(), dt=2e-3), qd.Dynamics(go2()), walker(1e-3)
+    controller.reset()
+    with pytest.raises(qd.ArgumentError, match=r"0\.001 s.*0\.002 s.*dt=0\.002"):
+        plant.run(lambda p: controller.compute(dynamics.update(p.q, p.v)), 0.01)
+    assert plant.time == 0.0
+    whole = qd.WholeBodyController(go2(), dt=1e-3)
+    with pytest.raises(qd.ArgumentError, match=r"control_dt=0\.001"):
+        plant.run(lambda p: whole.compute(dynamics.update(p.q, p.v)), 0.01)
+    finer = Simulation(go2(), dt=5e-4)
+    assert len(finer.run(lambda p: whole.compute(dynamics.update(p.q, p.v)), 0.004, control_dt=1e-3).time) == 4
+    stand = Stand(go2())
+    stand.dt = 1e-3
+    with pytest.raises(qd.ArgumentError, match="controller"):
+        plant.run(stand, 0.01)
+
+
+class Limp(Controller):
+    """No torque."""
+
+    def __init__(self, robot: qd.Robot, dt: float) -> None:
+        self.robot, self.dt = robot, dt
+
+    def compute(self, measurement: object, stage: object, velocity: object = None) -> MotorCommand:
+        return MotorCommand.off(self.robot.nu)
+
+
+def test_a_loop_refuses_a_period_between_the_steps_of_its_clock() -> None:
+    side = PlantInterface(Simulation(go2(), dt=2e-3))
+    for dt in (1e-3, 3e-3):
+        with pytest.raises(qd.ArgumentError, match=r"controller: .*0\.002 s"):
+            Loop(side, Limp(go2(), dt), clock=side)
+    Loop(side, Limp(go2(), 4e-3), clock=side)
+
+
+def motion(x: float, u: float) -> Motion:
+    return Motion((x, 0.0, 0.3), (u, 0.0, 0.0), np.eye(3), np.eye(3), 0.0, np.zeros((4, 3)))
+
+
+def test_what_is_no_motion_shows_no_period() -> None:
+    """A robot at rest, the same state again and again, a state from elsewhere, and noise."""
+    rng = np.random.default_rng(0)
+    for states in (
+        [(0.0, 0.0)] * 1000,
+        [(0.0, 0.5)] * 1000,
+        [(0.5 * 1e-3 * k + (1.0 if k > 300 else 0.0), 0.5) for k in range(1000)],
+        [(x, 0.5) for x in rng.normal(0.0, 0.01, 1000)],
+    ):
+        period = TickPeriod(1e-3)
+        assert [period.measured(motion(*state)) for state in states] == [None] * 1000
+    period = TickPeriod(1e-3)
+    found = [p for k in range(1000) if (p := period.measured(motion(0.5 * 1.5e-3 * k, 0.5))) is not None]
+    np.testing.assert_allclose(found, 1.5e-3)
+    assert found
