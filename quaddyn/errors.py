@@ -30,6 +30,10 @@ class UnknownNameError(QuaddynError, KeyError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
+        if not isinstance(self.name, str):
+            kind = type(self.name).__name__
+            meant = f"did you mean {self.known[0]!r}?" if len(self.known) == 1 else _near_matches("", self.known)
+            return f"{self.kind}: expected a name, got the {kind} {self.name}; {meant}"
         return f"unknown {self.kind} {self.name!r}; {_near_matches(self.name, self.known)}"
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...]]]:

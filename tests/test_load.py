@@ -409,6 +409,14 @@ def test_legs_by_argument_replace_detection() -> None:
     assert robot.frame_id("one") == robot.model.getFrameId("one", pin.FrameType.OP_FRAME)
 
 
+def test_legs_that_end_before_the_foot_are_refused_unless_the_foot_is_named() -> None:
+    for joints in (SMALL["FL"].joints[:1], SMALL["FL"].joints[:2]):
+        with pytest.raises(qd.ArgumentError, match=rf"^legs\['FL'\]: .*{SMALL['FL'].joints[len(joints)]}.*feet="):
+            qd.load("small_quadruped", legs={"FL": joints})
+    robot = qd.load("small_quadruped", legs={"FL": SMALL["FL"].joints[:2]}, feet={"FL": "FL_thigh"})
+    assert robot.legs["FL"].joints == SMALL["FL"].joints[:2] and robot.legs["FL"].foot.frame == "FL_thigh"
+
+
 def test_no_legs_may_be_asked_for() -> None:
     robot = qd.load("small_quadruped", legs={})
     assert robot.feet == ()

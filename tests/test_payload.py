@@ -52,8 +52,10 @@ def test_impossible_payloads_are_refused() -> None:
     robot = qd.load("solo12")
     with pytest.raises(qd.UnknownNameError, match="FL_UPPER_LEG"):
         with_payload(robot, 1.0, link="FL_UPPER_LEX")
-    with pytest.raises(qd.ModelError, match="base_link"):
+    with pytest.raises(qd.ModelError, match=r"^mass: -10 kg.*'base_link'.* 1\.1\d* kg"):
         with_payload(robot, -10.0)
+    with pytest.raises(qd.ModelError, match=r"^mass: with -1 kg at .* link 'base_link'"):
+        with_payload(robot, -1.0, (0.5, 0.0, 0.0))
     for options in ({"mass": np.nan}, {"mass": 1.0, "size": -1.0}, {"mass": 1.0, "place": (0.0, np.inf, 0.0)}):
         with pytest.raises(qd.ArgumentError):
             with_payload(robot, **options)

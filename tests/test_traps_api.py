@@ -185,6 +185,38 @@ def test_unknown_frame_name_raises_and_lists_near_matches(dyn: qd.Dynamics, call
             getattr(dyn, call)(*arguments, name)
 
 
+def test_an_id_of_pinocchio_is_answered_by_the_name_of_its_frame(dyn: qd.Dynamics) -> None:
+    q, v, a = state(dyn.robot)
+    i = dyn.robot.model.getFrameId("FL_calf")
+    for name in (i, np.int64(i)):
+        for call in (
+            lambda n: dyn.frame_placement(q, n),
+            lambda n: dyn.rnea(q, v, a, fext={n: np.zeros(3)}),
+            lambda n: dyn.update(q, v).jacobian(n),
+            lambda n: qd.Simulation(dyn.robot).push(n, [1.0, 0.0, 0.0], duration=0.1),
+        ):
+            with pytest.raises(qd.UnknownNameError, match=rf"^frame: expected a name.* {i}; did you mean 'FL_calf'"):
+                call(name)
+    with pytest.raises(qd.UnknownNameError, match=r"^frame: expected a name, got the int -1; known: "):
+        dyn.frame_placement(q, -1)  # type: ignore[arg-type]
+
+
+def test_a_force_of_pinocchio_is_one(dyn: qd.Dynamics) -> None:
+    q, v, a = state(dyn.robot)
+    wrench = np.array([3.0, -2.0, 40.0, 0.5, 0.1, -0.2])
+    force = pin.Force(wrench[:3], wrench[3:])
+    for each in (dyn, qd.Dynamics(dyn.robot, validate=False)):
+        for call in (each.rnea, each.aba):
+            np.testing.assert_array_equal(call(q, v, a, fext={"FL": force}), call(q, v, a, fext={"FL": wrench}))
+    plants = qd.Simulation(dyn.robot), qd.Simulation(dyn.robot)
+    for plant, given in zip(plants, (force, wrench), strict=True):
+        plant.push("base", given, duration=1.0)
+        plant.step(np.zeros(dyn.robot.nu), external={"FL": given})
+    np.testing.assert_array_equal(plants[0].v, plants[1].v)
+    with pytest.raises(qd.ArgumentError, match=r"fext\['FL'\].*finite"):
+        dyn.rnea(q, v, a, fext={"FL": pin.Force(wrench * np.nan)})
+
+
 @pytest.mark.parametrize("call", ["jacobian", "velocity", "drift", "placement"])
 def test_unknown_frame_name_raises_on_a_state_too(dyn: qd.Dynamics, call: str) -> None:
     q, v, _ = state(dyn.robot)

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import FLOAT, Numbers, check_wrench
+from ..robot.arguments import FLOAT, Numbers, check_wrench, spatial_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
@@ -29,7 +29,7 @@ SLOW = 1e15
 #: How many leading entries of q say where the base of each kind of root is, not how it is turned.
 PLACE = {"free": 3, "planar": 2}
 
-Forces = Mapping[str, Numbers]
+Forces = Mapping[str, Numbers | pin.Force]
 
 
 class Dynamics(StrictAttributes):
@@ -147,8 +147,8 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
             a: (nv,) acceleration [rad/s^2, m/s^2].
-            fext: forces on the robot by frame name: (3,) force [N] or (6,) force and torque [N, N m], world axes,
-                acting at the frame's origin.
+            fext: forces on the robot by frame name: (3,) force [N], (6,) force and torque [N, N m] or a
+                ``pinocchio.Force``, world axes, acting at the frame's origin.
 
         Returns:
             (nv,) generalized force [N m, N]; without joint friction (add ``joint_friction(v)``).
@@ -530,8 +530,8 @@ class Dynamics(StrictAttributes):
         total = np.zeros(self._nv)
         for name, force in fext.items():
             frame = self._robot.frame_id(name)
-            if self._validate:
-                force = check_wrench(f"fext[{name!r}]", force, "force [N], or (6,) force and torque [N, N m]")
+            meaning = "force [N], or (6,) force and torque [N, N m]"
+            force = check_wrench(f"fext[{name!r}]", force, meaning) if self._validate else spatial_vector(force)
             J = self._algorithms.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
             total += J.reshape(6, -1)[: len(force)].T @ force
         return total

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import spatial_vector
 from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -106,7 +107,8 @@ class Operation:
     def _stacked(self, forces: Mapping[object, object]) -> Floats:
         """(6 k,) or (N, 6 k) of forces given by frame name, (3,) or (6,) each or N rows of these."""
         parts: dict[str, Floats] = {}
-        for name, f in forces.items():
+        for name, given in forces.items():
+            f = spatial_vector(given)
             if name not in self.forces:
                 raise UnknownNameError("frame of forces= at compile", name, self.forces)
             if (

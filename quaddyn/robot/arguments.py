@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, Final
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
@@ -134,11 +135,17 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
     return array
 
 
+def spatial_vector(value: object) -> Any:
+    """The (6,) array, linear part first, of Pinocchio's Force or Motion; any other value as it is."""
+    return value.vector if isinstance(value, (pin.Force, pin.Motion)) else value
+
+
 def check_wrench(name: str, value: object, meaning: str) -> Array:
-    """A force (3,) or a force and moment (6,), as `check_vector`.
+    """A force (3,), a force and moment (6,), or a ``pinocchio.Force``, as `check_vector`.
 
     Raises:
         ArgumentTypeError, ArgumentError: as `check_vector`.
     """
+    value = spatial_vector(value)
     size = 6 if isinstance(value, Sequence | np.ndarray) and len(np.atleast_1d(value)) == 6 else 3
     return check_vector(name, value, (size,), meaning)

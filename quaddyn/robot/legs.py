@@ -12,7 +12,7 @@ from ..urdf.tree import Loop, frozen
 from ..urdf.values import RESERVED
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
-from .limbs import Limb, find_limbs, make_limb
+from .limbs import Limb, find_limbs, make_limb, spins
 from .robot import Foot, Robot
 
 
@@ -24,7 +24,7 @@ def choose_limbs(
     loops: Sequence[Loop] = (),
 ) -> dict[str, Limb]:
     """The legs by name: as `found`, or as the caller says."""
-    limbs = dict(found) if legs is None else _given_limbs(bodies, legs, loops)
+    limbs = dict(found) if legs is None else _given_limbs(bodies, legs, feet or {}, loops)
     if feet is not None and not isinstance(feet, Mapping):
         raise ArgumentTypeError(f"feet: expected a mapping from leg to link name or Foot, got {type(feet).__name__}")
     for name, foot in (feet or {}).items():
@@ -50,7 +50,9 @@ def choose_limbs(
     return limbs
 
 
-def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]], loops: Sequence[Loop]) -> dict[str, Limb]:
+def _given_limbs(
+    bodies: Sequence[Body], legs: Mapping[str, Sequence[str]], feet: Mapping[str, str | Foot], loops: Sequence[Loop]
+) -> dict[str, Limb]:
     index = {b.joint.name: i for i, b in enumerate(bodies) if b.joint is not None and b.joint.nv == 1}
     detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies, loops)}
     if not isinstance(legs, Mapping):
@@ -70,6 +72,12 @@ def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]], loop
         run = tuple(index[j] for j in joints)
         if not run or any(bodies[b].parent != a for a, b in itertools.pairwise(run)):
             raise ArgumentError(f"legs[{name!r}]: {list(joints)} is not a serial chain, hip first")
+        beyond = [b.joint.name for b in bodies if b.joint is not None and b.parent == run[-1] and not spins(b)]
+        if beyond and run[-1] not in detected and name not in feet:
+            raise ArgumentError(
+                f"legs[{name!r}]: {list(joints)} ends before the leg does, whose next joint is {beyond[0]!r}; name all "
+                "joints down to the foot, or say by feet= which link is the foot"
+            )
         out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_contact(bodies[run[-1]]))
     return out
 

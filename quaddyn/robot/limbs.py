@@ -66,7 +66,7 @@ def find_limbs(bodies: Sequence[Body], loops: Sequence[Loop] = ()) -> list[Limb]
         for link, placement in ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b)):
             _without_drive(bodies, children, link, placement)
     for i, below in enumerate(children):  # rotors beside the next link of a leg are parts of its drive
-        children[i] = [j for j in below if children[j] or not _spins(bodies[j])] or below
+        children[i] = [j for j in below if children[j] or not spins(bodies[j])] or below
     limbs = []
     for leaf in (i for i in range(1, len(bodies)) if not children[i] and i in children[bodies[i].parent]):
         run: list[int] = []
@@ -124,7 +124,7 @@ def _rolls(body: Body, contact: Contact) -> bool:
     return float(np.linalg.norm(np.cross(joint.axis, contact.centre))) <= 0.1 * contact.radius
 
 
-def _spins(body: Body) -> bool:
+def spins(body: Body) -> bool:
     """Whether this body is balanced on its own revolute joint's axis, as rotors and wheels are."""
     joint, inertial = body.joint, body.inertial
     if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, Inertial, Pose, frozen
 from .arguments import check_vector, number
 from .bodies import combine
@@ -40,7 +40,7 @@ def with_payload(
     Raises:
         ArgumentError: not finite, or a diameter below zero.
         UnknownNameError: no such link.
-        ModelError: no physical robot has what is left of the link.
+        ModelError: no physical robot has what is left of the link and what is fixed to it.
     """
     mass, size = number("mass", mass), number("size", size)
     at = check_vector("place", place, (3,), "in the link's axes")
@@ -53,8 +53,19 @@ def with_payload(
     body, pose = carriers[name]
     if mass == 0.0:
         return robot
+    own = body.inertial.mass
+    if own + mass <= 0.0:
+        raise ModelError(
+            f"mass: {mass:g} kg takes all there is or more: link {name!r} and what is fixed to it have {own:.4g} kg"
+        )
     ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * size**2 * np.eye(3)))
     whole = combine(((body.inertial, Pose.identity()), (ball, Pose.identity())))
-    loaded = with_inertials(robot, {body.name: whole}, said="payload")
+    try:
+        loaded = with_inertials(robot, {body.name: whole}, said="payload")
+    except ModelError as error:
+        raise ModelError(
+            f"mass: with {mass:g} kg at {at.tolist()} m, link {name!r} has an inertia that no body has; choose another "
+            f"mass, place or size ({error})"
+        ) from None
     told = {**loaded.report.provenance, f"{name}.payload": f"argument: {mass:g} kg"}
     return replace(loaded, report=replace(loaded.report, provenance=told))

@@ -167,12 +167,17 @@ class Robot:
         the foot has an offset).
 
         Raises:
-            UnknownNameError: no such name; near matches are listed.
+            UnknownNameError: no such name; near matches are listed.  Of an index in ``model.frames``, the message says
+                the frame's name.
         """
         try:
             return self._frame_ids[name]
         except (KeyError, TypeError):
-            raise UnknownNameError("frame", name, self._frame_ids) from None
+            given: object = name
+            known: Iterable[str] = self._frame_ids
+            if isinstance(given, int | np.integer) and 0 <= given < self.model.nframes:
+                known = (self.model.frames[int(given)].name,)
+            raise UnknownNameError("frame", name, known) from None
 
     @property
     def frame_names(self) -> tuple[str, ...]:
