@@ -82,12 +82,12 @@ FINDINGS = [
     (shape('<sphere radius="1"/><sphere radius="1"/>'),
      [f"{VISUAL}<geometry><sphere>: <sphere> stands twice, word for word; remove one"]),
     (shape('<mesh filename="a.stl"/>'),
-     [f"{VISUAL}<geometry><mesh>: filename='a.stl': no such file in the package roots; the dynamics do not need them, "
-      "the viewer will mark their place"]),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': no such file in the package roots; pass packages= with a folder "
+      "that holds it; the dynamics do not need them, the viewer will mark their place"]),
     (shape('<mesh filename="p/a.stl"/><odd/>'),
      [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored; is it misspelt?",
-      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': no such file in the package roots; the dynamics do not need "
-      "them, the viewer will mark their place"]),
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': no such file in the package roots; pass packages= with a folder "
+      "that holds it; the dynamics do not need them, the viewer will mark their place"]),
     (pendulum('<dynamics damping="1"/>', kind="floating"),
      [f"{HINGE}<dynamics>: damping and friction of a floating joint are not modelled; ignored; remove them"]),
     (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
@@ -523,7 +523,8 @@ def test_names_of_meshes_are_looked_for_up_to_their_bounds(tmp_path: Path) -> No
         finder.find("x" * 4096) == none
     )
     assert finder.find(".") == none and finder.find("..")[2] == "outside the package roots, not opened"
-    assert finder.find("package:///a.stl") == finder.find("http://a.stl") == finder.find("file://a.stl") == none
+    assert finder.find("http://a.stl") == finder.find("package://") == finder.find("file://") == none
+    assert finder.find("package:///a.stl") == finder.find("file://a.stl") == finder.find("file:a.stl") == here
     assert finder.find(f"file://{here[0]}") == here
     assert finder.find(f"package://{tmp_path.name}/a.stl") == finder.find(f"model://{tmp_path.name}/a.stl") == here
     folder = tmp_path / "deep" / "er"

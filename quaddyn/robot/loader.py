@@ -59,7 +59,9 @@ def load(
             is installed, and a name of robot_descriptions ("go2_description") where that is.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
             robot that stands on several legs floats, all else is bolted down; the report says which.
-        packages: package roots for ``package://`` meshes; nothing outside them and the file's folder is opened.
+        packages: package roots for ``package://`` meshes: folders that hold packages, or are packages.  Nothing is
+            opened outside them, the file's folder and the package around it (a folder with a ``package.xml``, or one
+            with a folder ``meshes`` beside the file's).
         actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
             whose effort limit is 0.
         legs: joint names by leg name, hip first, instead of detection.

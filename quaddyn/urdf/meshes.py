@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import unquote
+
+from ..files import read_regular
 
 #: Slashes of a URI at most.
 MAX_FOLDERS = 64
+#: Folders above the file's own that are searched for a package.xml: files lie up to two deep inside ``urdf/``.
+MAX_ABOVE = 3
+#: The name in a package.xml, and how many bytes of it are read.
+PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
+#: Folders that a message lists.
+LISTED = 4
 
 
 class MeshFinder:
-    """Resolves ``package://``, ``file://``, absolute and relative mesh URIs.
+    """Resolves ``package://``, ``model://``, ``file://``, absolute and relative mesh URIs.
+
+    A backslash counts as a slash, ``%20`` as the character that it stands for where the file is found under no other
+    name, and a name is also found in other case.
 
     Args:
         folder: the folder of the URDF file, None for URDF text.  Relative names start there, and a
-            ``package://NAME/...`` URI also matches a folder called NAME above it.
+            ``package://NAME/...`` URI also matches a folder called NAME above it.  The package that the file belongs
+            to is a root as well: the nearest folder above with a ``package.xml``, else the one above `folder` where it
+            has a folder ``meshes``.
         roots: package roots: folders that hold packages, or are packages.
     """
 
@@ -23,9 +38,12 @@ class MeshFinder:
         self.folder = Path(os.path.realpath(folder)) if folder is not None else None
         self.roots = tuple(Path(os.path.realpath(r)) for r in roots)
         if self.folder is not None:
-            self.roots += (self.folder,)
+            self.roots += (self.folder, *_own_package(self.folder))
+        self._above = () if self.folder is None else (self.folder, *self.folder.parents)
+        self._names = {root: name for root in self.roots if (name := _manifest_name(root))}
         self._cache: dict[str, tuple[Path | None, Path | None, str]] = {}
         self._folders: dict[str, str] = {}
+        self._listings: dict[str, dict[str, str]] = {}
 
     def find(self, uri: str) -> tuple[Path | None, Path | None, str]:
         """The file behind `uri` and the package root that holds it, or None, None and the reason."""
@@ -36,19 +54,59 @@ class MeshFinder:
                 self._cache[uri] = None, None, f"cannot be opened: {error.strerror}"
         return self._cache[uri]
 
+    def advice(self, uri: str) -> str:
+        """What a caller can do about a `uri` that is not found: the folder to pass, and where was looked."""
+        uri = uri.replace("\\", "/")
+        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_FOLDERS:
+            return "correct the name"
+        for candidate, _ in self._candidates(uri):
+            try:
+                if Path(candidate).is_file():
+                    return f"pass packages=[{str(Path(os.path.realpath(candidate)).parent)!r}] to have it opened"
+            except OSError:
+                break
+        scheme, inside = _split(uri)
+        package, _, inner = inside.partition("/")
+        if scheme in ("package", "model") and package and inner:
+            wanted = f"pass packages= with the folder {package!r} or the one that holds it"
+        else:
+            wanted = "pass packages= with a folder that holds it"
+        if not self.roots:
+            return wanted
+        tried = ", ".join(str(root) for root in self.roots[:LISTED])
+        return f"{wanted} (looked in: {tried}{', ...' if len(self.roots) > LISTED else ''})"
+
+    def package(self, name: str) -> Path | None:
+        """The folder of the package of this name: given, around the file, or inside a root."""
+        if not name or "/" in name or name in (".", ".."):
+            return None
+        for root in self.roots:
+            if name in (root.name, self._names.get(root)):
+                return root
+            if (root / name).is_dir():
+                return root / name
+        return next((above for above in self._above if above.name == name), None)
+
     def _find(self, uri: str) -> tuple[Path | None, Path | None, str]:
         if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_FOLDERS:
             return None, None, "not a file name"
         outside = False
-        for candidate, root in self._candidates(uri):
-            if not os.path.lexists(candidate):  # one question to the system; following links takes one a folder
-                continue
-            real = self._real(candidate)  # follows links before judging
-            if os.path.commonpath((real, root)) != str(root):
-                outside = True
-            else:
-                path = Path(real)
-                if path.is_file():
+        plain = uri.replace("\\", "/")
+        unquoted = unquote(plain).replace("\0", "")
+        for form in dict.fromkeys((uri, plain, unquoted)):
+            for candidate, root in self._candidates(form):
+                if not os.path.lexists(candidate):  # one question to the system; following links takes one a folder
+                    continue
+                real = self._real(candidate)  # follows links before judging
+                holder = next((each for each in (root, *self.roots) if _inside(real, each)), None)
+                if holder is None:
+                    outside = True
+                elif Path(real).is_file():
+                    return Path(real), holder, ""
+        for form in dict.fromkeys((plain, unquoted)) if not outside else ():
+            for candidate, root in self._candidates(form):
+                path = self._in_other_case(candidate, root)
+                if path is not None:
                     return path, root, ""
         return None, None, "outside the package roots, not opened" if outside else "no such file in the package roots"
 
@@ -62,23 +120,78 @@ class MeshFinder:
         path = f"{self._folders[folder].rstrip('/')}/{base}"
         return os.path.realpath(path) if Path(path).is_symlink() else path
 
-    def _candidates(self, uri: str) -> Iterable[tuple[str, Path]]:
-        scheme, separator, rest = uri.partition("://")
-        if separator and scheme in ("package", "model"):  # an empty package name would match the root folder
-            package, _, inner = rest.partition("/")
-            if not package:
-                return
+    def _in_other_case(self, candidate: str, root: Path) -> Path | None:
+        """The file inside `root` whose name differs from `candidate` in case alone."""
+        start = f"{root}/"
+        if not candidate.startswith(start):
+            return None
+        path = str(root)
+        for part in candidate[len(start) :].split("/"):
+            if part in ("", "."):
+                continue
+            below = f"{path}/{part}"
+            if part != ".." and not os.path.lexists(below):
+                below = f"{path}/{self._listed(path).get(part.lower(), '')}"
+            path = below
+            if path.endswith("/") or not _inside(os.path.normpath(path), root):
+                return None
+        real = os.path.realpath(path)
+        return Path(real) if _inside(real, root) and Path(real).is_file() else None
+
+    def _listed(self, folder: str) -> dict[str, str]:
+        """Names in a folder by their lower-case form, the first of several alike; none where it is no folder."""
+        if folder not in self._listings:
+            try:
+                names = sorted((entry.name for entry in os.scandir(folder)), reverse=True)
+            except OSError:
+                names = []
+            self._listings[folder] = {name.lower(): name for name in names}
+        return self._listings[folder]
+
+    def _candidates(self, uri: str) -> Iterator[tuple[str, Path]]:
+        scheme, inside = _split(uri)
+        if scheme in ("package", "model"):
+            package, _, inner = inside.partition("/")
             for root in self.roots:
-                yield f"{root}/{rest}", root
-                if root.name == package:
+                yield f"{root}/{inside.lstrip('/')}", root
+                if package and package in (root.name, self._names.get(root)):
                     yield f"{root}/{inner}", root
-            if self.folder is not None:
-                for above in (self.folder, *self.folder.parents):
-                    if above.name == package:
-                        yield f"{above}/{inner}", above
-        elif separator and scheme == "file":
-            for root in self.roots if rest.startswith("/") else ():
-                yield rest, root
-        elif not separator:
+            for above in self._above if package else ():
+                if above.name == package:
+                    yield f"{above}/{inner}", above
+            for root in self.roots if package and inner else ():
+                if root in self._above:  # the file's own package, which was renamed, as downloaded folders are
+                    yield f"{root}/{inner}", root
+        elif scheme in ("", "file"):
             for root in self.roots:
-                yield uri if uri.startswith("/") else f"{self.folder or root}/{uri}", root
+                yield inside if inside.startswith("/") else f"{self.folder or root}/{inside}", root
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """The scheme of a URI, "" without one, and the rest; ``file:/a`` and ``file:a`` are as ``file:///a`` and ``a``."""
+    scheme, separator, rest = uri.partition("://")
+    if separator:
+        return scheme.lower(), rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+    return ("file", uri[5:]) if uri[:5].lower() == "file:" else ("", uri)
+
+
+def _inside(path: str, root: Path) -> bool:
+    return os.path.commonpath((path, root)) == str(root)
+
+
+def _own_package(folder: Path) -> tuple[Path, ...]:
+    """The package that a file in `folder` belongs to, besides `folder` itself."""
+    for above in (folder, *folder.parents[:MAX_ABOVE]):
+        if (above / "package.xml").is_file():
+            return () if above == folder else (above,)
+    above = folder.parent
+    return (above,) if above != Path(above.anchor) and (above / "meshes").is_dir() else ()
+
+
+def _manifest_name(root: Path) -> str | None:
+    """The name that the package.xml of a root gives it."""
+    try:
+        found = PACKAGE_NAME.search(read_regular(root / "package.xml", MAX_MANIFEST))
+    except (OSError, ValueError):
+        return None
+    return found.group(1).decode() if found else None

@@ -323,7 +323,7 @@ class _Reader(ElementReader):
         for (folder, problem), found in self.missing.items():  # one folder, one finding
             files, (element, uri) = len({uri for _, uri in found}), found[0]
             more = f" and {files - 1} more in {folder!r}" if files > 1 else ""
-            advice = "the dynamics do not need them, the viewer will mark their place"
+            advice = f"{self.meshes.advice(uri)}; the dynamics do not need them, the viewer will mark their place"
             self.warn(element, f"filename={uri!r}{more}: {problem}", advice)
         ordered_links, ordered_joints = self.connect(links, joints)
         name = root.attrib.get("name") or "robot"
