@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
 from quaddyn.urdf import MeshFinder
@@ -110,3 +112,73 @@ def test_a_missing_mesh_says_packages(workspace: Path) -> None:
     file.write_text(f'<robot name="r"><link name="a">{inertial}{shape}</link></robot>', encoding="utf-8")
     (warning,) = qd.load(file).report.warnings
     assert "pass packages= with the folder 'fish'" in warning.advice and "looked in" in warning.advice
+
+
+# -- xacro --------------------------------------------------------------------------------------------------------
+NAMESPACE = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
+INERTIAL = '<inertial><mass value="{mass}"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+
+def xacro_workspace(folder: Path, package: str, other: str) -> Path:
+    """A xacro file in one package that includes a part of another one, with arguments and a mesh."""
+    for name in (package, other):
+        (folder / name / "urdf").mkdir(parents=True, exist_ok=True)
+        (folder / name / "shapes").mkdir()
+    (folder / other / "shapes" / "a.stl").write_bytes(b"solid")
+    shape = f'<visual><geometry><mesh filename="file://$(find {other})/shapes/a.stl"/></geometry></visual>'
+    inertial = INERTIAL.format(mass="$(arg mass)")
+    (folder / other / "urdf" / "part.xacro").write_text(
+        f'<robot {NAMESPACE}><link name="$(arg prefix)base">{inertial}{shape}</link></robot>', encoding="utf-8"
+    )
+    file = folder / package / "urdf" / "robot.urdf.xacro"
+    file.write_text(
+        f'<robot name="r" {NAMESPACE}><xacro:arg name="prefix" default="own_"/>'
+        f'<xacro:include filename="$(find {other})/urdf/part.xacro"/></robot>',
+        encoding="utf-8",
+    )
+    return file
+
+
+def test_packages_of_a_xacro_file_are_found_in_packages_and_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provide_xacro(monkeypatch)
+    file = xacro_workspace(tmp_path, "robot_bringup", "robot_description")
+    for packages in ([tmp_path], [tmp_path / "robot_description"]):
+        robot = qd.load(file, packages=packages, arguments={"mass": 2.5, "prefix": "my_"})
+        assert robot.mass == 2.5 and robot.tree.root.name == "my_base"
+        assert robot.tree.root.visuals[0].shape.path == tmp_path / "robot_description" / "shapes" / "a.stl"
+    assert qd.load(file, packages=[tmp_path], arguments={"mass": "2"}).tree.root.name == "own_base"
+    message = r"\$\(find robot_description\) names a package that is not found .*packages= with the folder"
+    with pytest.raises(qd.ModelError, match=message):
+        qd.load(file, arguments={"mass": 2})
+    with pytest.raises(qd.ModelError, match=r"pass arguments=\{'mass': \.\.\.\}"):
+        qd.load(file, packages=[tmp_path])
+
+
+def test_a_package_around_a_xacro_file_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provide_xacro(monkeypatch)
+    robot = qd.load(xacro_workspace(tmp_path, "alone/urdf/variant", "alone"), arguments={"mass": 3})
+    assert robot.mass == 3.0 and robot.tree.root.visuals[0].shape.path is not None
+
+
+def test_xacro_leaves_no_trace_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provide_xacro(monkeypatch)
+    with pytest.raises(qd.ModelError):
+        qd.load(xacro_workspace(tmp_path, "a", "b"))
+    assert not [name for name in sys.modules if name.startswith("ament_index_python")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"mass": 1}, qd.ArgumentError, "arguments: <text> is no xacro file and takes none"),
+        ("mass", qd.ArgumentTypeError, "arguments: expected a mapping"),
+        ({"mass": [1]}, qd.ArgumentTypeError, "arguments: expected texts or numbers by name, got 'mass': list"),
+    ],
+)
+def test_arguments_that_are_none_are_refused(arguments: object, error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as caught:
+        qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments=arguments)
+    assert says in str(caught.value)
+    assert qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments={}).mass == 1.0

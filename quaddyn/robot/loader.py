@@ -37,6 +37,7 @@ def load(
     *,
     root: str | None = None,
     packages: Iterable[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, str | float] | None = None,
     actuated: Sequence[str] | None = None,
     legs: Mapping[str, Sequence[str]] | None = None,
     feet: Mapping[str, str | Foot] | None = None,
@@ -61,7 +62,8 @@ def load(
             robot that stands on several legs floats, all else is bolted down; the report says which.
         packages: package roots for ``package://`` meshes: folders that hold packages, or are packages.  Nothing is
             opened outside them, the file's folder and the package around it (a folder with a ``package.xml``, or one
-            with a folder ``meshes`` beside the file's).
+            with a folder ``meshes`` beside the file's).  ``$(find ...)`` of a xacro file is resolved in them as well.
+        arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name.
         actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
             whose effort limit is 0.
         legs: joint names by leg name, hip first, instead of detection.
@@ -93,7 +95,7 @@ def load(
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
     if unknown := [r for r in several("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
-    document = read_source(source, several("packages", packages, "folders"))
+    document = read_source(source, several("packages", packages, "folders"), arguments)
     tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
     findings = list(tree.findings)
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()

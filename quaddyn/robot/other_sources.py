@@ -5,14 +5,25 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from ..errors import ModelError
+from ..urdf.meshes import MeshFinder
 from ..urdf.xml import clipped
 
 #: A macro's expression in an attribute, or a macro itself.
 UNEXPANDED = re.compile(rb"=\s*(\"[^\"<]*\$[{(]|'[^'<]*\$[{(])|<xacro:(macro|include|property|arg|if|unless)\b")
+
+#: What xacro asks for the folder of a package; a part of ROS.
+ROS_INDEX = "ament_index_python"
+#: How xacro names an argument that has neither a default nor a value.
+NO_ARGUMENT = re.compile(r"[Uu]ndefined substitution argument:?\s+'?([\w./-]+)")
 
 #: A comment, or the rest after one that does not end.
 COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -31,15 +42,20 @@ def is_xacro(data: bytes | str, name: str) -> bool:
     return name.endswith(".xacro") or UNEXPANDED.search(COMMENT.sub(b"", raw)) is not None
 
 
-def expanded(path: Path | None, name: str) -> bytes:
-    """A xacro file as URDF.
+def expanded(
+    path: Path | None, name: str, finder: MeshFinder, arguments: Mapping[str, str]
+) -> tuple[bytes, tuple[Path, ...]]:
+    """A xacro file as URDF, and the folders of the packages that it asks for.
 
     Args:
         path: of the file; None for text, which cannot be expanded.
         name: for the message.
+        finder: finds the packages that ``$(find ...)`` names; those that it does not find are left to ROS, if that is
+            installed.
+        arguments: values of ``$(arg ...)``.
 
     Raises:
-        ModelError: the package xacro is not installed, or refuses the file.
+        ModelError: the package xacro is not installed, or refuses the file; or a package is not found.
     """
     if path is None or importlib.util.find_spec("xacro") is None:
         command = f"xacro {name} > robot.urdf" if path is not None else "xacro on the file"
@@ -48,11 +64,77 @@ def expanded(path: Path | None, name: str) -> bytes:
             + ("" if path is None else "; where the package xacro is installed (pip install xacro), load does it")
         )
     xacro = importlib.import_module("xacro")
+    index = _PackageIndex(finder)
     try:
-        text: str = xacro.process_file(str(path)).toxml()
+        with _answering(index.folder):
+            document = xacro.process_file(str(path), **({"mappings": dict(arguments)} if arguments else {}))
+        text: str = document.toxml()
     except Exception as error:  # of any kind: its expressions are Python
-        raise ModelError(f"{name}: xacro refuses it: {_line(error)}") from None
-    return text.encode()
+        words = _line(error)
+        if index.missing:
+            package = index.missing[0]
+            tried = f" (looked in: {', '.join(map(str, finder.roots))})" if finder.roots else ""
+            words = f"$(find {package}) names a package that is not found{tried}; pass packages= with the folder " + (
+                f"{package!r} or the one that holds it, or run xacro where ROS is installed"
+            )
+        elif missing := NO_ARGUMENT.search(words):
+            words += f"; pass arguments={{{missing.group(1)!r}: ...}}"
+        raise ModelError(f"{name}: xacro refuses it: {words}") from None
+    return text.encode(), tuple(index.found)
+
+
+class _PackageIndex:
+    """Folders of packages by name; `found` and `missing` list what was asked for."""
+
+    def __init__(self, finder: MeshFinder) -> None:
+        self.finder = finder
+        self.found: list[Path] = []
+        self.missing: list[str] = []
+        installed = importlib.util.find_spec(ROS_INDEX) is not None
+        self._ros = importlib.import_module(f"{ROS_INDEX}.packages") if installed else None
+
+    def folder(self, package: str) -> str:
+        """The folder of a package.
+
+        Raises:
+            LookupError: there is none.
+        """
+        folder = self.finder.package(package)
+        if folder is not None:
+            self.found.append(folder)
+            return str(folder)
+        try:
+            if self._ros is None:
+                raise LookupError(f"no package {package!r}")
+            share = str(self._ros.get_package_share_directory(package))
+        except LookupError:
+            self.missing.append(package)
+            raise
+        self.found.append(Path(share))
+        return share
+
+
+#: Held while xacro runs: it keeps the state of a document in its module.
+_XACRO = threading.Lock()
+
+
+@contextmanager
+def _answering(folder: Callable[[str], str]) -> Iterator[None]:
+    """Has `folder` answer in ROS's place when xacro asks for the folder of a package."""
+    index, packages = ModuleType(ROS_INDEX), ModuleType(f"{ROS_INDEX}.packages")
+    packages.__dict__["get_package_share_directory"] = folder
+    index.__dict__["packages"] = packages
+    with _XACRO:
+        before = {module.__name__: sys.modules.get(module.__name__) for module in (index, packages)}
+        sys.modules |= {module.__name__: module for module in (index, packages)}
+        try:
+            yield
+        finally:
+            for name, module in before.items():
+                if module is None:
+                    del sys.modules[name]
+                else:
+                    sys.modules[name] = module
 
 
 def described(name: str) -> Description | None:

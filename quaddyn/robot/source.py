@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..files import read_regular
+from ..urdf.meshes import MeshFinder
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
 from .other_sources import described, expanded, is_xacro
@@ -16,23 +17,66 @@ from .other_sources import described, expanded, is_xacro
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A URDF: its `data`, `name` for messages, `folder` (None for text), package roots and the catalogue's root."""
+    """A URDF: its `data`, `name` for messages, `folder` (None for text), package roots and the catalogue's root.
+
+    `path` is that of a file that may be xacro.
+    """
 
     data: bytes | str
     name: str
     folder: Path | None
     packages: tuple[Path, ...]
     root: str | None = None
+    path: Path | None = None
 
 
-def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.PathLike[str]]) -> Document:
+def read_source(
+    source: str | os.PathLike[str],
+    packages: Iterable[str | os.PathLike[str]],
+    arguments: Mapping[str, str | float] | None = None,
+) -> Document:
     """Read `source`.
+
+    Args:
+        source: a catalogue name, a path or URDF text.
+        packages: package roots.
+        arguments: values of the arguments of a xacro file.
 
     Raises:
         ModelError: nothing is named; the file is missing, no regular file, too large or unreadable.
         UnknownNameError: neither a catalogue name nor something that looks like a file.
-        ArgumentError: a package root that is no folder, or a source of the wrong type.
+        ArgumentError: a package root that is no folder, a source of the wrong type, or arguments that are none or of
+            no xacro file.
     """
+    document = _document(source, packages)
+    values = _values(arguments)
+    if is_xacro(document.data, document.name if document.path else ""):
+        finder = MeshFinder(document.folder, document.packages)
+        data, found = expanded(document.path, document.name, finder, values)
+        return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *found))))
+    if values:
+        raise ArgumentError(f"arguments: {document.name} is no xacro file and takes none; remove them")
+    return document
+
+
+def _values(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
+    """The arguments of a xacro file as the texts that it takes."""
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise ArgumentTypeError(f"arguments: expected a mapping from name to value, got {type(arguments).__name__}")
+    out = {}
+    for name, value in arguments.items():
+        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
+            raise ArgumentTypeError(
+                f"arguments: expected texts or numbers by name, got {name!r}: {type(value).__name__}"
+            )
+        out[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return out
+
+
+def _document(source: str | os.PathLike[str], packages: Iterable[str | os.PathLike[str]]) -> Document:
+    """What `source` names, as it is."""
     for item in packages:
         if not isinstance(item, str | os.PathLike):
             raise ArgumentTypeError(f"packages: expected folders, got {type(item).__name__}")
@@ -45,7 +89,7 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
             raise ModelError(f"source={source[:20]!r}: expected a catalogue name, a path or URDF text")
         if is_text(source):
             text = source.lstrip("\ufeff \t\r\n")
-            return Document(expanded(None, "<text>") if is_xacro(text, "") else text, "<text>", None, roots)
+            return Document(text, "<text>", None, roots)
         if source in CATALOGUE:
             entry = find(source)
             data = _regular_file(entry.path)
@@ -53,13 +97,12 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
         if not source.endswith((".urdf", ".xml", ".xacro")) and os.sep not in source and not _exists(source):
             found = described(source)
             if found is not None:
-                return Document(_urdf(found.file), found.file.name, found.file.parent, roots + found.packages)
+                return _of_file(found.file, roots + found.packages)
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
         raise ArgumentTypeError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
     try:
-        path = Path(source)
-        return Document(_urdf(path), path.name, path.parent, roots)
+        return _of_file(Path(source), roots)
     except ValueError as error:
         if isinstance(error, ModelError):
             raise
@@ -71,10 +114,8 @@ def is_text(source: str) -> bool:
     return source.lstrip("\ufeff \t\r\n").startswith("<")
 
 
-def _urdf(path: Path) -> bytes:
-    """The bytes of a file, expanded where they are xacro."""
-    data = _regular_file(path)
-    return expanded(path, path.name) if is_xacro(data, path.name) else data
+def _of_file(path: Path, packages: tuple[Path, ...]) -> Document:
+    return Document(_regular_file(path), path.name, path.parent, packages, path=path)
 
 
 def _exists(name: str) -> bool:
