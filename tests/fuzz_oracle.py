@@ -13,6 +13,7 @@ Decisions where the specification is silent or real files disagree:
 * a revolute or prismatic joint without `<limit>`, effort or velocity, a locked joint, whitespace around numbers,
   an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint
   directly below a massless root: doubts;
+* what is only drawn cannot make a file unreadable, and a prefix that is not declared is one of another tool: doubts;
 * identical doubled children are harmless, contradicting ones are faults;
 * inertia practically without mass (a radius of gyration beyond `GYRATION`) is a fault;
 * numbers beyond `ABSURD` are faults, beyond `LARGE` doubts (both in `fuzz_reading`).

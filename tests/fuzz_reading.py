@@ -22,6 +22,7 @@ MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
 
 NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+PREFIX = re.compile(rb"([<\s/])([A-Za-z_][\w.-]*):(?=[A-Za-z_])")
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 #: Children that count, by parent; any other tag there is a doubt inside <inertial>, <geometry>, <visual>, <collision>.
 PHYSICAL = {
@@ -114,7 +115,13 @@ def parse(data: bytes) -> Reading:
     """What the bytes of a URDF say: names, numbers, tree and composite bodies, with faults and doubts."""
     out = Reading()
     try:
-        robot = ElementTree.fromstring(data)
+        try:
+            robot = ElementTree.fromstring(data)
+        except ElementTree.ParseError as error:
+            if "unbound prefix" not in str(error):
+                raise
+            robot = ElementTree.fromstring(PREFIX.sub(rb"\1\2__", data))
+            out.doubts.append("a prefix that is not declared")
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         out.faults.append(f"not XML: {error}")
         return out
@@ -172,7 +179,11 @@ def _read_link(element: Element, out: Reading) -> None:
     for child in element:
         if child.tag in ("visual", "collision"):
             counts[child.tag == "collision"] += 1
-            _check_geometry(child, out)
+            scratch = Reading()
+            _check_geometry(child, scratch)
+            # What is only drawn never refuses a file: numbers that cannot be read there are a doubt.
+            (out.doubts if child.tag == "visual" else out.faults).extend(scratch.faults)
+            out.doubts += scratch.doubts
     _vocabulary(element, out)
     inertial = _only(element, "inertial", out)
     if name is None:

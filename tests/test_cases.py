@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from xacro_stand_in import provide_xacro
 
@@ -26,3 +27,27 @@ def test_xacro_find(monkeypatch: pytest.MonkeyPatch) -> None:
     for packages in ((), (CASES / "xacro_find",), (CASES / "xacro_find" / "pk",)):
         robot = qd.load(file, packages=packages)
         assert robot.tree.joint["j"].child == "b" and robot.mass == 1.0
+
+
+def test_appearance_refuses() -> None:
+    folder = CASES / "appearance_refuses"
+    plain = qd.Dynamics(qd.load(folder / "plain.urdf")).crba([0.3])
+    assert plain == pytest.approx(np.array([[0.01]]))
+    for file in sorted(folder.glob("*.urdf")):
+        robot = qd.load(file)
+        assert qd.Dynamics(robot).crba([0.3]) == pytest.approx(plain)
+        known = qd.load(folder / "plain.urdf").report.warnings
+        new = [w for w in robot.report.warnings if w.reason not in {k.reason for k in known}]
+        assert len(new) == {"plain": 0, "scale1": 2}.get(file.stem, 1), new
+        if file.stem == "point_contact":
+            with pytest.raises(qd.ModelError, match="no size"):
+                qd.load(file, strict=True)
+        else:
+            qd.load(file, strict=True)
+
+
+def test_foreign_tags() -> None:
+    robot = qd.load(CASES / "foreign_tags" / "robot.urdf", strict=True)
+    assert not robot.report.warnings
+    (note,) = [f for f in robot.report if "passed over" in f.reason]
+    assert all(tag in note.reason for tag in ("<ros2_control>", "<sensor>", "<mujoco>", "<material>"))

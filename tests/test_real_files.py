@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
-from quaddyn.urdf import MeshFinder
+from quaddyn.urdf import MeshFinder, parse
+from quaddyn.urdf.foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 
 # -- meshes -------------------------------------------------------------------------------------------------------
 
@@ -182,3 +183,99 @@ def test_arguments_that_are_none_are_refused(arguments: object, error: type[Exce
         qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments=arguments)
     assert says in str(caught.value)
     assert qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments={}).mass == 1.0
+
+
+# -- appearance and other tools' tags -----------------------------------------------------------------------------
+ARM = (
+    '<robot name="r">{robot}<link name="a">{link}</link><link name="b">{link}<inertial>{inertial}<mass value="1"/>'
+    '<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>'
+    '<joint name="j" type="revolute">{joint}<parent link="a"/><child link="b"/><origin xyz="0 0 0.1"/>'
+    '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="10" velocity="5"{limit}/></joint></robot>'
+)
+PLAIN = dict.fromkeys(("robot", "link", "inertial", "joint", "limit"), "")
+NUMBERS = st.sampled_from(["0", "-1", "nan", "x", "", "1e999", "0 0", "0.1, 0.2, 0.3", "1 2 3 4", "0.1"])
+
+
+@settings(max_examples=60)
+@given(
+    tag=st.sampled_from(["box size", "sphere radius", "cylinder radius", "capsule length", "mesh filename", "cone x"]),
+    value=NUMBERS, origin=NUMBERS, colour=NUMBERS, scale=NUMBERS, twice=st.booleans(),
+)  # fmt: skip
+def test_nothing_that_is_only_drawn_refuses_a_file(
+    tag: str, value: str, origin: str, colour: str, scale: str, twice: bool
+) -> None:
+    name, attribute = tag.split()
+    shape = f'<{name} {attribute}="{value}" scale="{scale}"/>' * (1 + twice)
+    visual = (
+        f'<visual><origin xyz="{origin}"/><geometry>{shape}</geometry>'
+        f'<material name="m"><color rgba="{colour}"/></material></visual>'
+    )
+    material = f'<material name="n"><color rgba="{colour}"/></material>'
+    robot = qd.load(ARM.format(**PLAIN | {"link": visual, "robot": material}), strict=True)
+    assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.01)
+    assert all(warning.cosmetic for warning in robot.report.warnings)
+    for drawn in robot.tree.link["b"].visuals:
+        assert drawn.rgba is None or len(drawn.rgba) == 4
+
+
+TAGS = sorted(FOREIGN_ELEMENTS - {"contact"})
+
+
+@settings(max_examples=60)
+@given(
+    places=st.lists(st.tuples(st.sampled_from([*PLAIN][:4]), st.sampled_from(TAGS)), max_size=6),
+    prefixes=st.lists(st.tuples(st.sampled_from(["gz", "drake", "xs.d", "a-b"]), st.sampled_from(["robot", "link"]))),
+    declared=st.booleans(),
+    as_bytes=st.booleans(),
+    attributes=st.lists(st.sampled_from(sorted(FOREIGN_ATTRIBUTES["limit"])), unique=True, max_size=3),
+)  # fmt: skip
+def test_tags_of_other_tools_are_passed_over_with_one_note(
+    places: list[tuple[str, str]],
+    prefixes: list[tuple[str, str]],
+    declared: bool,
+    as_bytes: bool,
+    attributes: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    parts = dict(PLAIN)
+    for place, tag in places:
+        parts[place] += f'<{tag} name="{tag}" value="x"><axis xyz="9 9 9"/><joint name="j"/></{tag}>'
+    for prefix, place in prefixes:
+        parts[place] += f'<{prefix}:thing {prefix}:odd="1"><{prefix}:mass value="3"/></{prefix}:thing>\n'
+    parts["limit"] = "".join(f' {name}="3"' for name in attributes)
+    text = '<?xml version="1.0"?>\n<!-- gz:a > -->\n' + ARM.format(**parts)
+    if declared:
+        names = "".join(f' xmlns:{p}="urn:{p}"' for p in {prefix for prefix, _ in prefixes})
+        text = text.replace('<robot name="r"', f'<robot name="r"{names}')
+    source: str | Path = text
+    if as_bytes:
+        source = tmp_path_factory.mktemp("foreign") / "r.urdf"
+        source.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    robot = qd.load(source, strict=True)
+    assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.01)
+    notes = [finding for finding in robot.report if "passed over" in finding.reason and finding.level == "note"]
+    assert len(notes) == (1 if {tag for _, tag in places} - {"gazebo", "transmission"} or attributes else len(notes))
+    assert not any("misspelt" in finding.advice for finding in robot.report)
+    undeclared = set() if declared else {prefix for prefix, _ in prefixes}
+    assert {w.reason.split("'")[1] for w in robot.report.warnings} == undeclared
+
+
+@given(tag=st.sampled_from(["inertial", "visual", "collision"]), at=st.integers(1, 6), letter=st.sampled_from("abxyz"))
+def test_a_tag_near_a_known_one_is_called_misspelt(tag: str, at: int, letter: str) -> None:
+    wrong = tag[:at] + letter + tag[at:]
+    with pytest.raises(qd.ModelError, match=f"unknown element <{wrong}>"):
+        qd.load(ARM.format(**PLAIN | {"link": f"<{wrong}/>"}), strict=True)
+    warnings = qd.load(ARM.format(**PLAIN | {"link": f"<{wrong}/>"})).report.warnings
+    assert [w.advice for w in warnings] == ["is it misspelt?"] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<a:robot", "<!-- ", "<?xml", "<!-- --><!-- <a:b/>", "<robot><a:b></robot>", "a:b", "<robot a:b='x'/><c:d/>",
+     "<?x y:z?>", "<!--a:b-->" * 20_000, "<robot>" + "<" + "a:b " * 100_000],
+)  # fmt: skip
+def test_prefixes_of_what_is_no_document_are_refused_in_time(text: str) -> None:
+    with pytest.raises(qd.ModelError):
+        parse(text)
+    with pytest.raises(qd.ModelError):
+        parse(text.encode("utf-16"))

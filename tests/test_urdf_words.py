@@ -22,7 +22,7 @@ AXIS = '<axis xyz="0 1 0"/>'
 LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
 HINGE = '<text>:1: <joint name="hinge">'
 ARM = '<text>:1: <link name="arm">'
-VISUAL = f"{ARM}<visual>"
+VISUAL, SOLID = f"{ARM}<visual>", f"{ARM}<collision>"
 DUMMY, SPECIFIED = "a dummy link needs no <inertial>", "the specification requires it"
 
 
@@ -60,7 +60,31 @@ FINDINGS = [
     (pendulum(link=f"{INERTIAL}<inertail/>"),
      [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored; is it misspelt?"]),
     (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'),
-     [f"{HINGE}<axis>: unknown attribute unit='m' is ignored; is it misspelt?"]),
+     [f"{HINGE}<axis>: unknown attribute unit='m' is ignored"]),
+    (pendulum(f'{AXIS}<limit lower="-1" uper="2" effort="3" velocity="4"/>'),
+     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored; is it misspelt?",
+      f"{HINGE}<limit>: lower without upper, which is 0 by the specification; give both"]),
+    (pendulum(link=f'{INERTIAL}<mass value="1"/>'),
+     [f"{ARM}<mass>: <mass> in <link> is ignored; it belongs into <inertial>"]),
+    (pendulum(link=f"{INERTIAL}<visual/><collision><geometry/></collision>"),
+     [f"{VISUAL}: no shape in this <visual>; left out; give it one or remove it",
+      f"{ARM}<collision>: no shape in this <collision>; left out; give it one or remove it"]),
+    (shape('<sphere radius="0"/>'),
+     [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of no size; left out; correct it or remove it"]),
+    (shape('<sphere radius="0"/>', "collision"),
+     [f"{ARM}<collision><geometry><sphere>: radius='0': a sphere of no size; taken for a point; correct it if more is "
+      "meant"]),
+    (shape('<box size="1 0 1"/>', "collision"),
+     [f"{ARM}<collision><geometry><box>: size='1 0 1': a box of no size; left out; correct it or remove it"]),
+    (shape('<cylinder radius="1" length="-1"/>'),
+     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; this visual is left out; correct it"]),
+    (tag('<material name="m"><color rgba="1, 0.5 0"/></material>'),
+     ["<text>:1: <material name=\"m\"><color>: "
+      "rgba='1, 0.5 0': expected 4 numbers between blanks; read as 1 0.5 0 1; write it so"]),
+    (tag('<material name="m"><color rgba="red"/></material>'),
+     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1; grey is drawn; correct it"]),
+    (shape('<mesh filename=" "/>'),
+     [f"{VISUAL}<geometry><mesh>: filename is empty; this visual is left out; name a mesh file or remove the element"]),
     (tag('<macro xmlns="http://ros.org/xacro"/>'),
      ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded; "
       "ignored; run xacro first"]),
@@ -85,7 +109,7 @@ FINDINGS = [
      [f"{VISUAL}<geometry><mesh>: filename='a.stl': no such file in the package roots; pass packages= with a folder "
       "that holds it; the dynamics do not need them, the viewer will mark their place"]),
     (shape('<mesh filename="p/a.stl"/><odd/>'),
-     [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored; is it misspelt?",
+     [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored",
       f"{VISUAL}<geometry><mesh>: filename='p/a.stl': no such file in the package roots; pass packages= with a folder "
       "that holds it; the dynamics do not need them, the viewer will mark their place"]),
     (pendulum('<dynamics damping="1"/>', kind="floating"),
@@ -164,19 +188,19 @@ REFUSALS = [
      "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model; rename it"),
     (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
      f"{ARM}<inertial><mass>: value=-1: a negative mass; correct the sign"),
-    (shape('<sphere radius="1"/><sphere radius="2"/>'),
-     f"{VISUAL}<geometry><sphere>: a second shape in one <geometry> of <visual>; use one per element"),
+    (shape('<sphere radius="1"/><sphere radius="2"/>', "collision"),
+     f"{SOLID}<geometry><sphere>: a second shape in one <geometry> of <collision>; use one per element"),
     (shape("<cone/>", "collision"),
      f"{ARM}<collision><geometry>: <geometry> of <collision> holds no known shape; use box, cylinder, sphere, capsule "
      "or mesh"),
-    (shape('<sphere radius="0"/>'), f"{VISUAL}<geometry><sphere>: radius=0: a size must be positive; correct it"),
-    (shape('<cylinder radius="1" length="-1"/>'),
-     f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; correct it"),
-    (shape('<box size="1 0 1"/>'), f"{VISUAL}<geometry><box>: size='1 0 1': sizes must be positive; correct it"),
-    (shape('<mesh filename=" "/>'),
-     f"{VISUAL}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
-    (shape('<mesh filename="a.stl" scale="1 0 1"/>'),
-     f"{VISUAL}<geometry><mesh>: scale='1 0 1': a scale of 0 flattens the mesh; correct it"),
+    (shape('<cylinder radius="1" length="-1"/>', "collision"),
+     f"{SOLID}<geometry><cylinder>: length=-1: a size must be positive; correct it"),
+    (shape('<box size="1 -1 1"/>', "collision"),
+     f"{SOLID}<geometry><box>: size='1 -1 1': sizes must be positive; correct it"),
+    (shape('<mesh filename=" "/>', "collision"),
+     f"{SOLID}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
+    (shape('<mesh filename="a.stl" scale="1 1"/>', "collision"),
+     f"{SOLID}<geometry><mesh>: scale='1 1': expected 3 number(s), got 2; correct it"),
     (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is no URDF joint type; use one of revolute, continuous, "
      "prismatic, fixed, floating, planar"),
     (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
@@ -243,11 +267,10 @@ def test_places_without_a_line_or_an_element_and_findings_without_advice_say_no_
         (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1e6"')),
          pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1000001"'))),
         (pendulum(f'{AXIS}{LIMIT}<dynamics damping="1e6"/>'), pendulum(f'{AXIS}{LIMIT}<dynamics damping="1000001"/>')),
-        (shape('<sphere radius="1e3"/>'), shape('<sphere radius="1000.1"/>')),
-        (shape('<box size="1e3 1e3 1e3"/>'), shape('<box size="1 1 1000.1"/>')),
-        (shape('<mesh filename="a" scale="1e6 -1e6 1"/>'), shape('<mesh filename="a" scale="1000001 1 1"/>')),
-        (tag('<material name="m"><color rgba="255 0 0 1"/></material>'),
-         tag('<material name="m"><color rgba="255.1 0 0 1"/></material>')),
+        (shape('<sphere radius="1e3"/>', "collision"), shape('<sphere radius="1000.1"/>', "collision")),
+        (shape('<box size="1e3 1e3 1e3"/>', "collision"), shape('<box size="1 1 1000.1"/>', "collision")),
+        (shape('<mesh filename="a" scale="1e6 -1e6 1"/>', "collision"),
+         shape('<mesh filename="a" scale="1000001 1 1"/>', "collision")),
         (loop(ENDS + '<axis xyz="0 0.0011 0"/>', "revolute"), loop(ENDS + '<axis xyz="0 1000.1 0"/>', "revolute")),
         (loop('<link1 link="base" rpy="1e4 0 0"/><link2 link="arm"/>'),
          loop('<link1 link="base" rpy="10000.1 0 0"/><link2 link="arm"/>')),

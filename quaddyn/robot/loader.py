@@ -79,7 +79,7 @@ def load(
             every joint move on its own.
         loops: loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent joints;
             False leaves them open.  `Robot.close` closes others.
-        strict: turn every warning into an error.
+        strict: turn every warning into an error, except those of what is only drawn.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
         allow_massless: accept moving bodies without mass where bodies further out carry mass.
 
@@ -158,7 +158,7 @@ def load(
     )
     if ties:
         robot = closed(robot, ties, q_home=q_home)
-    if strict and (warnings := robot.report.warnings):
+    if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
     return robot

@@ -22,6 +22,7 @@ from .tree import (
     Box,
     Capsule,
     Cylinder,
+    Finding,
     Geometry,
     Inertial,
     Joint,
@@ -36,7 +37,7 @@ from .tree import (
     frozen,
 )
 from .values import ElementReader
-from .xml import Element, read_xml
+from .xml import Element, clipped, read_xml
 
 MAX_LINKS = 2000
 MAX_DEPTH = 128
@@ -44,6 +45,10 @@ MAX_DEPTH = 128
 MAX_SHAPES = 20_000
 #: Magnitudes beyond which a limit means "none" (files write 1e9, 1e16 or 1.8e308 for it).
 NO_LIMIT = 1e6
+
+#: Red, green, blue and opacity.
+Color = tuple[float, float, float, float]
+GREY: Color = (0.5, 0.5, 0.5, 1.0)
 
 T = TypeVar("T", Link, Joint)
 
@@ -74,7 +79,7 @@ class _Reader(ElementReader):
     def __init__(self, file: str, meshes: MeshFinder) -> None:
         super().__init__()
         self.file, self.meshes = file, meshes
-        self.missing: dict[tuple[str, str], list[tuple[Element, str]]] = {}  # by folder and reason
+        self.missing: dict[tuple[str, str, bool], list[tuple[Element, str]]] = {}  # by folder, reason, for show
 
     # -- elements --------------------------------------------------------------------------------------------
     def origin(self, element: Element) -> Pose:
@@ -117,18 +122,25 @@ class _Reader(ElementReader):
         elif moments[0] + moments[1] < moments[2] * (1.0 - 1e-9):
             self.warn(element, f"the inertia breaks the triangle inequality (principal moments {values})")
 
-    def link(self, element: Element, materials: dict[str, tuple[float, float, float, float]]) -> Link:
+    def link(self, element: Element, materials: dict[str, Color]) -> Link:
         self.known(element)
         name = self.name(element)
         inertial = self.inertial(element)
-        visuals = tuple(self.geometry(v, materials) for v in element.all("visual"))
-        collisions = tuple(self.geometry(c, materials) for c in element.all("collision"))
-        return Link(name, inertial, visuals, collisions, element.where)
+        visuals: list[Geometry | None] = []
+        for visual in element.all("visual"):
+            with self.drawn("this visual is left out"):
+                visuals.append(self.geometry(visual, materials))
+        collisions = [self.geometry(c, materials) for c in element.all("collision")]
+        return Link(name, inertial, _there(visuals), _there(collisions), element.where)
 
-    def geometry(self, element: Element, materials: dict[str, tuple[float, float, float, float]]) -> Geometry:
+    def geometry(self, element: Element, materials: dict[str, Color]) -> Geometry | None:
+        """A <visual> or <collision>; None where there is nothing in it, or nothing of any size."""
         self.known(element)
         placement = self.origin(element)
-        holder = self.required(element, "geometry")
+        holder = self.one(element, "geometry")
+        if holder is None or not holder.children:
+            self.warn(element, f"no shape in this <{element.tag}>; left out", "give it one or remove it")
+            return None
         readers: dict[str, Callable[[Element], Shape]] = {
             "box": self._box,
             "cylinder": self._cylinder,
@@ -146,46 +158,55 @@ class _Reader(ElementReader):
             raise self.refuse(holder, f"<geometry> of <{element.tag}> holds no known shape", advice)
         self.known(shapes[0])
         shape = readers[shapes[0].tag](shapes[0])
+        if isinstance(shape, Capsule) and shape.length == 0.0 and shape.radius > 0.0:
+            shape = Sphere(shape.radius)
+        if 0.0 in _sizes(shape):
+            where = shapes[0]
+            size = " ".join(f"{name}={value!r}" for name, value in where.attrib.items() if name != "filename")
+            if element.tag == "collision" and isinstance(shape, Sphere):
+                self.warn(where, f"{size}: a sphere of no size; taken for a point", "correct it if more is meant")
+            else:
+                self.warn(where, f"{size}: a {where.tag} of no size; left out", "correct it or remove it")
+                return None
         return Geometry(shape, placement, self.color(element, materials), element.where)
 
-    def positive(self, element: Element, attribute: str) -> float:
+    def size(self, element: Element, attribute: str) -> float:
         value = self.number(element, attribute, bound=1e3)
-        if value <= 0.0:
+        if value < 0.0:
             raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
         return value
 
     def _box(self, element: Element) -> Box:
         x, y, z = self.vector(element, "size", 3)
-        if min(x, y, z) <= 0.0:
+        if min(x, y, z) < 0.0:
             raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
         return Box((x, y, z))
 
     def _sphere(self, element: Element) -> Sphere:
-        return Sphere(self.positive(element, "radius"))
+        return Sphere(self.size(element, "radius"))
 
     def _cylinder(self, element: Element) -> Cylinder:
-        return Cylinder(self.positive(element, "radius"), self.positive(element, "length"))
+        return Cylinder(self.size(element, "radius"), self.size(element, "length"))
 
     def _capsule(self, element: Element) -> Capsule:
-        return Capsule(self.positive(element, "radius"), self.positive(element, "length"))
+        return Capsule(self.size(element, "radius"), self.size(element, "length"))
 
     def _mesh(self, element: Element) -> Mesh:
         uri = self.text(element, "filename")
         if not uri.strip():
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
-        x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
-        if 0.0 in (x, y, z):
-            raise self.refuse(
-                element, f"scale={element.attrib['scale']!r}: a scale of 0 flattens the mesh", "correct it"
-            )
+        scale = element.attrib.get("scale", "1 1 1")
+        if len(scale.split()) == 1:
+            self.warn(element, f"scale={scale!r}: one number; taken for all three axes", "give three")
+            x = y = z = self.number(element, "scale")
+        else:
+            x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
         path, root, problem = self.meshes.find(uri)
         if problem:
-            self.missing.setdefault((uri.rpartition("/")[0], problem), []).append((element, uri))
+            self.missing.setdefault((uri.rpartition("/")[0], problem, self.cosmetic), []).append((element, uri))
         return Mesh(uri, path, (x, y, z), root)
 
-    def color(
-        self, element: Element, materials: dict[str, tuple[float, float, float, float]]
-    ) -> tuple[float, float, float, float] | None:
+    def color(self, element: Element, materials: dict[str, Color]) -> Color | None:
         found = element.all("material")
         if not found or element.tag == "collision":
             return None
@@ -194,9 +215,23 @@ class _Reader(ElementReader):
             return self.rgba(own[0])
         return materials.get(found[0].attrib.get("name", ""))
 
-    def rgba(self, element: Element) -> tuple[float, float, float, float]:
-        if "rgba" not in element.attrib:
-            return (0.5, 0.5, 0.5, 1.0)
+    def rgba(self, element: Element) -> Color:
+        """The colour that an element gives; grey where it gives none that can be read."""
+        color = GREY
+        with self.drawn("grey is drawn"):
+            color = self._rgba(element)
+        return color
+
+    def _rgba(self, element: Element) -> Color:
+        text = element.attrib.get("rgba")
+        if text is None:
+            return GREY
+        words = text.replace(",", " ").split()
+        if len(words) in (3, 4) and (len(words) == 3 or "," in text):
+            words = [*words, "1"][:4]
+            reason = f"rgba={text!r}: expected 4 numbers between blanks; read as {' '.join(words)}"
+            self.warn(element, reason, "write it so")
+            element = Element(element.tag, {"rgba": " ".join(words)}, element.line, element.parent, element.file)
         r, g, b, a = self.vector(element, "rgba", 4, bound=255.0)
         return (r, g, b, a)
 
@@ -305,7 +340,7 @@ class _Reader(ElementReader):
     # -- the whole -------------------------------------------------------------------------------------------
     def tree(self, root: Element) -> Tree:
         self.known(root)
-        materials = {}
+        materials: dict[str, Color] = {}
         for element in root.all("material"):
             color = element.all("color")
             if color:
@@ -320,11 +355,12 @@ class _Reader(ElementReader):
             raise ModelError(f"{self.file}: no <link> in it; is this a URDF (expand a .xacro first)?")
         links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")
         joints = self.unique(((self.joint(e), e) for e in joint_elements), "joint")
-        for (folder, problem), found in self.missing.items():  # one folder, one finding
+        for (folder, problem, cosmetic), found in self.missing.items():  # one folder, one finding
             files, (element, uri) = len({uri for _, uri in found}), found[0]
             more = f" and {files - 1} more in {folder!r}" if files > 1 else ""
             advice = f"{self.meshes.advice(uri)}; the dynamics do not need them, the viewer will mark their place"
-            self.warn(element, f"filename={uri!r}{more}: {problem}", advice)
+            reason = clipped(f"filename={uri!r}{more}: {problem}")
+            self.findings.append(Finding("warning", element.where, reason, advice, cosmetic))
         ordered_links, ordered_joints = self.connect(links, joints)
         name = root.attrib.get("name") or "robot"
         loops = read_loops(self, root, rotation_from_rpy)
@@ -334,6 +370,7 @@ class _Reader(ElementReader):
                     reason, advice = f"link {link!r} does not exist", "correct the name"
                     raise ModelError(f"{loop.where}: {reason}; {advice}")
         transmissions = read_transmissions(self, root)
+        self.note_foreign(root)
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
         return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops), transmissions)
 
@@ -385,6 +422,23 @@ class _Reader(ElementReader):
             lost = next(e for name, (_, e) in links.items() if name not in seen)
             raise self.refuse(lost, "not connected to the root: its joints form a cycle", "cut the cycle")
         return tuple(ordered_links), tuple(ordered_joints)
+
+
+def _there(shapes: Iterable[Geometry | None]) -> tuple[Geometry, ...]:
+    return tuple(shape for shape in shapes if shape is not None)
+
+
+def _sizes(shape: Shape) -> tuple[float, ...]:
+    """What must not be 0 of a shape with an extent."""
+    match shape:
+        case Box(size):
+            return size
+        case Sphere(radius):
+            return (radius,)
+        case Cylinder(radius, length) | Capsule(radius, length):
+            return radius, length
+        case Mesh():
+            return shape.scale
 
 
 def _bytewise(joint: Joint) -> bytes:

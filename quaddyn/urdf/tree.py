@@ -79,12 +79,14 @@ class Finding:
         where: file, line and element.
         reason: what was found, with the value.
         advice: what to do about it, possibly empty.
+        cosmetic: whether it concerns only what is drawn; ``strict=True`` does not count such a warning.
     """
 
     level: str
     where: Where
     reason: str
     advice: str = ""
+    cosmetic: bool = False
 
     def __str__(self) -> str:
         return f"{self.level}: {self.where}: {self.reason}" + (f"; {self.advice}" if self.advice else "")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ..errors import ModelError
-from .tree import Finding
-from .xml import Element, clipped
+from .foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
+from .tree import Finding, Where
+from .xml import UNDECLARED, Element, clipped
 
 MAX_NAME = 256
 #: Names that Pinocchio or this package give to frames of their own.
@@ -16,10 +20,14 @@ RESERVED = frozenset({"universe", "root_joint", "root_x", "root_z", "root_pitch"
 #: Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\r\n]+")
+#: Similarity (of difflib) from which on an unknown name may be a known one that is misspelt.
+NEAR = 0.7
+#: Foreign elements and attributes that one note lists.
+LISTED = 12
 
 # What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
 _KNOWN_CHILDREN = {
-    "robot": {"link", "joint", "material", "transmission", "gazebo", "loop_joint", "drake:ball_constraint"},
+    "robot": {"link", "joint", "material", "transmission", "gazebo", "loop_joint", "ball_constraint"},
     "link": {"inertial", "visual", "collision", "contact"},  # the last one is Bullet's
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
     "loop_joint": {"link1", "link2", "axis"},
@@ -50,37 +58,98 @@ _KNOWN_ATTRIBUTES = {
 }
 
 
+class Refusal(ModelError):
+    """What is wrong with an element: a finding that refuses the file, or costs what `ElementReader.drawn` reads."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"{finding.where}: {finding.reason}; {finding.advice}")
+        self.finding = finding
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ModelError, self.args
+
+
 class ElementReader:
     """Reads children and attributes of elements; collects `findings`."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
+        self.foreign: dict[str, Where] = {}
+        self.cosmetic = False
 
     # -- reporting -------------------------------------------------------------------------------------------
     def warn(self, element: Element, reason: str, advice: str = "") -> None:
         """Note an oddity of `element`."""
-        self.findings.append(Finding("warning", element.where, clipped(reason), advice))
+        self.findings.append(Finding("warning", element.where, clipped(reason), advice, self.cosmetic))
 
     @staticmethod
     def refuse(element: Element, reason: str, advice: str) -> ModelError:
         """The error for `element`, to be raised."""
-        return ModelError(f"{element.where}: {clipped(reason)}; {advice}")
+        return Refusal(Finding("warning", element.where, clipped(reason), advice))
+
+    @contextmanager
+    def drawn(self, otherwise: str) -> Iterator[None]:
+        """While it lasts, what is read is drawn alone: an oddity is cosmetic, and a refusal a warning as well.
+
+        Args:
+            otherwise: what becomes of an element that would be refused.
+        """
+        before, self.cosmetic = self.cosmetic, True
+        try:
+            yield
+        except Refusal as error:
+            finding = error.finding
+            advice = f"{otherwise}; {finding.advice}"
+            self.findings.append(Finding("warning", finding.where, finding.reason, advice, cosmetic=True))
+        finally:
+            self.cosmetic = before
 
     def known(self, element: Element) -> None:
         """Report children and attributes that nothing reads."""
         children = _KNOWN_CHILDREN.get(element.tag)
-        if children is not None:
-            for child in element:
-                if "xacro" in child.tag:
-                    self.warn(child, f"<{child.tag}> is a macro that was not expanded; ignored", "run xacro first")
-                elif child.tag not in children and not child.tag.startswith("{"):  # other extensions are not ours
-                    self.warn(child, f"unknown element <{child.tag}> in <{element.tag}> is ignored", "is it misspelt?")
+        for child in element if children is not None else ():
+            if "xacro" in child.tag:
+                self.warn(child, f"<{child.tag}> is a macro that was not expanded; ignored", "run xacro first")
+            elif child.tag not in children and not child.tag.startswith("{"):  # type: ignore[operator]
+                self._unknown_child(child, element, children or ())
         attributes = _KNOWN_ATTRIBUTES.get(element.tag)
-        if attributes is not None:
-            for name in element.attrib:
-                if name not in attributes:
-                    value = element.attrib[name]
-                    self.warn(element, f"unknown attribute {name}={value!r} is ignored", "is it misspelt?")
+        for name in element.attrib if attributes is not None else ():
+            if name in FOREIGN_ATTRIBUTES.get(element.tag, ()):
+                self.foreign.setdefault(f"{name}= of <{element.tag}>", element.where)
+            elif name not in attributes and not name.startswith("{"):  # type: ignore[operator]
+                reason = f"unknown attribute {name}={element.attrib[name]!r} is ignored"
+                self.warn(element, reason, _misspelt(name, attributes or ()))
+
+    def _unknown_child(self, child: Element, element: Element, known: Iterable[str]) -> None:
+        """Report a child that is not of `known`: other tools', misspelt or in the wrong place."""
+        tag = child.tag
+        if tag in FOREIGN_ELEMENTS or (tag == "material" and element.tag != "robot"):  # a colour, wherever it stands
+            self.foreign.setdefault(f"<{tag}>", child.where)
+            return
+        reason, advice = f"unknown element <{tag}> in <{element.tag}> is ignored", _misspelt(tag, known)
+        places = [f"<{place}>" for place, children in _KNOWN_CHILDREN.items() if tag in children]
+        if places and not advice:
+            reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"it belongs into {' or '.join(places)}"
+        self.warn(child, reason, advice)
+
+    def note_foreign(self, root: Element) -> None:
+        """Say in one note what was passed over, and in one warning each which prefixes are not declared."""
+        waiting, undeclared = [root], dict[str, Element]()
+        while waiting:
+            element = waiting.pop()
+            for name in (element.tag, *element.attrib):
+                if name.startswith(f"{{{UNDECLARED}"):
+                    undeclared.setdefault(name[len(UNDECLARED) + 1 :].partition("}")[0], element)
+            waiting += reversed(element.children)
+        with self.drawn(""):
+            for prefix, element in undeclared.items():
+                reason = f"the prefix {prefix!r} is not declared; what has it is passed over"
+                self.warn(element, reason, f"declare it by xmlns:{prefix} in <robot>")
+        if self.foreign:
+            names, where = list(self.foreign), next(iter(self.foreign.values()))
+            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+            reason = f"passed over, since they mean something to other tools only: {', '.join(names[:LISTED])}{more}"
+            self.findings.append(Finding("note", where, clipped(reason)))
 
     def one(self, element: Element, tag: str) -> Element | None:
         """The child with this tag; a repetition is reported when equal, refused when not."""
@@ -156,3 +225,9 @@ class ElementReader:
         if name in RESERVED:
             raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
         return name
+
+
+def _misspelt(name: str, known: Iterable[str]) -> str:
+    """The advice for an unknown name that is near a known one; "" for others."""
+    lower = {each.lower() for each in known}
+    return "is it misspelt?" if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=NEAR) else ""

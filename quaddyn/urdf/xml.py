@@ -6,6 +6,7 @@ reading, so that no input can exhaust the stack or the memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_NESTING = 64  # a URDF needs 7; extensions such as <gazebo> nest deeper
 MAX_ELEMENTS = 200_000
 MAX_TEXT = 64  # characters of an element's text that are kept: a number
+#: What the name of a prefix's namespace begins with where the document declares none.
+UNDECLARED = "undeclared:"
 MAX_WORDS = 400  # characters of a file's own words that a message repeats
 
 
@@ -125,12 +128,13 @@ def read_xml(data: bytes | str, file: str) -> Element:
         size = len(data)
     if size > MAX_BYTES:
         raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; meshes belong into files of their own")
-    builder = _Builder(file)
-    parser: Any = defusedxml.ElementTree.DefusedXMLParser(target=builder, forbid_dtd=True)
-    builder.expat = parser.parser
     try:
-        parser.feed(data)
-        root = parser.close()
+        try:
+            root = _parsed(data, file)
+        except SyntaxError as error:
+            if "unbound prefix" not in str(error):
+                raise
+            root = _parsed(_declared(data), file)
     except ModelError:
         raise
     except defusedxml.DefusedXmlException as error:
@@ -144,3 +148,45 @@ def read_xml(data: bytes | str, file: str) -> Element:
         raise ModelError(f"{file}: no XML element in it; expected <robot>")
     assert isinstance(root, Element)
     return root
+
+
+def _parsed(data: bytes | str, file: str) -> Element | None:
+    """The root element of a document."""
+    builder = _Builder(file)
+    parser: Any = defusedxml.ElementTree.DefusedXMLParser(target=builder, forbid_dtd=True)
+    builder.expat = parser.parser
+    parser.feed(data)
+    root: Element | None = parser.close()
+    return root
+
+
+#: A prefix where it is used and where it is declared; a tag as it begins; what may stand before the first one.
+_USED = re.compile(r"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
+_DECLARED = re.compile(r"\sxmlns:([A-Za-z_][\w.-]*)\s*=")
+_TAG = re.compile(r"<[A-Za-z_][\w:.-]*")
+_BLANK = re.compile("[\\s\ufeff\u00ef\u00bb\u00bf]*")  # with the three bytes of a byte order mark
+
+
+def _declared(data: bytes | str) -> bytes | str:
+    """The document with a namespace for every prefix that its first tag does not declare; no line changes its number.
+
+    A document whose encoding does not contain ASCII stays as it is.
+    """
+    text = data if isinstance(data, str) else data.decode("latin-1")  # byte by byte
+    at = 0
+    while True:
+        blank = _BLANK.match(text, at)
+        at = blank.end() if blank else at
+        closing = "-->" if text.startswith("<!--", at) else "?>" if text.startswith("<?", at) else ""
+        end = text.find(closing, at) if closing else -1
+        if end < 0:
+            break
+        at = end + len(closing)
+    first = _TAG.match(text, at)
+    if first is None:
+        return data
+    here = set(_DECLARED.findall(text[first.end() - 1 : text.find(">", at)]))
+    wanting = sorted(set(_USED.findall(text)) - here - {"xml", "xmlns"})
+    words = "".join(f' xmlns:{prefix}="{UNDECLARED}{prefix}"' for prefix in wanting)
+    text = text[: first.end()] + words + text[first.end() :]
+    return text if isinstance(data, str) else text.encode("latin-1")
