@@ -51,3 +51,14 @@ def test_foreign_tags() -> None:
     assert not robot.report.warnings
     (note,) = [f for f in robot.report if "passed over" in f.reason]
     assert all(tag in note.reason for tag in ("<ros2_control>", "<sensor>", "<mujoco>", "<material>"))
+
+
+def test_limits_in_degrees() -> None:
+    robot = qd.load(CASES / "limits_in_degrees" / "robot.urdf")
+    (warning,) = [w for w in robot.report.warnings if "degrees" in w.reason]
+    assert "FL_hip_joint" in warning.reason and "12 joints" in warning.reason and "radians" in warning.advice
+
+
+def test_millimetres() -> None:
+    (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
+    assert "millimetres" in warning.advice and "reaches 469 m" in warning.reason

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
+from quaddyn.robot.catalogue import CATALOGUE
+from quaddyn.robot.plausibility import judge_units
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 
@@ -279,3 +284,74 @@ def test_prefixes_of_what_is_no_document_are_refused_in_time(text: str) -> None:
         parse(text)
     with pytest.raises(qd.ModelError):
         parse(text.encode("utf-16"))
+
+
+# -- units --------------------------------------------------------------------------------------------------------
+QUADRUPED = (Path(__file__).parent / "cases" / "limits_in_degrees" / "robot.urdf").read_text(encoding="utf-8")
+#: Attributes by what they are: their numbers are scaled where an author writes another unit.
+KINDS = {
+    "lengths": re.compile(r'(<origin xyz=")([^"]*)'),
+    "masses": re.compile(r'(<mass value=")([^"]*)'),
+    "inertias": re.compile(r'(i[xyz][xyz]=")([^"]*)'),
+    "angles": re.compile(r'((?:lower|upper)=")([^"]*)'),
+}
+
+
+def scaled(text: str, **factors: float) -> str:
+    """The document with the numbers of each kind times a factor."""
+
+    def times(factor: float, found: re.Match[str]) -> str:
+        return found[1] + " ".join(f"{factor * float(word):.9g}" for word in found[2].split())
+
+    for kind, factor in factors.items():
+        text = KINDS[kind].sub(functools.partial(times, factor), text)
+    return text
+
+
+RADIANS = scaled(QUADRUPED, angles=math.pi / 180.0)
+
+
+@pytest.mark.parametrize(
+    ("factors", "unit"),
+    [
+        ({}, ""),
+        ({"lengths": 1e3}, "millimetres"),
+        ({"lengths": 1e2}, "centimetres"),
+        ({"lengths": 1 / 0.0254}, "inches"),
+        ({"lengths": 1e3, "inertias": 1e6}, "millimetres"),
+        ({"masses": 1e3}, "masses look like grams"),
+        ({"masses": 1e3, "inertias": 1e3}, "masses look like grams"),
+        ({"inertias": 1e3}, "g m^2"),
+        ({"inertias": 1e4}, "kg cm^2"),
+        ({"inertias": 1e6}, "kg mm^2"),
+        ({"angles": 180.0 / math.pi}, "degrees"),
+    ],
+)
+@pytest.mark.parametrize(("size", "order"), [(0.5, "FL FR RL RR"), (1.0, "RR FL RL FR"), (1.3, "FR FL RR RL")])
+def test_numbers_in_another_unit_are_told_in_one_warning(
+    factors: dict[str, float], unit: str, size: float, order: str
+) -> None:
+    text = scaled(RADIANS, lengths=size, masses=size**3, inertias=size**5)
+    text = scaled(text, **factors)
+    for new, old in zip(order.split(), ("FL", "FR", "RL", "RR"), strict=True):
+        text = text.replace(f"{old}_", f"leg {new.lower()} ")
+    found = [f"{finding.reason}; {finding.advice}" for finding in judge_units(parse(text))]
+    assert len(found) == bool(unit) and all(unit in each for each in found), found
+
+
+def test_a_link_with_the_inertia_of_a_larger_body_is_told() -> None:
+    thigh = RADIANS.index('<link name="RL_thigh">')
+    text = RADIANS[:thigh] + RADIANS[thigh:].replace('ixx="0.000333333"', 'ixx="3"', 1)
+    (finding,) = judge_units(parse(text))
+    assert finding.where.element == '<link name="RL_thigh">' and "larger than the robot" in finding.reason
+
+
+@pytest.mark.parametrize("limit", [13.0, 25.0, 100.0, 1000.0, 1e5])
+def test_ranges_of_a_few_turns_and_of_no_end_are_no_degrees(limit: float) -> None:
+    text = KINDS["angles"].sub(lambda found: f"{found[1]}{limit if 'upper' in found[1] else -limit}", RADIANS)
+    assert not judge_units(parse(text))
+
+
+@pytest.mark.parametrize("name", sorted(name for name, entry in CATALOGUE.items() if entry.own))
+def test_own_robots_are_in_si_units(name: str) -> None:
+    assert not [w for w in qd.load(name).report.warnings if "look like" in w.advice + w.reason]

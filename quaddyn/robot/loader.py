@@ -24,6 +24,7 @@ from .legs import choose_limbs, make_foot
 from .limbs import find_limbs, name_legs
 from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
+from .plausibility import judge_units
 from .report import Finding, Report
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, natural_root
@@ -97,7 +98,7 @@ def load(
         raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
     document = read_source(source, several("packages", packages, "folders"), arguments)
     tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
-    findings = list(tree.findings)
+    findings = [*tree.findings, *judge_units(tree)]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge(tree)
     limbs = name_legs(find_limbs(bodies, ties))

@@ -1,0 +1,166 @@
+"""Numbers that are possible but hardly meant: lengths, angles, masses and inertias in another unit than SI's.
+
+Each kind is looked for over the whole robot and told in one finding that names the unit, since an author who writes
+millimetres writes them everywhere; links that are odd alone are the reader's to report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from ..urdf.tree import Box, Capsule, Cylinder, Finding, Geometry, Joint, Link, Mesh, Sphere, Tree, Where
+
+#: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.
+MANY_TURNS = 4.0 * 2.0 * math.pi
+#: Up to this [degrees] a limit is an angle in degrees; one beyond says that the joint turns without an end.
+MAX_DEGREES = 1080.0
+#: Upper ends of symmetric ranges [rad] that mean "no limit".
+NO_LIMITS = (100.0, 1000.0)
+#: Distance from the root to the farthest link [m] from which on lengths are in another unit.
+MAX_SIZE = 20.0
+#: Total mass [kg], and mass per volume of a cube around the robot [kg/m^3], from which on masses are in another unit.
+#: Robots that stand or reach have 1 to 200 kg/m^3; a cube of solid aluminium has 2,700.
+MAX_MASS, MAX_DENSITY = 1e4, 3e3
+#: Size of a link divided by its radius of gyration, as robots have it in the median: 3.5 for a thin rod.
+USUAL_RATIO = 3.0
+#: Distance from the root to the farthest link of most robots [m].
+USUAL_SIZE = 0.5
+#: Factors between the usual ratio and the median of a robot beyond which it is no accident: lengths in inches give 39,
+#: inertias in g m^2 1/32.
+MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
+#: Radius of gyration of a single link that is no accident, as a fraction of the distance from the root to the farthest
+#: link; and the fraction of the robot's mass from which on a link counts.
+MAX_GYRATION, MIN_MASS = 1.5, 0.01
+#: Factor by which the usual ratio and the usual size may be wrong for a robot.
+UNCERTAINTY = 4.0
+#: Lengths of what a unit's name stands for, in metres, and inertias in kg m^2.
+LENGTHS = MappingProxyType({"centimetres": 1e-2, "inches": 0.0254, "millimetres": 1e-3})
+INERTIAS = MappingProxyType({"g m^2": 1e-3, "kg cm^2": 1e-4, "kg mm^2": 1e-6, "g cm^2": 1e-7, "g mm^2": 1e-9})
+#: Joints that a finding lists.
+LISTED = 4
+
+
+def judge_units(tree: Tree) -> list[Finding]:
+    """The warnings of a robot whose numbers contradict each other or its size; each names the likely unit."""
+    findings = _degrees(tree.joints)
+    where = Where(tree.file, 0, f'<robot name="{tree.name}">')
+    reach = _reaches(tree)
+    size = max(reach[link.name] + _extent(link) for link in tree.links)
+    mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
+    ratio = _median_ratio(tree)
+    excess = 1.0 if ratio is None else ratio / USUAL_RATIO
+    dense = size > 0.0 and mass > MAX_DENSITY * (2.0 * size) ** 3
+    words = f"the robot reaches {size:.3g} m from its root"
+    if size > MAX_SIZE or (excess > MAX_EXCESS and not dense):
+        unit = _nearest(LENGTHS, 1.0 / excess if excess > MAX_EXCESS else USUAL_SIZE / size, UNCERTAINTY)
+        if excess > MAX_EXCESS:
+            words += f", and its links are {ratio:.3g} times as long as their radii of gyration"
+        findings.append(Finding("warning", where, words, f"lengths look like {unit}; write metres"))
+    elif mass > MAX_MASS or dense:
+        words = f"{mass:.4g} kg in all, and {words}"
+        findings.append(Finding("warning", where, words, "masses look like grams; write kilograms"))
+    elif excess < MIN_EXCESS:
+        unit = _nearest(INERTIAS, excess**2, UNCERTAINTY**2)
+        words = f"radii of gyration are {1.0 / (excess * USUAL_RATIO):.3g} times as large as the links (in the median)"
+        findings.append(Finding("warning", where, words, f"inertias look like {unit}; write kg m^2"))
+    elif large := [
+        link
+        for link in tree.links
+        if link.inertial is not None
+        and link.inertial.mass > MIN_MASS * mass
+        and _gyration(link) > MAX_GYRATION * size > 0.0
+    ]:
+        names = ", ".join(link.name for link in large[:LISTED]) + (", ..." if len(large) > LISTED else "")
+        words = (
+            f"the inertia of {len(large)} links ({names}) is that of a body larger than the robot: a radius of "
+            f"gyration of {_gyration(large[0]):.3g} m, where the robot reaches {size:.3g} m from its root"
+        )
+        findings.append(Finding("warning", large[0].where, words, "correct <mass> or <inertia>, in kg and kg m^2"))
+    return findings
+
+
+def _degrees(joints: Sequence[Joint]) -> list[Finding]:
+    """One warning where position limits of revolute joints are angles in degrees."""
+    found = []
+    for joint in joints:
+        largest = max(abs(joint.limits.lower), abs(joint.limits.upper))
+        if joint.type == "revolute" and MANY_TURNS < largest <= MAX_DEGREES:
+            found.append(joint)
+    if all(-joint.limits.lower == joint.limits.upper in NO_LIMITS for joint in found):
+        return []
+    limits, names = found[0].limits, ", ".join(joint.name for joint in found[:LISTED])
+    low, high = math.radians(limits.lower), math.radians(limits.upper)
+    more = ", ..." if len(found) > LISTED else ""
+    reason = (
+        f"position limits of many turns: {limits.lower:g} .. {limits.upper:g} rad; they look like degrees, as do those "
+        f"of {len(found)} joints in all ({names}{more})"
+    )
+    advice = f"write radians ({low:.4g} .. {high:.4g} here), or make it a continuous joint"
+    return [Finding("warning", found[0].where, reason, advice)]
+
+
+def _reaches(tree: Tree) -> dict[str, float]:
+    """Distance of every link's origin from the root's, at zero configuration and with all frames parallel [m]."""
+    origins = {tree.root.name: np.zeros(3)}
+    for joint in tree.joints:
+        origins[joint.child] = origins[joint.parent] + joint.placement.translation
+    return {name: float(np.linalg.norm(origin)) for name, origin in origins.items()}
+
+
+def _median_ratio(tree: Tree) -> float | None:
+    """Size divided by radius of gyration, in the median of the links by mass; None where no link has both."""
+    ratios, weights = [], []
+    for link in tree.links:
+        gyration = _gyration(link)
+        length = max(
+            [float(np.linalg.norm(joint.placement.translation)) for joint in tree.children[link.name]] + [_extent(link)]
+        )
+        if gyration > 0.0 and length > 0.0 and link.inertial is not None:
+            ratios.append(length / gyration)
+            weights.append(link.inertial.mass)
+    if not ratios:
+        return None
+    order = np.argsort(ratios)
+    share = np.cumsum(np.array(weights)[order])
+    return float(np.array(ratios)[order][np.searchsorted(share, 0.5 * share[-1])])
+
+
+def _gyration(link: Link) -> float:
+    """The mean radius of gyration of a link about its centre of mass [m]; 0 without mass."""
+    if link.inertial is None or not link.inertial.mass > 0.0:
+        return 0.0
+    return math.sqrt(max(float(np.trace(link.inertial.inertia)), 0.0) / (2.0 * link.inertial.mass))
+
+
+def _extent(link: Link) -> float:
+    """Distance from the link's origin to the end of its shapes and its centre of mass [m]; meshes count as points."""
+    ends = [_end(geometry) for geometry in (*link.collisions, *link.visuals)]
+    if link.inertial is not None:
+        ends.append(float(np.linalg.norm(link.inertial.com)))
+    return max(ends, default=0.0)
+
+
+def _end(geometry: Geometry) -> float:
+    at = float(np.linalg.norm(geometry.placement.translation))
+    match geometry.shape:
+        case Sphere(radius):
+            return at + radius
+        case Box(size):
+            return at + 0.5 * float(np.linalg.norm(size))
+        case Cylinder(radius, length):
+            return at + math.hypot(radius, 0.5 * length)
+        case Capsule(radius, length):
+            return at + radius + 0.5 * length
+        case Mesh():
+            return at
+
+
+def _nearest(units: Mapping[str, float], estimate: float, uncertainty: float) -> str:
+    """The units whose size may be `estimate`, which is known up to a factor `uncertainty`; the nearest one at least."""
+    distance = {name: abs(math.log(size / estimate)) for name, size in units.items()}
+    nearest = min(distance.values())
+    return " or ".join(name for name, far in distance.items() if far <= max(nearest, math.log(uncertainty)))
