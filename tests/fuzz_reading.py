@@ -234,8 +234,8 @@ def _read_joint(element: Element, out: Reading) -> None:
         return
     joint = JointRead(name, kind, ends[0], ends[1], rotation, translation, axis)
     out.joints[name] = joint
-    if name == "root_joint":
-        out.faults.append("joint named root_joint")
+    if name == "root_joint":  # a moving root needs the name for itself
+        out.doubts.append("joint named root_joint")
     if kind == "fixed":  # what cannot move has neither limits nor friction: at most an oddity
         scratch = Reading()
         _read_limits(element, joint, scratch)

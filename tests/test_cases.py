@@ -62,3 +62,12 @@ def test_limits_in_degrees() -> None:
 def test_millimetres() -> None:
     (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
     assert "millimetres" in warning.advice and "reaches 469 m" in warning.reason
+
+
+def test_root_joint_name() -> None:
+    robot = qd.load(CASES / "root_joint_name" / "robot.urdf")
+    assert robot.root == "fixed" and robot.actuated == ("root_joint",)
+    assert qd.Dynamics(robot).crba([0.3]) == pytest.approx(np.array([[0.01]]))
+    assert qd.cross_check(robot, samples=2).passed
+    with pytest.raises(qd.ModelError, match=r"reserved for the joints of a free root.*root='fixed'"):
+        qd.load(CASES / "root_joint_name" / "robot.urdf", root="free")

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -355,3 +356,21 @@ def test_ranges_of_a_few_turns_and_of_no_end_are_no_degrees(limit: float) -> Non
 @pytest.mark.parametrize("name", sorted(name for name, entry in CATALOGUE.items() if entry.own))
 def test_own_robots_are_in_si_units(name: str) -> None:
     assert not [w for w in qd.load(name).report.warnings if "look like" in w.advice + w.reason]
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["root_joint", "root_x", "root_z", "root_pitch"])
+@pytest.mark.parametrize("what", ["j", "b"])
+def test_names_of_root_joints_are_free_where_the_root_is_fixed(name: str, what: str) -> None:
+    text = ARM.format(**PLAIN).replace(f'"{what}"', f'"{name}"')
+    robot = qd.load(text)
+    assert robot.root == "fixed" and name in (*robot.tree.joint, *robot.tree.link)
+    assert np.isfinite(qd.Dynamics(robot).frame_placement([0.3], name).translation).all()
+    for root in ("free", "planar"):
+        with pytest.raises(qd.ModelError, match=f"'{name}' is reserved for the joints of a {root} root"):
+            qd.load(text, root=root)
+
+
+def test_a_floating_joint_may_be_called_like_the_root_that_replaces_it() -> None:
+    text = ARM.format(**PLAIN).replace('"j"', '"root_joint"').replace("revolute", "floating")
+    assert qd.load(text).root == qd.load(text, root="planar").root.replace("planar", "free") == "free"

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Loop, frozen
-from ..urdf.values import RESERVED
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
 from .limbs import Limb, find_limbs, make_limb, spins
 from .robot import Foot, Robot
+from .root import RESERVED
 
 
 def choose_limbs(

@@ -27,7 +27,7 @@ from .overrides import actuated_joints, override
 from .plausibility import judge_units
 from .report import Finding, Report
 from .robot import Foot, Robot
-from .root import ROOT_SIZES, ROOTS, attach_root, natural_root
+from .root import ROOT_SIZES, ROOTS, attach_root, natural_root, refuse_root_names
 from .source import read_source
 
 REPAIRS = ("inertia",)
@@ -104,6 +104,7 @@ def load(
     limbs = name_legs(find_limbs(bodies, ties))
     root = root or document.root or natural_root(tree, len(limbs), findings)
     rooted = attach_root(tree, root, findings)
+    refuse_root_names(rooted, root)
     resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
     resolved = (couple if mimic else uncoupled)(resolved, findings)
     if resolved is not tree:

@@ -7,10 +7,15 @@ from types import MappingProxyType
 
 from ..errors import ModelError
 from ..urdf.tree import Finding, Limits, Tree
+from ..urdf.values import UNIVERSE
 
 #: Entries of q and of v that each root takes.
 ROOT_SIZES = MappingProxyType({"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)})
 ROOTS = tuple(ROOT_SIZES)
+#: Names of the joints of a moving root; a robot on a fixed one may use them.
+ROOT_JOINTS = frozenset({"root_joint", "root_x", "root_z", "root_pitch"})
+#: Names that no leg may have, whatever the root.
+RESERVED = ROOT_JOINTS | {UNIVERSE}
 #: A root link of this name is the inertial frame itself, not a part of the robot.
 WORLD = "world"
 
@@ -67,3 +72,17 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
         findings.append(Finding("warning", above.where, lost, "put scenery into a terrain"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])
+
+
+def refuse_root_names(tree: Tree, root: str) -> None:
+    """Refuse names of the file that a moving root needs for itself.
+
+    Raises:
+        ModelError: a link or joint of `tree`, to which `root` is attached, has one.
+    """
+    for each in (*tree.links, *tree.joints) if root != "fixed" else ():
+        if each.name in ROOT_JOINTS:
+            raise ModelError(
+                f"{each.where}: the name {each.name!r} is reserved for the joints of a {root} root; rename it, or pass "
+                "root='fixed'"
+            )

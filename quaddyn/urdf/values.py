@@ -14,8 +14,8 @@ from .tree import Finding, Where
 from .xml import UNDECLARED, Element, clipped
 
 MAX_NAME = 256
-#: Names that Pinocchio or this package give to frames of their own.
-RESERVED = frozenset({"universe", "root_joint", "root_x", "root_z", "root_pitch"})
+#: The name that Pinocchio gives to the frame of the world.
+UNIVERSE = "universe"
 
 #: Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -222,7 +222,7 @@ class ElementReader:
         name = self.text(element, "name")
         if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
             raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
-        if name in RESERVED:
+        if name == UNIVERSE:
             raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
         return name
 
