@@ -239,7 +239,7 @@ def test_the_stance_is_the_branch_of_its_own_name(name):
 def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one_behind(name):
     robot = robot_of(name)
     limbs = limbs_of(robot)
-    forward, left = directions(tuple(limbs.values()))
+    forward, left = directions(limbs)
     up = np.cross(forward, left)
     for leg in legs_of(name):
         limb, rng = limbs[leg.name], np.random.default_rng(8)

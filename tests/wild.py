@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -72,6 +73,11 @@ class Urdf:
     def of(cls, name: str) -> Urdf:
         """The file of a catalogue name."""
         return cls(ElementTree.parse(find(name).path).getroot())
+
+    @classmethod
+    def parse(cls, path: Path) -> Urdf:
+        """A file of our own."""
+        return cls(ElementTree.parse(path).getroot())
 
     def copy(self) -> Urdf:
         return Urdf(copy.deepcopy(self.root))
@@ -230,7 +236,11 @@ class Urdf:
 
     def turn_base(self, yaw: float, shift: Vector = (0, 0, 0)) -> Urdf:
         """Another base frame: all that the root link carries turns by `yaw` and moves by `shift`."""
-        T = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.array(shift, dtype=float))
+        return self.turn_base_by(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), shift)
+
+    def turn_base_by(self, rotation: np.ndarray, shift: Vector = (0, 0, 0)) -> Urdf:
+        """Another base frame: all that the root link carries turns by this rotation (3, 3) and moves by `shift`."""
+        T = pin.SE3(rotation, np.array(shift, dtype=float))
         base = self.base
         owners = [j for j in self.joints if below(j, "parent").attrib["link"] == base]
         owners += [x for x in self.link(base) if x.tag in ("inertial", "visual", "collision")]

@@ -12,7 +12,7 @@ from ..robot.arguments import number
 from ..robot.chain import Chain
 from ..robot.configuration import joint_value
 from ..robot.legs import limbs_of
-from ..robot.limbs import directions, trunk
+from ..robot.limbs import bending_directions, directions, trunk
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .geometry import LegGeometry, read_geometry
@@ -100,7 +100,8 @@ class LegKinematics:
         limbs = limbs_of(robot)
         # The limb's own chain is in the trunk's frame; ours is in the root link's, as Pinocchio's.
         self._chain = Chain(robot.bodies, limbs[leg].indices, limbs[leg].chain.tip)
-        forward, left = (trunk(robot.bodies).rotation @ x for x in directions(tuple(limbs.values())))
+        own = bending_directions(limbs[leg], *directions(limbs))
+        forward, left = (trunk(robot.bodies).rotation @ x for x in own)
         joints = [j for j in self._chain.joints if j is not None]
         self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)

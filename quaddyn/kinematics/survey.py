@@ -201,7 +201,7 @@ def _ellipse(axes: Array, centre: Array, points: int) -> Array:
 
 def _axes(leg: LegKinematics, q: Array) -> Array:
     """(k, 3) orthonormal directions in which the foot can move: forward, up and left as far as it goes."""
-    forward, left = directions(tuple(limbs_of(leg.robot).values()))
+    forward, left = directions(limbs_of(leg.robot))
     J = leg.jacobian(q)
     values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
     ways = vectors[:, values > 1e-6 * values[-1]]

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.legs import limbs_of
 from ..robot.limbs import directions
 from ..robot.robot import Robot
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
 
 #: A leg that moves its foot sideways by less than this for a radian of any joint [l] cannot step aside.
 SIDEWAYS = 0.05
@@ -61,20 +61,22 @@ class Proportions:
 
         Raises:
             ArgumentTypeError: not a `Robot`.
-            ArgumentError: no quadruped on a free root, no gravity, or a centre of mass at home outside its feet.
+            ArgumentError: no quadruped on a free root, legs that are locked, no gravity, or a centre of mass at home
+                outside its feet.
         """
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root != "free" or set(robot.feet) != set(FEET):
             raise ArgumentError(
-                f'robot: locomotion takes a quadruped with root="free"; {robot.name!r} has root={robot.root!r} '
-                f"and feet {robot.feet}"
+                f'robot: locomotion takes a quadruped with root="free" and feet {FEET}; {robot.name!r} has '
+                f"root={robot.root!r} and feet {robot.feet}, see robot.report, and root= and legs= of load"
             )
         gravity = float(np.linalg.norm(robot.model.gravity.linear))
         if not gravity > 0.0:
             raise ArgumentError(f"robot: {robot.name!r} is without gravity, and nothing holds it to the ground")
+        _reject_locked_legs(robot)
         limbs = limbs_of(robot)
-        forward, left = directions(tuple(limbs.values()))
+        forward, left = directions(limbs)
         s = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
         base = s.placement(robot.bodies[0].name)
         heading = np.column_stack((forward, left, np.cross(forward, left)))
@@ -128,3 +130,21 @@ class Proportions:
     def frequency(self) -> float:
         """``sqrt(g / h)``, the rate at which the centre of mass falls away from the point it stands on [1/s]."""
         return float(np.sqrt(self.gravity / self.height))
+
+
+def _reject_locked_legs(robot: Robot) -> None:
+    """Refuse a leg with fewer than two joints that motors, or closed loops, can move: its foot cannot step.
+
+    Raises:
+        ArgumentError: such a leg.
+    """
+    at = robot.lower_position_limits, robot.upper_position_limits
+    ranges = {name: high - low for name, low, high in zip(robot.actuated, *at, strict=True)}
+    for name, leg in robot.legs.items():
+        own = [joint for joint in leg.joints if robot.tree.joint[joint].independent]
+        locked = [joint for joint in own if not ranges.get(joint, 0.0) > FILE_ANGLE_TOLERANCE]
+        if leg.n - len(locked) < 2:
+            raise ArgumentError(
+                f"robot: leg {name} of {robot.name!r} is locked: {', '.join(map(repr, locked))} have no range or no "
+                "motor, so that its foot cannot step; correct the file, or pass limits= or actuated= to load"
+            )

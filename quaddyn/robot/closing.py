@@ -24,6 +24,7 @@ from .loop_ranges import ranges
 from .loops import Cut, Loops, branches, closures_of, cuts, gears
 from .model import add_feet, build, joint_losses
 from .robot import Robot
+from .source import inserted
 
 #: What the file calls each kind of loop.
 TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "weld": "fixed"})
@@ -115,7 +116,7 @@ def closed_frames(
     (link_a, at_a), (link_b, at_b) = ends
     where = Where("<close>", 0, f'<loop_joint name="{name}">')
     loop = Loop(name, kind, link_a, link_b, Pose.of(turn, at_a), Pose.of(turn, at_b), names, where)
-    return replace(closed(robot, [loop]), source=_inserted(robot.source, tostring(tag, encoding="unicode")))
+    return replace(closed(robot, [loop]), source=inserted(robot.source, tostring(tag, encoding="unicode")))
 
 
 def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) -> tuple[str, Array]:
@@ -131,15 +132,6 @@ def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) ->
 
 def _words(values: Array) -> str:
     return " ".join(repr(x) for x in values.tolist())
-
-
-def _inserted(source: str | bytes, tag: str) -> str | bytes:
-    """The document with one more element at its end."""
-    if isinstance(source, bytes):
-        end = source.rfind(b"</robot")
-        return source[:end] + tag.encode() + b"\n" + source[end:]
-    end = source.rfind("</robot")
-    return f"{source[:end]}{tag}\n{source[end:]}"
 
 
 def opened(robot: Robot) -> Robot:

@@ -12,7 +12,7 @@ from ..urdf.tree import Array, Finding, Where
 from .algorithms import Algorithms
 from .bodies import Body, all_places, joint_places
 from .configuration import joint_value, simple_joints
-from .limbs import SIDES, Limb, directions
+from .limbs import SIDES, Limb, bending_directions, directions
 from .robot import Foot, Leg
 from .stance import StanceProblem, check_bends, knee_offset, middle
 
@@ -41,7 +41,7 @@ def home(
                 return middle(model, pinocchio, bodies, root)
     q, residual, bends = StanceProblem(model, pinocchio, bodies, root, limbs).solve(bend=wishes)
     where = Where(file, 0, "home stance")
-    if root == "planar" and directions(tuple(limbs.values()))[0][0] == 0.0:
+    if root == "planar" and directions(limbs)[0][0] == 0.0:
         reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
         findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
     for name, wish in wishes.items():
@@ -59,7 +59,7 @@ def describe_legs(
 ) -> dict[str, Leg]:
     """The `Leg` records; bend and knee sign as they are where all joints are at `q_all`."""
     places = all_places(bodies, root)
-    forward, left = directions(tuple(limbs.values()))
+    forward, left = directions(limbs)
     legs = {}
     for name, limb in limbs.items():
         joints = tuple(j for j in limb.chain.joints if j is not None)
@@ -67,7 +67,7 @@ def describe_legs(
         side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
-        offset = knee_offset(limb, angles, forward, np.cross(forward, left))
+        offset = knee_offset(limb, angles, bending_directions(limb, forward, left)[0], np.cross(forward, left))
         bend = "straight" if abs(offset) < STRAIGHT * limb.reach else "forward" if offset > 0.0 else "backward"
         legs[name] = Leg(name, names, side, feet[name], knee, _knee_sign(limb, angles), bend)
     return legs

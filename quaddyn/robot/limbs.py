@@ -1,10 +1,10 @@
-"""Which limbs are legs, where their feet are, and what they are called: from the tree and the geometry alone."""
+"""The limbs of a robot, from its tree and its geometry alone; which of them are legs is told by `hypotheses`."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,28 +16,34 @@ from .root import WORLD
 
 #: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor, two that end in a wheel are a caster.
 MIN_JOINTS, MAX_JOINTS = 2, 7
-#: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
-MAX_LONE_LEG = 4
 #: Legs hang from the base or from a spine of at most this many joints; fingers hang from the end of an arm.
 MAX_SPINE = 3
-#: The longest leg of a quadruped is at most this many times as long as the shortest.
-MAX_UNLIKE = 2.5
-
+#: Cosine of the angle between axes that count as parallel, and of the angle within which they bend a leg in one plane.
+PARALLEL, NEARLY_PARALLEL = 0.999, 0.85
+#: The bending hip and the knee move the foot by levers of at least this fraction of the longest ones of the limb.
+MIN_LEVER_FRACTION = 0.3
 #: A body that reaches less than this share of its length beyond where it closes a loop has no foot.
 END_OF_DRIVE = 0.3
 SIDES = {"L": "left", "R": "right"}
+#: Where legs of these names are: ahead (1) or behind (-1), and to the left (1) or to the right (-1).
+LEG_PLACES = MappingProxyType(
+    {
+        **{f"{row}{side}": (x, y) for row, x in (("F", 1), ("M", 0), ("R", -1)) for side, y in (("L", 1), ("R", -1))},
+        **{"F": (1, 0), "B": (-1, 0), "L": (0, 1), "R": (0, -1)},
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limb:
     """A terminal serial chain: body `indices`, its `contact` at the end, and its `chain` kinematics.
 
-    `hip` and `knee` are positions in the chain: the knee is the first joint whose axis is parallel to that of an
-    earlier one, the bending hip; together they bend the leg in its plane (where no two are parallel, the last two
-    joints count).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and `tip` (3,) of
-    the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from the bending
-    hip on: the sum of its segments, seen along the axis that is normal to the leg's plane.  `alone` tells that nothing
-    else moves.
+    `hip` and `knee` are positions in the chain: the knee is the first joint that has a long lever and an axis parallel
+    to that of an earlier one, the bending hip; together they bend the leg in its plane (where no two are parallel, the
+    last two joints count).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and `tip`
+    (3,) of the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from the
+    bending hip on: the sum of its segments, seen along the axis that is normal to the leg's plane.  `alone` tells that
+    nothing else moves.
     """
 
     indices: tuple[int, ...]
@@ -99,21 +105,39 @@ def _without_drive(bodies: Sequence[Body], children: list[list[int]], link: str,
 
 def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:
     """The limb of these bodies that ends in `contact`."""
-    chain = Chain(_on_trunk(bodies), indices, contact.centre)
+    chain = Chain(on_trunk(bodies), indices, contact.centre)
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
-    parallel = [
-        (i, j)
-        for j in range(chain.n)
-        for i in reversed(range(j))
-        if revolute[i] and revolute[j] and abs(float(axes[i] @ axes[j])) > 0.999
-    ]
-    hip, knee = parallel[0] if parallel else (max(chain.n - 2, 0), chain.n - 1)
+    hip, knee = _bending(origins, axes, tip, revolute)
     segments = np.diff(np.vstack((origins[hip:], tip)), axis=0)
     normal = axes[knee if revolute[knee] else hip]
     reach = float(np.linalg.norm(segments - np.outer(segments @ normal, normal), axis=1).sum())
     alone = sum(b.joint is not None and b.joint.nv == 1 for b in bodies) == chain.n
     return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach, alone)
+
+
+def _bending(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) -> tuple[int, int]:
+    """Positions of the bending hip and of the knee: the first parallel pair whose levers both count.
+
+    The levers of a pair are the ways from its first axis to its second one, and from there to the foot, across them.
+    A roll of the hip and one of the ankle are parallel, too, but the ankle's lever is the height of a foot.
+    """
+    n = len(revolute)
+    pairs = [(i, j) for j in range(n) for i in reversed(range(j)) if revolute[i] and revolute[j]]
+    for least in (PARALLEL, NEARLY_PARALLEL):
+        found = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > least]
+        levers = [
+            min(
+                float(np.linalg.norm(np.cross(axes[j], origins[j] - origins[i]))),
+                float(np.linalg.norm(np.cross(axes[j], tip - origins[j]))),
+            )
+            for i, j in found
+        ]
+        size = float(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1).sum())
+        if found and max(levers) > 0.1 * size:
+            return next(pair for pair, x in zip(found, levers, strict=True) if x >= MIN_LEVER_FRACTION * max(levers))
+    parallel = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > PARALLEL]
+    return parallel[0] if parallel else (max(n - 2, 0), n - 1)
 
 
 def _rolls(body: Body, contact: Contact) -> bool:
@@ -141,7 +165,7 @@ def trunk(bodies: Sequence[Body]) -> Pose:
     return identity
 
 
-def _on_trunk(bodies: Sequence[Body]) -> Sequence[Body]:
+def on_trunk(bodies: Sequence[Body]) -> Sequence[Body]:
     """The bodies, placed in the trunk's frame: which way is forward and up is the trunk's affair, not the world's."""
     base = trunk(bodies)
     if base is bodies[0].links[0][1]:
@@ -150,92 +174,38 @@ def _on_trunk(bodies: Sequence[Body]) -> Sequence[Body]:
     return [replace(b, placement=to_trunk @ b.placement) if b.parent == 0 else b for b in bodies]
 
 
-def directions(limbs: Sequence[Limb]) -> tuple[Array, Array]:
-    """Forward and left unit vectors of the base frame, judged by the knees.
+def directions(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
+    """Forward and left unit vectors of the base frame, for legs by name.
 
-    Knees bend in the sagittal plane, so their axes point sideways.  Knee axes along y mean the usual base frame
-    (x forward, y left); along x they mean y forward and -x left.  Axes that point as much along x as along y mean the
-    usual frame.
+    Knees bend in the sagittal plane, so their axes point sideways: knee axes along y mean that the robot looks along x,
+    knee axes along x that it looks along y; axes that point as much along x as along y mean x.  Which way along it is
+    told by the names of the legs: front legs are ahead of rear ones, and left legs to the left of right ones.  Legs of
+    other names mean the positive axis.
     """
-    share = sum((np.abs(limb.bending_axis) for limb in limbs), np.zeros(3))
-    if share[0] > share[1] * (1.0 + FILE_ANGLE_TOLERANCE):
-        return np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 0.0])
-    return np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    fractions = sum((np.abs(limb.bending_axis) for limb in limbs.values()), np.zeros(3))
+    along_y = fractions[0] > fractions[1] * (1.0 + FILE_ANGLE_TOLERANCE)
+    forward = np.array([0.0, 1.0, 0.0]) if along_y else np.array([1.0, 0.0, 0.0])
+    left = np.array([-1.0, 0.0, 0.0]) if along_y else np.array([0.0, 1.0, 0.0])
+    middle = sum((limb.origin for limb in limbs.values()), np.zeros(3)) / max(len(limbs), 1)
+    agreement = 0.0
+    for name, limb in limbs.items():
+        ahead, aside = LEG_PLACES.get(name, (0, 0))
+        agreement += float((limb.origin - middle) @ (ahead * forward + aside * left))
+    return (0.0 - forward, 0.0 - left) if agreement < 0.0 else (forward, left)
 
 
-def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
-    """Choose the legs among `limbs` and name them.
+def bending_directions(limb: Limb, forward: Array, left: Array) -> tuple[Array, Array]:
+    """Forward and left unit vectors for one leg of a robot that looks along `forward` (3,), with `left` (3,) beside it.
 
-    Four that stand as front and rear pairs, left and right, are a quadruped: FL, FR, RL, RR.  Otherwise six make a
-    hexapod (FL, FR, ML, MR, RL, RR), a mirrored pair lower than all else a biped (L, R), and a lone chain of at most
-    4 joints a "leg".
+    These are the robot's own, but for a leg that bends sideways, as those at the sides of a robot with one leg ahead
+    and one behind: its forward points outward.
     """
-    best: tuple[tuple[float, float], dict[str, Limb]] | None = None
-    for four in itertools.combinations(limbs, 4) if len(limbs) <= 16 else ():
-        named = _rows(four, ("F", "R"))
-        if named is not None:
-            # Alike limbs first (an arm is no leg), then the lowest feet.
-            reaches = np.array([x.reach for x in four])
-            joints = [x.chain.n for x in four]
-            unlike = round(float(np.ptp(reaches) / reaches.max()) + max(joints) - min(joints), 3)
-            cost = (unlike, sum(float(x.tip[2]) for x in four))
-            if best is None or cost < best[0]:
-                best = (cost, named)
-    if best is not None:
-        six = _rows(limbs, ("F", "M", "R")) if len(limbs) == 6 and best[0][0] < 0.3 else None
-        return six if six is not None and _alike(limbs) and _level(limbs) else best[1]
-    pairs = [p for p in itertools.combinations(limbs, 2) if _mirrored(*p)] if len(limbs) <= 16 else []
-    if pairs:
-        low = min(pairs, key=lambda p: sum(float(x.tip[2]) for x in p))
-        height = max(float(x.tip[2]) for x in low) + 0.1 * low[0].reach
-        if any(_alike((*low, x)) and float(x.tip[2]) < height for x in limbs if x not in low):
-            return {}  # a third one like them, such as a finger
-        _, left = directions(low)
-        right_limb, left_limb = sorted(low, key=lambda x: float(x.origin @ left))
-        return {"L": left_limb, "R": right_limb}
-    if len(limbs) == 1 and limbs[0].alone and limbs[0].chain.n <= MAX_LONE_LEG:
-        return {"leg": limbs[0]}
-    return {}
-
-
-def _alike(limbs: Sequence[Limb]) -> bool:
-    reaches = [x.reach for x in limbs]
-    return len({x.chain.n for x in limbs}) == 1 and max(reaches) < 1.2 * min(reaches)
-
-
-def _level(limbs: Sequence[Limb]) -> bool:
-    return float(np.ptp([x.tip[2] for x in limbs])) < 0.5 * max(x.reach for x in limbs)
-
-
-def _mirrored(a: Limb, b: Limb) -> bool:
-    _, left = directions((a, b))
-    mirror = np.eye(3) - 2.0 * np.outer(left, left)
-    size = max(a.reach, b.reach)
-    apart = abs(float((a.origin - b.origin) @ left))
-    return _alike((a, b)) and apart > 0.02 * size and bool(np.linalg.norm(mirror @ a.origin - b.origin) < 0.1 * size)
-
-
-def _rows(limbs: Sequence[Limb], rows: tuple[str, ...]) -> dict[str, Limb] | None:
-    """Name `limbs` row by row, front to rear, left before right; None unless they stand like that."""
-    forward, left = directions(limbs)
-    ordered = sorted(limbs, key=lambda x: -float(x.origin @ forward))
-    along = np.array([float(x.origin @ forward) for x in ordered]).reshape(len(rows), 2)
-    named = {}
-    for i, row in enumerate(rows):
-        pair = sorted(ordered[2 * i : 2 * i + 2], key=lambda x: -float(x.origin @ left))
-        across = [float(x.origin @ left) for x in pair]
-        middle = np.mean([float(x.origin @ left) for x in limbs])
-        if not across[0] > middle > across[1]:
-            return None
-        if pair[0].chain.n != pair[1].chain.n or not 0.8 < pair[0].reach / max(pair[1].reach, 1e-9) < 1.25:
-            return None
-        if np.ptp(along[i]) > 0.25 * np.ptp(along) or (across[0] - across[1]) < 0.02 * np.ptp(along):
-            return None
-        named[row + "L"], named[row + "R"] = pair
-    if max(x.reach for x in limbs) > MAX_UNLIKE * min(x.reach for x in limbs):
-        return None
-    gaps = -np.diff(along.mean(axis=1))
-    width = max(float(abs((x.origin - y.origin) @ left)) for x in limbs for y in limbs)
-    if gaps.min() <= 0.2 * width:  # arms above legs stand in one row
-        return None
-    return named
+    up = np.cross(forward, left)
+    axis = limb.bending_axis - float(limb.bending_axis @ up) * up
+    length = float(np.linalg.norm(axis))
+    if abs(float(axis @ left)) >= 0.5 * length:
+        return forward, left
+    outward = np.cross(up, axis) / length
+    if float(outward @ (limb.tip - limb.origin)) < 0.0:
+        outward = -outward
+    return outward, np.cross(up, outward)

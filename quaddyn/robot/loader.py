@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ModelError
 from ..urdf.meshes import MeshFinder
@@ -20,8 +21,9 @@ from .closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
 from .home import describe_legs, given_home, home, wished_bends
+from .hypotheses import classify_legs, wished_kind
 from .legs import choose_limbs, make_foot
-from .limbs import find_limbs, name_legs
+from .limbs import find_limbs
 from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
 from .plausibility import judge_units
@@ -29,6 +31,7 @@ from .report import Finding, Report
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, natural_root, refuse_root_names
 from .source import read_source
+from .turned import rotation_of, turned_document
 
 REPAIRS = ("inertia",)
 
@@ -37,10 +40,11 @@ def load(
     source: str | os.PathLike[str],
     *,
     root: str | None = None,
+    base: ArrayLike | None = None,
     packages: Iterable[str | os.PathLike[str]] = (),
     arguments: Mapping[str, str | float] | None = None,
     actuated: Sequence[str] | None = None,
-    legs: Mapping[str, Sequence[str]] | None = None,
+    legs: Mapping[str, Sequence[str]] | str | None = None,
     feet: Mapping[str, str | Foot] | None = None,
     bend: str | Mapping[str, str] | None = None,
     q_home: Array | None = None,
@@ -61,13 +65,18 @@ def load(
             is installed, and a name of robot_descriptions ("go2_description") where that is.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
             robot that stands on several legs floats, all else is bolted down; the report says which.
+        base: rotation from the file's base frame to the one that is used, for a file whose x axis does not point
+            forward or whose z axis does not point up: a (3, 3) matrix, or (3,) roll, pitch, yaw [rad].  It is applied
+            to the document, so that model, meshes, contacts and poses mean the same frame; ``robot.report`` warns
+            where one is needed, and gives it.
         packages: package roots for ``package://`` meshes: folders that hold packages, or are packages.  Nothing is
             opened outside them, the file's folder and the package around it (a folder with a ``package.xml``, or one
             with a folder ``meshes`` beside the file's).  ``$(find ...)`` of a xacro file is resolved in them as well.
         arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name.
         actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
             whose effort limit is 0.
-        legs: joint names by leg name, hip first, instead of detection.
+        legs: instead of the most likely legs, what robot it is ("quadruped", "hexapod", "biped", "leg", or "none" for a
+            robot without legs), or joint names by leg name, hip first.
         feet: by leg name, the link that is the foot, or a `Foot` with radius and offset.
         bend: "forward" or "backward", for all knees or by leg name: where knees point in `q_home`.
         q_home: (nq,) home configuration instead of the computed one.
@@ -97,19 +106,29 @@ def load(
     if unknown := [r for r in several("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
     document = read_source(source, several("packages", packages, "folders"), arguments)
-    tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
+    meshes = MeshFinder(document.folder, document.packages)
+    tree = parse(document.data, file=document.name, meshes=meshes)
+    if base is not None:
+        document = replace(document, data=turned_document(document.data, tree, rotation_of(base)))
+        tree = parse(document.data, file=document.name, meshes=meshes)
     findings = [*tree.findings, *judge_units(tree)]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge(tree)
-    limbs = name_legs(find_limbs(bodies, ties))
-    root = root or document.root or natural_root(tree, len(limbs), findings)
+    wish, legs = wished_kind(legs)
+    verdict = classify_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+    standing = max(len(verdict.best.legs), len(legs or ()))
+    root = root or document.root or natural_root(tree, standing, findings)
     rooted = attach_root(tree, root, findings)
     refuse_root_names(rooted, root)
     resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
+    if base is not None:
+        provenance["base"] = "argument base"
     resolved = (couple if mimic else uncoupled)(resolved, findings)
     if resolved is not tree:
         tree, bodies = resolved, merge(resolved)
-        limbs = name_legs(find_limbs(bodies, ties))
+        verdict = classify_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+    limbs = verdict.best.legs
+    findings += verdict.findings if legs is None else ()
     if "inertia" in repair:
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired

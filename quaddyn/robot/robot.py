@@ -46,13 +46,15 @@ class Leg:
     """A serial limb that ends in a foot.
 
     Attributes:
-        name: by geometry: "FL", "FR", "RL", "RR" on a quadruped, "L", "R" on a biped, "leg" on a single leg.
+        name: "FL", "FR", "RL", "RR" on a quadruped ("F", "L", "R", "B" where one leg is ahead and one behind), "L",
+            "R" on a biped, "leg" on a single leg.
         joints: names of its moving joints, hip to ankle.
         side: "left", "right" or "center".
         foot: its `Foot`.
         knee: name of the knee joint (None for a leg of one joint).
         knee_sign: sign (+1 or -1) of the knee's joint coordinate that bends the leg further from `q_home`.
-        bend: where the knee points in `q_home`, seen from the line hip to foot: "forward", "backward" or "straight".
+        bend: where the knee points in `q_home`, seen from the line hip to foot: "forward", "backward" or "straight";
+            for a leg that bends sideways, forward is outward.
     """
 
     name: str

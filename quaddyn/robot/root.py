@@ -20,6 +20,12 @@ RESERVED = ROOT_JOINTS | {UNIVERSE}
 WORLD = "world"
 
 
+def held_by_world(tree: Tree) -> bool:
+    """Whether the root link is the world that a robot floats in, or that it is fixed to."""
+    first = tree.children[tree.root.name]
+    return len(first) == 1 and (first[0].type == "floating" or (tree.root.name == WORLD and first[0].type == "fixed"))
+
+
 def natural_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     """The root for a file that does not say: "free" for what floats, stands on several legs or is one body."""
     first = tree.children[tree.root.name]

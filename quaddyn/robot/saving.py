@@ -16,6 +16,7 @@ from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
 from .source import is_text
+from .turned import JOINT
 
 FORMAT = 1
 
@@ -35,6 +36,7 @@ def to_record(robot: Robot) -> dict[str, Any]:
         "name": robot.name,
         "urdf": source,
         "root": robot.root,
+        "base": robot.tree.joint[JOINT].placement.rotation.tolist() if "base" in robot.report.provenance else None,
         "coupled": any(joint.mimic is not None for joint in robot.tree.joints),
         "closed": bool(robot.loops),
         "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),
@@ -104,6 +106,8 @@ def from_record(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(f"robot: not a record of a robot ({type(error).__name__}: {error})") from None
     found = _in_catalogue(urdf) if source is None else source
+    if source is not None:
+        options["base"] = record.get("base")  # the text of the record is turned already
     return load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
 
 

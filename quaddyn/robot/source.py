@@ -131,3 +131,12 @@ def _regular_file(path: Path) -> bytes:
         return read_regular(path, MAX_BYTES)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def inserted(source: str | bytes, tag: str) -> str | bytes:
+    """The document with one more element, or several, at its end."""
+    if isinstance(source, bytes):
+        end = source.rfind(b"</robot")
+        return source[:end] + tag.encode() + b"\n" + source[end:]
+    end = source.rfind("</robot")
+    return f"{source[:end]}{tag}\n{source[end:]}"

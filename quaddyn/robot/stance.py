@@ -16,7 +16,7 @@ from .algorithms import Algorithms
 from .bodies import Body, joint_places
 from .configuration import put, simple_joints
 from .legs import limbs_of
-from .limbs import Limb, directions, trunk
+from .limbs import Limb, bending_directions, directions, trunk
 from .robot import Robot
 
 #: Extension of a standing leg, as a share of its stretched length, in order of preference.
@@ -29,6 +29,8 @@ MAX_HEIGHT = 1e3
 _GRID = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
 _ITERATIONS = 30
 _RESIDUAL, _CONVERGED = 1e-10, 1e-13
+#: The search for a stance ends after this many iterations in a row that leave more than this fraction of the error.
+_PATIENCE, _PROGRESS = 4, 0.99
 _Features = tuple[Array, Array, Array, Array, Array]
 
 
@@ -45,7 +47,9 @@ class _LegStance:
 
     def __init__(self, limb: Limb, forward: Array, left: Array) -> None:
         self.limb, self.chain = limb, limb.chain
-        self.forward, self.left, self.up = forward, left, np.cross(forward, left)
+        self.forward, self.left = bending_directions(limb, forward, left)
+        self.up = np.cross(forward, left)
+        self.fore = float(self.forward @ forward)  # of a shift along the robot, what this leg moves in its plane
         low, high = self.chain.lower, self.chain.upper
         turning = np.array([j is not None and j.type != "prismatic" for j in self.chain.joints])
         widest = np.where(turning, np.pi, 0.5)
@@ -64,6 +68,11 @@ class _LegStance:
         k = _GRID[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
+
+    @functools.cached_property
+    def sampled(self) -> _Features:
+        """The features of all `samples`."""
+        return self.measure(self.samples)
 
     def measure(self, q: Array) -> _Features:
         """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; bend [m].
@@ -104,7 +113,8 @@ class _LegStance:
     def _residual(self, features: _Features, height: float, shift: float) -> Array:
         along, _, foot_height, plane, _ = features
         weight = 0.0 if self.limb.chain.n <= 2 else self.limb.reach  # a two-joint leg has its plane given
-        return np.stack((along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
+        ahead = along - self.fore * shift
+        return np.stack((ahead, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
     def solve(self, height: float, shift: float, bend: str, guesses: Sequence[Array] = ()) -> _Solution:
         """Try the guesses; else sample, pick, refine by damped Gauss-Newton inside the limits."""
@@ -119,19 +129,21 @@ class _LegStance:
                     found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
                 if found.residual < _RESIDUAL and found.bend == bend and not found.turned:
                     return found
-        features = self.measure(self.samples)
+        features = self.sampled
         r = self._residual(features, height, shift)
         middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
         sign = 1.0 if bend == "forward" else -1.0
         _, _, _, plane, bends = features
-        cost = np.where((sign * bends > 0.01 * reach) & ~self.turned(plane), cost, cost + 100.0)
+        good = (sign * bends > 0.01 * reach) & ~self.turned(plane)
+        cost = np.where(good, cost, cost + 100.0)
 
         def rank(s: _Solution) -> tuple[int, float]:
             return (s.bend == bend) + (not s.turned), -s.residual
 
         best: _Solution | None = None
-        for start in np.argsort(cost, kind="stable")[:3]:
+        # Where no sample bends that way, none of several starts will.
+        for start in np.argsort(cost, kind="stable")[: 3 if good.any() else 1]:
             q = self._refine(self.samples[start].copy(), height, shift)
             found = self._solution(q, height, shift)
             if best is None or rank(found) > rank(best):
@@ -150,11 +162,15 @@ class _LegStance:
 
     def _refine(self, q: Array, height: float, shift: float) -> Array:
         n, step, damping = self.chain.n, 1e-6, 1e-6
+        offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
+        least, stalled = np.inf, 0
         for _ in range(_ITERATIONS):
-            offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
             r = self.residual(q + offsets, height, shift)
             J = (r[1 : n + 1] - r[n + 1 :]).T / (2.0 * step)
-            if np.abs(r[0, :2]).max() < _CONVERGED:
+            error = float(np.linalg.norm(r[0]))
+            stalled = stalled + 1 if error > _PROGRESS * least else 0
+            least = min(least, error)
+            if np.abs(r[0, :2]).max() < _CONVERGED or stalled > _PATIENCE:
                 break
             free = np.ones(n, dtype=bool)
             for _ in range(n):  # joints at a limit that would leave it stand still
@@ -255,7 +271,7 @@ class StanceProblem:
     ) -> None:
         self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
-        self.forward, self.left = directions(tuple(self.limbs.values()))
+        self.forward, self.left = directions(self.limbs)
         self.up = np.cross(self.forward, self.left)
         self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
 

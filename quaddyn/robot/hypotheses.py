@@ -1,0 +1,482 @@
+"""Which limbs are legs: every arrangement that could walk or stand is a hypothesis, and its evidence is multiplied.
+
+Each piece of evidence is a factor in (0, 1], 1 where it fully supports the hypothesis: legs are alike, mirror each
+other, reach a common ground below the trunk, no other limb like them is left out, and their names are those of legs.
+Names alone decide nothing: files without any are classified by the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..errors import UnknownNameError
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Finding, Where
+from .bodies import Body
+from .limb_names import is_lone_leg, kind_named, names_of, place_named
+from .limbs import LEG_PLACES, MAX_SPINE, Limb, directions, on_trunk, trunk
+
+#: A hypothesis below this score is none: the robot has no legs.
+MIN_SCORE = 0.2
+#: A runner-up with at least this fraction of the best score makes the choice a guess.
+GUESS_RATIO = 0.85
+#: Axes of the base frame other than z are up only where that is this many times as likely.
+TURNED_RATIO = 2.0
+#: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
+MAX_LONE_LEG = 4
+#: The longest leg of a quadruped is at most this many times as long as the shortest.
+MAX_UNLIKE = 2.5
+#: No more limbs than this are combined.
+MAX_LIMBS, MAX_HEXAPOD_LIMBS = 16, 9
+#: Lowest extension of a leg that bears, as a fraction of its length.
+MIN_EXTENSION = 0.3
+#: Factors of the score for a limb whose names do not tell what it is, and for one with the names of something else.
+UNNAMED, MISNAMED = 0.95, 0.35
+#: Factors for another limb like the legs that is left out: as low as they are or named as a leg, and any other.
+LEFT_OUT_LEG, LEFT_OUT_LIMB = 0.3, 0.75
+#: A limb beside a leg, nearer than this fraction of the least distance between legs, is the other half of its drive.
+BESIDE = 0.4
+
+KINDS = ("quadruped", "hexapod", "biped", "leg", "none")
+#: Names of the legs of a quadruped with one leg ahead, one on each side and one behind.
+PLUS = ("F", "L", "R", "B")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hypothesis:
+    """Legs by name, what robot they make ("quadruped", "hexapod", "biped", "leg" or "none"), and how likely that is."""
+
+    kind: str
+    legs: Mapping[str, Limb]
+    score: float
+
+    def __str__(self) -> str:
+        """The kind, and what is a leg."""
+        if not self.legs:
+            return "no legs"
+        runs = (f"{name} from {limb.chain.joints[0].name!r}" for name, limb in self.legs.items())  # type: ignore[union-attr]
+        return f"{self.kind}: {', '.join(runs)}"
+
+
+NONE = Hypothesis("none", {}, MIN_SCORE)
+_O = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """The best hypothesis, all of them from the best on, and what the report says of them (`findings`)."""
+
+    best: Hypothesis
+    ranked: tuple[Hypothesis, ...]
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def wished_kind(
+    legs: Mapping[str, Sequence[str]] | str | None,
+) -> tuple[str | None, Mapping[str, Sequence[str]] | None]:
+    """The kind of robot that `legs` names, and the joints that it names by leg.
+
+    Raises:
+        UnknownNameError: a word that is no kind of robot.
+    """
+    if not isinstance(legs, str):
+        return None, legs
+    if legs not in KINDS:
+        raise UnknownNameError("kind of robot in legs=", legs, KINDS)
+    return legs, None
+
+
+def classify_legs(bodies: Sequence[Body], limbs: Sequence[Limb], file: str, wish: str | None = None) -> Verdict:
+    """The verdict on the legs among `limbs`.
+
+    Args:
+        bodies: the robot's composite bodies.
+        limbs: of `find_limbs`.
+        file: for findings.
+        wish: a kind to choose the best hypothesis of, whatever its score; None for the best of all.
+    """
+    candidates = [_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
+    ranked = _ranked(bodies, candidates)
+    if wish is not None:
+        best = next((x for x in ranked if x.kind == wish), NONE)
+        return Verdict(best, tuple(ranked))
+    best = ranked[0]
+    where, findings = Where(file, 0, "legs"), list[Finding]()
+    turned = _turned(bodies, candidates, best.score)
+    if turned is not None:
+        up, rotation, other = turned
+        stands = f"by its limbs this robot is a {other.kind} that stands along {up}, not along z"
+        reason = f"the base frame is turned: {stands}"
+        findings.append(Finding("warning", where, reason, f"pass base={_written(rotation)}, or legs= to choose"))
+        best = NONE
+    named, warnings = _renamed(bodies, best, where)
+    findings += _said(bodies, named, ranked, bool(candidates), where)
+    return Verdict(named, tuple(ranked), (*findings, *warnings))
+
+
+# -- evidence --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A limb, whether its names are those of a leg (1) or of something else (-1), and its numbers as plain floats."""
+
+    limb: Limb
+    named: int
+    lone: bool
+    joints: int
+    reach: float
+    hip: tuple[float, float, float]
+    tip: tuple[float, float, float]
+    sideways: tuple[float, float]
+
+    @property
+    def hang(self) -> float:
+        """How far the foot is below the hip, as a fraction of the length, where all joints are at zero."""
+        return (self.hip[2] - self.tip[2]) / max(self.reach, 1e-9)
+
+
+def _candidate(bodies: Sequence[Body], limb: Limb) -> _Candidate:
+    names = names_of(bodies, limb.indices)
+    kind, lone = kind_named(names), is_lone_leg(names)
+    return _placed(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _O, _O, (0.0, 0.0)))
+
+
+def _placed(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
+    """The numbers of the limb, in a base frame to which `turn` (3, 3) was applied."""
+    limb = candidate.limb
+    if turn is not None:
+        limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, bending_axis=turn @ limb.bending_axis)
+    x, y, _ = np.abs(limb.bending_axis).tolist()
+    hip, tip = tuple(limb.origin.tolist()), tuple(limb.tip.tolist())
+    return replace(candidate, limb=limb, hip=hip, tip=tip, sideways=(x, y))
+
+
+def _ranked(bodies: Sequence[Body], candidates: Sequence[_Candidate], turn: Array | None = None) -> list[Hypothesis]:
+    """All hypotheses, the most likely one first; `turn` (3, 3) is applied to the base frame before."""
+    masses, centres = _masses(bodies)
+    if turn is not None:
+        candidates, centres = [_placed(each, turn) for each in candidates], centres @ turn.T
+    found = [NONE]
+    for kind, legs in _arrangements(candidates):
+        chosen = list(legs.values())
+        factors = [_alike(chosen), _ground(chosen), _low(chosen, candidates), _left_out(chosen, candidates)]
+        if kind == "leg":
+            factors += [1.0 if chosen[0].lone else MIN_SCORE / 2.0]
+        else:
+            names = math.prod((UNNAMED, 1.0, MISNAMED)[x.named] for x in chosen) ** (2.0 / len(chosen))
+            trunk_factor = _carried(chosen, masses, centres) if kind == "biped" else _upright(chosen)
+            factors += [_hanging(chosen), names, trunk_factor]
+        found.append(Hypothesis(kind, {name: x.limb for name, x in legs.items()}, math.prod(factors)))
+    return sorted(found, key=lambda each: -round(each.score, 6))
+
+
+def _arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[str, dict[str, _Candidate]]]:
+    """Every choice of legs that stand in rows, in a plus, as a mirrored pair or alone."""
+    for four in itertools.combinations(candidates, 4):
+        reaches = [x.reach for x in four]
+        if max(reaches) <= MAX_UNLIKE * min(reaches):
+            named = _rows(four, ("F", "R")) or _plus(four)
+            if named is not None:
+                yield "quadruped", named
+    if len(candidates) <= MAX_HEXAPOD_LIMBS:
+        for six in itertools.combinations(candidates, 6):
+            if _same_build(six) and _level(six):
+                named = _rows(six, ("F", "M", "R"))
+                if named is not None:
+                    yield "hexapod", named
+    for pair in itertools.combinations(candidates, 2):
+        if _mirrored(*pair):
+            _, across = _along_and_across(pair)
+            yield "biped", {"L": pair[across.index(max(across))], "R": pair[across.index(min(across))]}
+    if len(candidates) == 1:
+        limb = candidates[0].limb
+        if limb.alone and limb.chain.n <= MAX_LONE_LEG and not _stands_on_its_base(limb):
+            yield "leg", {"leg": candidates[0]}
+
+
+def _along_and_across(chosen: Sequence[_Candidate]) -> tuple[list[float], list[float]]:
+    """Where hips are along the way that the robot looks, and to the left [m]: forward is x or y, told by the knees."""
+    x, y = sum(each.sideways[0] for each in chosen), sum(each.sideways[1] for each in chosen)
+    if x > y * (1.0 + FILE_ANGLE_TOLERANCE):
+        return [each.hip[1] for each in chosen], [-each.hip[0] for each in chosen]
+    return [each.hip[0] for each in chosen], [each.hip[1] for each in chosen]
+
+
+def _same_build(chosen: Sequence[_Candidate]) -> bool:
+    reaches = [x.reach for x in chosen]
+    return len({x.joints for x in chosen}) == 1 and max(reaches) < 1.2 * min(reaches)
+
+
+def _level(chosen: Sequence[_Candidate]) -> bool:
+    heights = [x.tip[2] for x in chosen]
+    return max(heights) - min(heights) < 0.5 * max(x.reach for x in chosen)
+
+
+def _mirrored(a: _Candidate, b: _Candidate) -> bool:
+    if not _same_build((a, b)):
+        return False
+    along, across = _along_and_across((a, b))
+    size = max(a.reach, b.reach)
+    off = math.hypot(along[0] - along[1], across[0] + across[1], a.hip[2] - b.hip[2])
+    return abs(across[0] - across[1]) > 0.02 * size and off < 0.1 * size
+
+
+def _rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
+    """Name legs row by row, front to rear, left before right; None unless they stand like that."""
+    along, across = _along_and_across(chosen)
+    middle, width = sum(across) / len(across), max(across) - min(across)
+    order = sorted(range(len(chosen)), key=lambda i: -along[i])
+    length = max(along) - min(along)
+    named, places = {}, []
+    for k, row in enumerate(rows):
+        left, right = sorted(order[2 * k : 2 * k + 2], key=lambda i: -across[i])
+        if not across[left] > middle > across[right]:
+            return None
+        a, b = chosen[left], chosen[right]
+        if a.joints != b.joints or not 0.8 < a.reach / max(b.reach, 1e-9) < 1.25:
+            return None
+        if abs(along[left] - along[right]) > 0.25 * length or across[left] - across[right] < 0.02 * length:
+            return None
+        named[row + "L"], named[row + "R"] = a, b
+        places.append(0.5 * (along[left] + along[right]))
+    if min(a - b for a, b in itertools.pairwise(places)) <= 0.2 * width:  # arms above legs stand in one row
+        return None
+    return named
+
+
+def _plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
+    """Name four legs of one build that point ahead, to the sides and behind; None unless they stand like that."""
+    if not _same_build(chosen):
+        return None
+    x, y = (sum(each.hip[k] for each in chosen) / len(chosen) for k in (0, 1))
+    places = [(each.hip[0] - x, each.hip[1] - y) for each in chosen]
+    far = [math.hypot(*place) for place in places]
+    heights = [each.hip[2] for each in chosen]
+    if min(far) < 0.5 * max(far) or max(heights) - min(heights) > 0.5 * chosen[0].reach:
+        return None
+    named: dict[str, _Candidate] = {}
+    for name in PLUS:
+        ahead, aside = LEG_PLACES[name]
+        for each, (px, py), length in zip(chosen, places, far, strict=True):
+            axis = each.limb.bending_axis
+            # A leg bends in the upright plane through its hip and the middle.
+            if px * ahead + py * aside > 0.9 * length and abs(float(axis[0]) * px + float(axis[1]) * py) < 0.3 * length:
+                named[name] = each
+    return named if len({id(each) for each in named.values()}) == len(PLUS) else None
+
+
+def _stands_on_its_base(limb: Limb) -> bool:
+    """Whether a lone chain turns about a vertical axis and rises from there, or slides across: an arm, or a cart."""
+    origins, axes, tip = limb.chain.forward(np.zeros(limb.chain.n))
+    first = limb.chain.joints[0]
+    if first is not None and first.type == "prismatic":
+        return abs(float(axes[0][2])) < 0.5
+    return abs(float(axes[0][2])) > 0.9 and float(tip[2] - origins[0][2]) > 0.2 * limb.reach
+
+
+def _alike(chosen: Sequence[_Candidate]) -> float:
+    """Legs have one length and one number of joints."""
+    reaches, joints = [x.reach for x in chosen], [x.joints for x in chosen]
+    return math.exp(-(max(reaches) - min(reaches)) / max(reaches)) * 0.85 ** (max(joints) - min(joints))
+
+
+def _ground(chosen: Sequence[_Candidate]) -> float:
+    """A level ground exists that all legs reach, neither stretched beyond their length nor folded flat."""
+    mean = sum(x.reach for x in chosen) / len(chosen)
+    highest = min(x.hip[2] - MIN_EXTENSION * x.reach for x in chosen)
+    lowest = max(x.hip[2] - x.reach for x in chosen)
+    heights = [x.tip[2] for x in chosen]
+    span = (max(heights) - min(heights)) / mean
+    return math.exp(-8.0 * max(lowest - highest, 0.0) / mean) / (1.0 + (span / 1.5) ** 2)
+
+
+def _low(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
+    """No others of the limbs end lower than the legs."""
+    n = len(chosen)
+    lowest = sum(sorted(x.tip[2] for x in candidates)[:n]) / n
+    above = sum(x.tip[2] for x in chosen) / n - lowest
+    return math.exp(-max(above, 0.0) * n / sum(x.reach for x in chosen))
+
+
+def _left_out(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
+    """No other limb is like the legs; one beside a leg is the other half of its drive."""
+    reach = max(x.reach for x in chosen)
+    height = max(x.tip[2] for x in chosen) + 0.1 * reach
+    apart = min((math.dist(a.hip, b.hip) for a, b in itertools.combinations(chosen, 2)), default=0.0)
+    score = 1.0
+    for other in candidates:
+        if any(other is x for x in chosen) or not any(_same_build((other, x)) for x in chosen):
+            continue
+        if len(chosen) > 2 and min(math.dist(other.hip, x.hip) for x in chosen) < BESIDE * apart:
+            continue
+        score *= LEFT_OUT_LEG if other.tip[2] < height or other.named == 1 else LEFT_OUT_LIMB
+    others = [x for x in candidates if not any(x is y for y in chosen)] if len(chosen) == 2 else []
+    if any(_mirrored(*pair) and _beside_legs(pair, chosen) for pair in itertools.combinations(others, 2)):
+        score *= LEFT_OUT_LEG
+    return score
+
+
+def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool:
+    """Whether a pair of limbs of another length has its hips and feet about as high as the legs."""
+    reach = max(x.reach for x in legs)
+    if _same_build((pair[0], legs[0])) or not reach < MAX_UNLIKE * pair[0].reach:
+        return False
+    apart = (max(abs(a.hip[2] - b.hip[2]), abs(a.tip[2] - b.tip[2])) for a in pair for b in legs)
+    return max(apart) < 0.5 * reach
+
+
+def _hanging(chosen: Sequence[_Candidate]) -> float:
+    """Feet are below hips where all joints are at zero; legs that are flat or folded there say little."""
+    return 0.7 + 0.3 * max(min(sum(x.hang for x in chosen) / len(chosen), 1.0), -1.0)
+
+
+def _upright(chosen: Sequence[_Candidate]) -> float:
+    """The trunk between legs is level rather than upright, as that between legs and arms is."""
+    slopes = sorted(
+        abs(a.hip[2] - b.hip[2]) / max(math.dist(a.hip[:2], b.hip[:2]), 1e-9)
+        for a, b in itertools.combinations(chosen, 2)
+    )
+    return 1.0 / (1.0 + slopes[len(slopes) // 2] ** 4)
+
+
+def _carried(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> float:
+    """What two legs carry is above their hips; a torso hangs below its shoulders."""
+    others = np.ones(len(masses), dtype=bool)
+    for each in chosen:
+        others[list(each.limb.indices)] = False
+    mass = float(masses[others].sum())
+    if mass <= 0.0:
+        return 1.0
+    height = float(masses[others] @ centres[others][:, 2]) / mass
+    below = sum(x.hip[2] for x in chosen) / len(chosen) - height
+    return math.exp(-max(below / max(x.reach for x in chosen) - 0.15, 0.0) / 0.15)
+
+
+def _masses(bodies: Sequence[Body]) -> tuple[Array, Array]:
+    """(n,) masses [kg] and (n, 3) centres [m] of all bodies, in the trunk's frame, where all joints are at zero."""
+    poses = [trunk(bodies).inverse()]
+    for body in on_trunk(bodies)[1:]:
+        poses.append(body.placement if body.parent == 0 else poses[body.parent] @ body.placement)
+    centres = np.array([pose.apply(body.inertial.com) for pose, body in zip(poses, bodies, strict=True)])
+    return np.array([body.inertial.mass for body in bodies]), centres
+
+
+# -- frames ----------------------------------------------------------------------------------------------------------
+#: Rotations that turn an axis of the base frame up.
+_UPS = {
+    "y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]),
+    "-y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]),
+    "x": np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+    "-x": np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]),
+    "-z": np.array([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]),
+}
+
+
+def _turned(
+    bodies: Sequence[Body], candidates: Sequence[_Candidate], score: float
+) -> tuple[str, Array, Hypothesis] | None:
+    """Another axis that is up, the rotation that makes it z and forward x, and what stands then; None where z is up."""
+    found: tuple[str, Array, Hypothesis] | None = None
+    for up, turn in _UPS.items() if TURNED_RATIO * score <= 1.0 else ():
+        best = _ranked(bodies, candidates, turn)[0]
+        if best.kind not in ("quadruped", "hexapod", "biped") or best.score < TURNED_RATIO * score:
+            continue
+        indices = {limb.indices for limb in best.legs.values()}
+        legs = [_placed(each, turn) for each in candidates if each.limb.indices in indices]
+        if sum(x.hang for x in legs) < 0.5 * len(legs):
+            continue
+        if best.kind == "biped" and not all(x.named == 1 for x in legs):
+            continue  # arms and fingers point anywhere
+        named, misfits = _renamed(bodies, best, Where("", 0, ""))
+        if misfits and named is best:
+            continue  # left is right there
+        if found is None or best.score > found[2].score:
+            forward, left = directions(named.legs)
+            found = up, np.array([forward, left, np.cross(forward, left)]) @ turn, named
+    return found
+
+
+def _renamed(bodies: Sequence[Body], best: Hypothesis, where: Where) -> tuple[Hypothesis, list[Finding]]:
+    """The hypothesis with the legs called as the file's names place them, where these make sense of all legs."""
+    if best.kind not in ("quadruped", "hexapod", "biped"):
+        return best, []
+    places = {name: LEG_PLACES[name] for name in best.legs}
+    told = {name: place_named(names_of(bodies, limb.indices)) for name, limb in best.legs.items()}
+    if best.kind == "biped":
+        told = {name: (0, aside) for name, (_, aside) in told.items()}
+    if sorted(told.values()) != sorted(places.values()) or told == places:
+        return best, []
+    forward, _ = directions(best.legs)
+    back = {place: name for name, place in places.items()}
+    turned = all(told[name] == (-x, -y) for name, (x, y) in places.items())
+    if not turned:
+        pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
+        reason = f"the names of the legs do not fit their places: by place, {pairs}"
+        return best, [Finding("warning", where, reason, "correct the names or the placements, or pass legs=")]
+    legs = {name: best.legs[back[(-x, -y)]] for name, (x, y) in places.items()}
+    axis = "-x" if forward[0] > 0.5 else "-y"
+    ahead, left = 0.0 - forward, np.cross([0.0, 0.0, 1.0], 0.0 - forward)
+    rotation = np.array([ahead, left, [0.0, 0.0, 1.0]])
+    reason = f"the base frame is turned: by the names of its legs the robot looks along {axis}, not along x"
+    advice = f"legs are named and moved that way; pass base={_written(rotation)} to turn the frame"
+    return replace(best, legs=legs), [Finding("warning", where, reason, advice)]
+
+
+def _written(rotation: Array) -> str:
+    return str(np.rint(rotation).astype(int).tolist())
+
+
+# -- report ----------------------------------------------------------------------------------------------------------
+def _said(
+    bodies: Sequence[Body],
+    best: Hypothesis,
+    ranked: Sequence[Hypothesis],
+    has_limbs: bool,
+    where: Where,
+) -> list[Finding]:
+    """The verdict, its score, the runner-up and what else the robot has, for the report."""
+    others = _other_limbs(bodies, best)
+    if not has_limbs and not others:
+        return []
+    chosen = {limb.indices for limb in best.legs.values()}
+    rival = next((x for x in ranked if x.legs and {limb.indices for limb in x.legs.values()} != chosen), None)
+    reason = f"{best}, score {best.score:.2f}"
+    if rival is not None:
+        reason += f"; runner-up {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
+    if others:
+        reason += f"; no legs: {', '.join(others)}"
+    guess = rival is not None and best.legs and rival.score > GUESS_RATIO * best.score
+    advice = "pass legs= to choose"
+    if guess:
+        return [Finding("warning", where, f"a guess, as the runner-up is about as likely: {reason}", advice)]
+    return [Finding("note", where, reason, advice)]
+
+
+def _other_limbs(bodies: Sequence[Body], best: Hypothesis) -> list[str]:
+    """What hangs from the trunk or a spine on three joints or more and is no leg, such as an arm, by its joints."""
+    children: list[list[int]] = [[] for _ in bodies]
+    depth = [0] * len(bodies)
+    for i, body in enumerate(bodies[1:], start=1):
+        children[body.parent].append(i)
+        depth[i] = depth[body.parent] + 1
+    legs = {i for limb in best.legs.values() for i in limb.indices}
+    out = []
+    for i in range(1, len(bodies)):
+        start = bodies[i].parent
+        if depth[start] > MAX_SPINE or (start != 0 and len(children[start]) == 1) or i in legs:
+            continue
+        run = [i]
+        while len(children[run[-1]]) == 1:
+            run += children[run[-1]]
+        below, waiting = set[int](), [run[-1]]
+        while waiting:
+            below.add(waiting[-1])
+            waiting += children[waiting.pop()]
+        if len(run) < 3 or below & legs or any(bodies[k].joint.nv != 1 for k in run):  # type: ignore[union-attr]
+            continue
+        kind = "arm" if kind_named(names_of(bodies, run)) == -1 else "limb"
+        out.append(f"{kind} {bodies[run[0]].joint.name!r} to {bodies[run[-1]].joint.name!r}")  # type: ignore[union-attr]
+    return out

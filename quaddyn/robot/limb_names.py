@@ -1,0 +1,88 @@
+"""What the names in a file say about a limb: whether it is a leg or an arm, and where on the robot it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .bodies import Body
+
+_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: Parts of names that belong to legs, and to what is no leg.  Short ones count as whole words only.
+_LEG_WORDS = ("leg", "hip", "toe", "haa", "hfe", "kfe", "paw")
+_LEG_PARTS = ("thigh", "calf", "shank", "knee", "ankle", "femur", "tibia", "coxa", "foot", "hock")
+_OTHER_WORDS = ("arm", "hand", "neck", "head", "tail", "tool", "pan", "tilt", "pole", "cart", "mast")
+_OTHER_PARTS = (
+    "shoulder", "elbow", "wrist", "gripper", "finger", "thumb", "palm", "forearm", "camera", "caster", "propeller",
+    "antenna", "lidar",
+)  # fmt: skip
+#: What a limb that is all of a robot is not: fingers and flying arms are studied as legs.
+_NO_LONE_LEG = ("wrist", "gripper", "camera", "caster")
+_AHEAD = {"front": 1, "fore": 1, "middle": 0, "mid": 0, "rear": -1, "hind": -1, "back": -1}
+_ASIDE = {"left": 1, "right": -1}
+#: Pairs of letters such as "FL", "LF" or "hr": front or rear (hind, back) and left or right, in either order; an r
+#: before an r or an l means the rear.
+_CORNERS = {
+    word: (ahead, aside)
+    for row, ahead in (("f", 1), ("m", 0), ("h", -1), ("b", -1))
+    for side, aside in (("l", 1), ("r", -1))
+    for word in (row + side, side + row)
+} | {"rl": (-1, 1), "lr": (-1, 1), "rr": (-1, -1)}
+_SIDE_LETTERS = {"l": 1, "r": -1}
+
+
+def names_of(bodies: Sequence[Body], indices: Iterable[int]) -> list[str]:
+    """The names of the joints and links of these bodies."""
+    out = []
+    for i in indices:
+        joint = bodies[i].joint
+        out += [] if joint is None else [joint.name]
+        out += [link.name for link, _ in bodies[i].links]
+    return out
+
+
+def kind_named(names: Iterable[str]) -> int:
+    """1 where the names are those of a leg, -1 where they are those of something else, 0 where they do not tell."""
+    other = False
+    for name in names:
+        words = [word.lower() for word in _TOKEN.findall(name)]
+        joined = "".join(words).replace("footprint", "")
+        if any(_is_word(word, _LEG_WORDS) for word in words) or any(part in joined for part in _LEG_PARTS):
+            return 1
+        other |= any(_is_word(word, _OTHER_WORDS) for word in words) or any(part in joined for part in _OTHER_PARTS)
+    return -1 if other else 0
+
+
+def is_lone_leg(names: Iterable[str]) -> bool:
+    """Whether the names leave it open that a robot of one limb is a leg."""
+    return not any(part in name.lower() for name in names for part in _NO_LONE_LEG)
+
+
+def place_named(names: Iterable[str]) -> tuple[int, int]:
+    """Ahead (1) or behind (-1), left (1) or right (-1) by the words in the names; 0 where they do not tell."""
+    ahead = aside = 0
+    for name in names:
+        words = [word.lower() for word in _TOKEN.findall(name)]
+        along = [_AHEAD[word] for word in words if word in _AHEAD]
+        across = [_ASIDE[word] for word in words if word in _ASIDE]
+        corner = next((_CORNERS[word] for word in words if word in _CORNERS), None)
+        if corner is not None and not along and not across:
+            along, across = [corner[0]], [corner[1]]
+        if not across and words:
+            across = [_SIDE_LETTERS[words[0][0]]] if _is_side(words[0]) else []
+            across = across or ([_SIDE_LETTERS[words[-1]]] if words[-1] in _SIDE_LETTERS else [])
+        ahead += sum(along)
+        aside += sum(across)
+    return (ahead > 0) - (ahead < 0), (aside > 0) - (aside < 0)
+
+
+def _is_word(word: str, known: Sequence[str]) -> bool:
+    """Whether a word is one of these, also with the letter of a side before it, as in "lleg", or an s behind it."""
+    return word in known or (word[1:] in known and word[0] in _SIDE_LETTERS) or word.rstrip("s") in known
+
+
+def _is_side(word: str) -> bool:
+    """Whether a word is the letter of a side, or such a letter before a word for a limb."""
+    return word in _SIDE_LETTERS or (
+        word[0] in _SIDE_LETTERS and word[1:] in (*_LEG_WORDS, *_LEG_PARTS, *_OTHER_WORDS, *_OTHER_PARTS)
+    )

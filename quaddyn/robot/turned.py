@@ -1,0 +1,84 @@
+"""`base=`: the document of a robot whose base frame is turned, so that whatever reads it means the same frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError, ArgumentTypeError, ModelError
+from ..urdf.tree import Array, Tree
+from .root import held_by_world
+from .source import inserted
+
+#: Names of the link that is the base frame then, and of the fixed joint from it to the file's own root link.
+LINK, JOINT = "turned_base", "turned_base_joint"
+#: Largest deviation of the product of a rotation matrix with its transpose from the identity.
+ORTHOGONALITY_TOLERANCE = 1e-5
+
+
+def rotation_of(base: ArrayLike | Sequence[float]) -> Array:
+    """(3, 3) rotation from the file's base frame to the turned one.
+
+    Args:
+        base: (3, 3) rotation matrix, or (3,) roll, pitch and yaw as in URDF [rad].
+
+    Raises:
+        ArgumentError: no rotation.
+        ArgumentTypeError: no numbers.
+    """
+    try:
+        given = np.array(base, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"base: expected numbers, got {type(base).__name__}") from None
+    if given.shape not in ((3,), (3, 3)) or not np.isfinite(given).all():
+        raise ArgumentError(
+            f"base: expected a (3, 3) rotation matrix or (3,) roll, pitch, yaw [rad], finite, got shape {given.shape}"
+        )
+    if given.shape == (3,):
+        return np.asarray(pin.rpy.rpyToMatrix(*given.tolist()))
+    if np.abs(given @ given.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or np.linalg.det(given) < 0.0:
+        raise ArgumentError(
+            f"base: {given.tolist()} is no rotation matrix; its rows have to be orthonormal and right-handed"
+        )
+    return given
+
+
+def turned_document(source: str | bytes, tree: Tree, rotation: Array) -> str | bytes:
+    """The document of `tree` with a massless root link whose frame is the turned one, fixed to what it carries.
+
+    Where the robot hangs from the world or floats by a joint of the file, that joint carries the new link.  All else in
+    the document keeps its place and its line.
+
+    Raises:
+        ModelError: the file has a link or a joint of this name, or the joint above the robot is not found in the text.
+    """
+    if LINK in tree.link or JOINT in tree.joint:
+        raise ModelError(f"{tree.file}: a link {LINK!r} or joint {JOINT!r} is there; rename it, or turn that one")
+    carried = tree.root.name
+    if held_by_world(tree):
+        carried = tree.joints[0].child
+        source = _carrying(source, carried, tree.file)
+    rpy = " ".join(repr(float(x) + 0.0) for x in pin.rpy.matrixToRpy(rotation))
+    link = f'<link name="{LINK}"/>'
+    joint = f'<joint name="{JOINT}" type="fixed"><origin xyz="0 0 0" rpy="{rpy}"/>'
+    ends = f'<parent link="{LINK}"/><child link={quoteattr(carried)}/></joint>'
+    return inserted(source, link + joint + ends)
+
+
+def _carrying(source: str | bytes, link: str, file: str) -> str | bytes:
+    """The document where the joint that carries `link` carries the turned base instead."""
+    pattern = rf"""(<child\s+link\s*=\s*)(["']){re.escape(escape(link))}\2"""
+    replacement = rf"\g<1>\g<2>{LINK}\g<2>"
+    if isinstance(source, str):
+        out, count = re.subn(pattern, replacement, source)
+        found: str | bytes = out
+    else:
+        found, count = re.subn(pattern.encode(), replacement.encode(), source)
+    if not count:
+        raise ModelError(f"{file}: base: the joint that carries {link!r} was not found; turn its <origin> instead")
+    return found

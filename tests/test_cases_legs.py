@@ -1,0 +1,304 @@
+"""What is a leg, and which way is forward: small files that were read wrongly, and the kinds of robot behind them."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sparing import others_slow
+from wild import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
+
+import quaddyn as qd
+from quaddyn.locomotion.proportions import Proportions
+from quaddyn.robot.bodies import merge
+from quaddyn.robot.catalogue import example_robots
+from quaddyn.robot.hypotheses import classify_legs
+from quaddyn.robot.limb_names import kind_named, place_named
+from quaddyn.robot.limbs import find_limbs
+from quaddyn.robot.saving import from_record, to_record
+from quaddyn.urdf.reader import parse
+
+CASES = Path(__file__).parent / "cases"
+BACKWARD = [[-1, 0, 0], [0, -1, 0], [0, 0, 1]]
+
+
+def case(name: str) -> Urdf:
+    return Urdf.parse(CASES / name / "robot.urdf")
+
+
+def warned(robot: qd.Robot, words: str) -> bool:
+    return any(words in str(finding) for finding in robot.report.warnings)
+
+
+def verdict(robot: qd.Robot) -> str:
+    """What the report says of the legs."""
+    return next(f.reason for f in robot.report if f.where.element == "legs" and "score" in f.reason)
+
+
+def lowest_points(robot: qd.Robot) -> np.ndarray:
+    """(feet,) heights of the lowest points of the feet at home [m]."""
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    return np.array([s.placement(name).translation[2] - leg.foot.radius for name, leg in robot.legs.items()])
+
+
+def found_legs(urdf: Urdf) -> dict[str, str]:
+    """The first joints of the legs, without loading the robot."""
+    bodies = merge(parse(str(urdf)))
+    legs = classify_legs(bodies, find_limbs(bodies), "").best.legs
+    return {name: limb.chain.joints[0].name for name, limb in legs.items()}
+
+
+def first_joints(robot: qd.Robot) -> dict[str, str]:
+    return {name: leg.joints[0] for name, leg in robot.legs.items()}
+
+
+# -- the four files ---------------------------------------------------------------------------------------------------
+def test_a_humanoid_with_its_arms_ahead_is_a_biped() -> None:
+    file = CASES / "humanoid_arms_ahead" / "robot.urdf"
+    start = time.process_time()
+    robot = qd.load(file)
+    assert time.process_time() - start < 1.0
+    assert first_joints(robot) == {"L": "l_hip_yaw", "R": "r_hip_yaw"}
+    assert [leg.knee for leg in robot.legs.values()] == ["l_knee", "r_knee"]
+    np.testing.assert_allclose(lowest_points(robot), 0.0, rtol=0, atol=1e-9)
+    assert "arm 'l_shoulder_pitch' to 'l_wrist_roll'" in verdict(robot) and "margin" in verdict(robot)
+    with pytest.raises(qd.ArgumentError, match="takes a quadruped"):
+        qd.LocomotionController(robot)
+
+
+def test_a_robot_whose_legs_are_locked_does_not_walk() -> None:
+    robot = qd.load(CASES / "locked_legs" / "robot.urdf")
+    assert set(robot.feet) == set(FEET)
+    with pytest.raises(qd.ArgumentError, match=r"leg FL .* is locked: 'FL_hip_joint', .*limits="):
+        qd.LocomotionController(robot)
+
+
+def test_a_quadruped_whose_base_points_backward_walks_where_its_names_say() -> None:
+    file = CASES / "quadruped_backwards" / "robot.urdf"
+    robot = qd.load(file)
+    assert first_joints(robot) == {name: f"{name}_hip_joint" for name in FEET}
+    assert warned(robot, f"looks along -x, not along x; legs are named and moved that way; pass base={BACKWARD}")
+    heading = Proportions.of(robot).heading
+    np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    assert (s.placement("FL").translation - s.placement("RR").translation) @ heading[:, 0] > 0.3
+    turned = qd.load(file, base=BACKWARD)
+    assert first_joints(turned) == first_joints(robot) and not warned(turned, "turned")
+    np.testing.assert_allclose(Proportions.of(turned).heading, np.eye(3), rtol=0, atol=0)
+
+
+def test_a_quadruped_with_one_leg_on_each_side_stands() -> None:
+    robot = qd.load(CASES / "quadruped_plus" / "robot.urdf")
+    assert robot.root == "free"
+    assert first_joints(robot) == {"F": "front_yaw", "L": "left_yaw", "R": "right_yaw", "B": "rear_yaw"}
+    np.testing.assert_allclose(lowest_points(robot), 0.0, rtol=0, atol=1e-9)
+    angles = np.array([[robot.q_home[robot.configuration_index(j)] for j in x.joints] for x in robot.legs.values()])
+    np.testing.assert_allclose(angles, angles[[0, 0, 0, 0]], rtol=0, atol=1e-9)  # all four legs stand alike
+    assert [leg.side for leg in robot.legs.values()] == ["center", "left", "right", "center"]
+    with pytest.raises(qd.ArgumentError, match="takes a quadruped"):
+        qd.LocomotionController(robot)
+
+
+# -- the kinds behind them --------------------------------------------------------------------------------------------
+def nameless(urdf: Urdf, seed: int = 0) -> tuple[Urdf, dict[str, str]]:
+    """The file with names that say nothing, in another order, and the new names."""
+    every = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
+    new = dict(zip(every, (f"n{k}" for k in np.random.default_rng(seed).permutation(len(every))), strict=True))
+    return urdf.rename(new.__getitem__).shuffle(seed), new
+
+
+@pytest.mark.parametrize("seed", others_slow([0, 1, 2], [0]))
+def test_without_names_the_humanoid_and_the_plus_are_what_they_are(seed: int) -> None:
+    for name, legs in (
+        ("humanoid_arms_ahead", {"L": "l_hip_yaw", "R": "r_hip_yaw"}),
+        ("quadruped_plus", {"F": "front_yaw", "L": "left_yaw", "R": "right_yaw", "B": "rear_yaw"}),
+    ):
+        urdf, new = nameless(case(name), seed)
+        assert found_legs(urdf) == {leg: new[joint] for leg, joint in legs.items()}
+
+
+def test_without_names_the_base_frame_says_what_is_ahead() -> None:
+    urdf, new = nameless(case("quadruped_backwards"))
+    robot = qd.load(str(urdf))
+    assert first_joints(robot)["FL"] == new["RR_hip_joint"] and not warned(robot, "turned")
+
+
+def humanoid(arms_ahead: float = 0.0, arm: float = 0.25, shoulder: float = 0.45) -> Urdf:
+    """Legs of six joints under a pelvis, and arms of four joints of two segments [m] of a chest that does not move."""
+    leg = (
+        Segment(Z, (0, 0, -0.05)), Segment(X, (0, 0, -0.05)), Segment(Y, (0, 0, -0.35)), Segment(Y, (0, 0, -0.35)),
+        Segment(Y, (0, 0, -0.03)), Segment(X, (0.03, 0, -0.05)),
+    )  # fmt: skip
+    limb = (Segment(Y, (0, 0.03, 0)), Segment(X, (0, 0, -arm)), Segment(Z, (0, 0, -0.02)), Segment(Y, (0, 0, -arm)))
+    hips = {"aL": (0.0, 0.1, 0.0), "aR": (0.0, -0.1, 0.0)}
+    shoulders = {"bL": (arms_ahead, 0.2, shoulder), "bR": (arms_ahead, -0.2, shoulder)}
+    plan = {**dict.fromkeys(hips, leg), **dict.fromkeys(shoulders, limb)}
+    parents = dict.fromkeys(shoulders, "chest")
+    urdf = dog(plan, hips={**hips, **shoulders}, parents=parents).add_link("chest", 10.0, (0, 0, 0.3), 0.3)
+    return urdf.add_joint("neck", "fixed", "trunk", "chest")
+
+
+@given(ahead=st.floats(-0.3, 0.3), arm=st.floats(0.15, 0.4), shoulder=st.floats(0.3, 0.7), order=st.integers(0, 9))
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_no_humanoid_is_a_quadruped(ahead: float, arm: float, shoulder: float, order: int) -> None:
+    urdf, new = nameless(humanoid(ahead, arm, shoulder), order)
+    assert found_legs(urdf) == {"L": new["aL_0_joint"], "R": new["aR_0_joint"]}
+
+
+TURNS = {"y": (math.pi / 2, 0, 0), "-y": (-math.pi / 2, 0, 0), "x": (0, -math.pi / 2, 0), "-x": (0, math.pi / 2, 0)}
+
+
+@pytest.mark.parametrize("axis", others_slow(TURNS, ["y"]))
+@pytest.mark.parametrize("named", [True, False])
+def test_a_base_frame_on_its_side_is_told_with_the_rotation_that_mends_it(axis: str, named: bool) -> None:
+    plain = qd.load(str(dog()))
+    turn = pin.rpy.rpyToMatrix(*TURNS[axis])  # from the file that stands on its side to the upright one
+    urdf = dog().turn_base_by(turn.T)
+    if not named:
+        urdf, _ = nameless(urdf)
+    lying = qd.load(str(urdf))
+    assert lying.feet == ()
+    found = next(f for f in lying.report.warnings if "the base frame is turned" in f.reason)
+    assert f"stands along {axis}, not along z" in found.reason
+    base = np.array(eval(found.advice.split("base=")[1].split(", or")[0]))
+    robot = qd.load(str(urdf), base=base)
+    assert robot.feet == FEET and robot.root == "free" and not warned(robot, "turned")
+    np.testing.assert_allclose(robot.q_home[:3], plain.q_home[:3], rtol=0, atol=1e-9)
+    if named:
+        assert first_joints(robot) == first_joints(plain)
+        np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-6)
+
+
+def test_the_base_argument_turns_model_reference_meshes_contacts_and_records_alike() -> None:
+    turn = pin.rpy.rpyToMatrix(0.3, -0.4, 2.0)
+    plain, urdf = qd.load(str(dog())), dog().turn_base_by(turn.T)
+    robot = qd.load(str(urdf), base=turn)
+    assert first_joints(robot) == first_joints(plain)
+    np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-9)
+    states = [qd.Dynamics(r).update(r.q_home, np.zeros(r.nv)) for r in (robot, plain)]
+    np.testing.assert_allclose(states[0].M, states[1].M, rtol=0, atol=1e-9)
+    for foot in FEET:
+        np.testing.assert_allclose(*(s.placement(foot).translation for s in states), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(states[0].placement("trunk").rotation, turn, rtol=0, atol=1e-9)  # the file's own frame
+    assert qd.cross_check(robot, samples=2, derivatives=0).passed
+    again = from_record(to_record(robot))
+    np.testing.assert_array_equal(again.q_home, robot.q_home)
+    again = from_record(to_record(robot), source=str(urdf))  # the file as it is
+    np.testing.assert_allclose(again.legs["FL"].foot.offset, robot.legs["FL"].foot.offset, atol=1e-12)
+    placements = [list(r.model.jointPlacements)[1:] for r in (again, robot)]
+    assert all(a.isApprox(b, 1e-12) for a, b in zip(*placements, strict=True))
+
+
+@pytest.mark.parametrize(("top", "kind"), [("world", "fixed"), ("world", "floating"), ("odom", "floating")])
+def test_the_base_argument_turns_what_hangs_from_the_world(top: str, kind: str) -> None:
+    urdf = dog().turn_base(math.pi).under(top, kind)
+    for root in ("free", "fixed"):
+        robot = qd.load(str(urdf).encode().decode(), root=root, base=(0, 0, math.pi))
+        assert first_joints(robot) == first_joints(qd.load(str(dog()))) and not warned(robot, "turned")
+
+
+@pytest.mark.parametrize(
+    "base", [(1, 2), np.diag([1, 1, -1]), np.diag([2, 1, 1]), [[1, 0, 0], [0, 1, 0], [0, 0, math.nan]], "up", {}]
+)
+def test_a_base_that_is_no_rotation_is_refused(base: object) -> None:
+    with pytest.raises(qd.ArgumentError, match="base"):
+        qd.load("small_quadruped", base=base)
+
+
+def test_a_base_whose_name_is_taken_is_refused() -> None:
+    urdf = dog().add_link("turned_base").add_joint("there", "fixed", "trunk", "turned_base")
+    with pytest.raises(qd.ModelError, match="turned_base"):
+        qd.load(str(urdf), base=(0, 0, 1))
+
+
+def test_names_that_fit_no_turn_are_a_warning_and_places_count() -> None:
+    other = {"FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
+    urdf = dog().rename(lambda name: other.get(name[:2], name[:2]) + name[2:])
+    robot = qd.load(str(urdf))
+    assert first_joints(robot) == {name: f"{other[name]}_roll_joint" for name in FEET}
+    assert warned(robot, "do not fit their places")
+
+
+def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
+    text = str(humanoid())
+    assert qd.load(text, legs="none").feet == () and qd.load(text, legs="none").root == "fixed"
+    assert qd.load(text, legs="quadruped").feet == ()  # there are no four legs to be found
+    assert qd.load("small_quadruped", legs="biped").feet == ("L", "R")
+    given_legs = {"one": ["aL_2_joint", "aL_3_joint"], "two": ["aR_2_joint", "aR_3_joint"]}
+    assert qd.load(text, legs=given_legs).root == "free"
+    with pytest.raises(qd.UnknownNameError, match="biped"):
+        qd.load(text, legs="bipedal")
+
+
+def test_legs_given_by_name_say_where_the_robot_looks() -> None:
+    joints = {name: [f"{name}_{part}_joint" for part in ("roll", "thigh", "shank")] for name in FEET}
+    turned = dict(zip(FEET, (joints["RR"], joints["RL"], joints["FR"], joints["FL"]), strict=True))
+    heading = Proportions.of(qd.load(str(dog()), legs=turned)).heading
+    np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
+
+
+def test_a_roll_of_hip_and_ankle_is_no_knee() -> None:
+    slanted = (0.0, 0.96, 0.28)  # a hip that is not quite parallel to the knee
+    leg = (
+        Segment(slanted, (0, 0, -0.02)), Segment(X, (0, 0, -0.05)), Segment(Z, (0, 0, -0.35)),
+        Segment(Y, (0, 0, -0.35)), Segment(X, (0, 0, -0.03)), Segment(Y, (0, 0, -0.05)),
+    )  # fmt: skip
+    limbs = find_limbs(merge(parse(str(dog(leg, hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))))
+    assert [limb.chain.joints[limb.knee].name for limb in limbs] == ["FL_3_joint", "FR_3_joint"]
+
+
+def test_eight_legs_are_no_quadruped_and_halves_of_a_drive_are_a_guess() -> None:
+    rows = {f"{k}{side}": (0.3 - 0.2 * k, y, 0.0) for k in range(4) for side, y in (("L", 0.15), ("R", -0.15))}
+    assert qd.load(str(dog(hips=rows))).feet == ()
+    halves = {f"{leg}{k}": (x, y * (1.0 + 0.3 * k), z) for leg, (x, y, z) in CORNERS.items() for k in (0, 1)}
+    robot = qd.load(str(dog((THIGH, SHANK), hips=halves)))
+    assert set(robot.feet) == set(FEET) and warned(robot, "a guess")
+
+
+def test_upper_bodies_carts_and_wrists_have_no_legs() -> None:
+    arms = (HIP, THIGH, Segment(Z, (0, 0, -0.05)), SHANK)
+    urdf = dog(arms, hips={"L": (0, 0.2, 0.5), "R": (0, -0.2, 0.5)})
+    assert qd.load(str(urdf)).feet == ()
+    cart = dog((Segment(X, (0, 0, 0), kind="prismatic"), Segment(Y, (0, 0, 0.5))), hips={"a": (0, 0, 0)})
+    assert qd.load(str(cart)).feet == ()
+    yaw_first = (Segment(Z, (0, 0, 0.1)), Segment(Y, (0, 0, 0.2)), Segment(Y, (0.2, 0, 0)))
+    assert qd.load(str(dog(yaw_first, hips={"a": (0, 0, 0)}))).feet == ()
+    assert qd.load(str(dog((THIGH, SHANK), hips={"a": (0, 0, 0)}))).feet == ("leg",)
+
+
+@pytest.mark.parametrize(
+    ("path", "legs"),
+    [
+        ("icub_description/robots/icub_reduced.urdf", {"L": "l_hip_pitch", "R": "r_hip_pitch"}),
+        ("romeo_description/urdf/romeo_small.urdf", {"L": "LHipYaw", "R": "RHipYaw"}),
+        ("alex_description/urdf/alex_nub_hands.urdf", {}),
+        ("baxter_description/urdf/baxter.urdf", {}),
+    ],
+)
+def test_real_humanoids_have_two_legs_and_upper_bodies_none(path: str, legs: dict[str, str]) -> None:
+    robot = qd.load(example_robots() / path, allow_massless=True, repair=["inertia"])
+    assert first_joints(robot) == legs
+    assert ("no legs: " in verdict(robot)) and "arm" in verdict(robot)
+    assert warned(robot, "looks along -x") == ("icub" in path)
+
+
+def test_names_tell_legs_from_arms_and_places() -> None:
+    for name in ("LF_HAA", "rleg_joint0", "lHipYaw", "thigh_fl", "LLEG_HIP_R", "front_left_foot"):
+        assert kind_named([name]) == 1, name
+    for name in ("l_shoulder", "RightWristYaw", "gripper_left", "robot_arm", "cart_to_pole"):
+        assert kind_named([name]) == -1, name
+    for name in ("base_footprint", "joint_3", "charm", "alarm", "panel"):
+        assert kind_named([name]) == 0, name
+    places = {
+        "LF_HAA": (1, 1), "RH_KFE": (-1, -1), "hl.hx": (-1, 1), "front_right_knee": (1, -1),
+        "motor_back_leftR": (-1, 1), "rl_calf": (-1, 1), "RR_hip": (-1, -1), "torso_to_abduct_fr_j": (1, -1),
+        "l_hip_pitch": (0, 1), "8": (0, 0), "LLEG_HIP_R": (0, 1), "RHipYaw": (0, -1), "j_pelvis_l": (0, 1),
+        "BL_HFE": (-1, 1), "MR_hip": (0, -1),
+    }  # fmt: skip
+    assert {name: place_named([name]) for name in places} == places
