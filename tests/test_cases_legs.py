@@ -230,7 +230,7 @@ def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
     assert qd.load(text, legs="none").feet == () and qd.load(text, legs="none").root == "fixed"
     assert qd.load(text, legs="quadruped").feet == ()  # there are no four legs to be found
     assert qd.load("small_quadruped", legs="biped").feet == ("L", "R")
-    given_legs = {"one": ["aL_2_joint", "aL_3_joint"], "two": ["aR_2_joint", "aR_3_joint"]}
+    given_legs = {side: [f"a{side}_{k}_joint" for k in (2, 3, 4, 5)] for side in "LR"}
     assert qd.load(text, legs=given_legs).root == "free"
     with pytest.raises(qd.UnknownNameError, match="biped"):
         qd.load(text, legs="bipedal")

@@ -67,7 +67,7 @@ def robot(content: str = "", name: str = "r") -> str:
     "word", ["1" * 100_000 + "x", "1" * 50_000 + "." + "1" * 50_000 + "x", "1e" + "9" * 100_000 + "x"]
 )
 def test_a_long_word_that_is_no_number_is_refused_at_once_and_shortened(word: str) -> None:
-    text = robot(f'<visual><origin xyz="{word} 0 0"/><geometry><sphere radius="1"/></geometry></visual>')
+    text = robot(f'<collision><origin xyz="{word} 0 0"/><geometry><sphere radius="1"/></geometry></collision>')
     with within(5.0), pytest.raises(qd.ModelError, match="not a finite decimal number") as caught:
         parse(text)
     assert len(str(caught.value)) < 2000
