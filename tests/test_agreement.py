@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
 QUICK = {
     CATALOGUE[name].path
     for name in ("go2", "solo8", "anymal_b_kinova", "centauro", "bolt", "ur5", "panda", "finger_edu", "two_link_leg")
-} | {p for p in ACCEPTED if p.stem in {"alexander_v1.lowerBodyOnly", "baxter", "hextilt_flying_arm_5", "talos_full_v2"}}
+} | {p for p in ACCEPTED if p.stem in {"alexander_v1.lowerBodyOnly", "baxter", "hextilt_flying_arm_5"}}
 
 #: Derivatives take nv complex steps of the reference each: larger robots have theirs compared in the benchmark.
 SMALL = 40
@@ -89,10 +90,12 @@ def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    others_slow(["go2", "anymal_c", "solo8", "double_pendulum_continuous"], ["go2", "double_pendulum_continuous"]),
+    ("name", "root"),
+    others_slow(
+        itertools.product(("go2", "anymal_c", "solo8", "double_pendulum_continuous"), ("free", "planar", "fixed")),
+        [("go2", "free"), ("double_pendulum_continuous", "planar"), ("go2", "fixed")],
+    ),
 )
-@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
 def test_every_root_agrees(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
     agreement = check(robot, find(name).path)

@@ -56,7 +56,7 @@ class Scene:
         return solution, work
 
 
-@settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 8, deadline=None, derandomize=True)
+@settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 4, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(("go2", "solo12", "anymal_c")),

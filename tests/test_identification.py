@@ -353,7 +353,7 @@ def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: 
 
 
 # -- physical consistency --------------------------------------------------------------------------------------------
-@settings(max_examples=25 if "QUADDYN_SLOW" in os.environ else 12, deadline=None, derandomize=True)
+@settings(max_examples=25 if "QUADDYN_SLOW" in os.environ else 6, deadline=None, derandomize=True)
 @example(
     name="ur5", seed=0, noise=11.0, count=3, weight=0.0078125
 )  # Newton's method on J alone needs thousands of steps
@@ -462,7 +462,7 @@ def test_exciting_motion_obeys_the_limits_starts_at_rest_and_beats_chance(name: 
 def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
-    motion = exciting_trajectory(base, iterations=50, seed=1)
+    motion = exciting_trajectory(base, iterations=15, seed=1)
     samples, deviation, _ = measured(ur5, delta, motion.at(np.arange(0.0, 10.0, 0.01)), rng)
     found = identify(base, samples, torque_noise=deviation)
     states = random_states(ur5, 200, rng)
@@ -708,7 +708,7 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     """No velocity, no acceleration measured: positions to a tenth of a milliradian and noisy torques at 500 Hz."""
     rng, dt = np.random.default_rng(0), 2e-3
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
-    motion = exciting_trajectory(base, iterations=30, seed=1)
+    motion = exciting_trajectory(base, iterations=10, seed=1)
     q, v, a = motion.at(np.arange(0.0, motion.period, dt))
     truth = torques(ur5, delta, (q, v, a))
     deviation = 0.05 * np.sqrt(np.mean(truth**2, axis=0))
@@ -822,7 +822,7 @@ def test_consistent_fits_of_hardly_any_data_without_a_known_noise_stay_valid(
     assert np.isfinite(found.delta).all() and np.isfinite(found.deviation).all()
 
 
-@settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 8, deadline=None, derandomize=True)
+@settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 4, deadline=None, derandomize=True)
 @given(size=st.floats(-6.0, 6.0), weight=st.floats(-6.0, 6.0), seed=st.integers(0, 2**31))
 def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float, seed: int) -> None:
     """Torques a million times too large or small, a prior a million times too strong or weak."""
