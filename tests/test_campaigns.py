@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import multiprocessing
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign_examples import Throw, Throws, Together
+from sparing import NIGHT
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run
@@ -73,13 +75,14 @@ def test_serial_run_keeps_every_case_in_order() -> None:
 
 @pytest.fixture(scope="module")
 def executors() -> Iterator[dict[str, Executor]]:
+    """Those in this process and of processes; Dask's by night: by day test_campaigns_faults has its records."""
     with (
-        campaigns.cluster("local:2") as dask,
+        campaigns.cluster("local:2") if NIGHT else contextlib.nullcontext() as dask,
         campaigns.workers(2) as processes,
         ThreadPoolExecutor(3) as threads,
         ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool,
     ):
-        yield {"processes": processes, "threads": threads, "plain pool": pool, "Dask": dask}
+        yield {"processes": processes, "threads": threads, "plain pool": pool} | ({"Dask": dask} if dask else {})
 
 
 @pytest.mark.parametrize("batch", [1, 4])

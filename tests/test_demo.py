@@ -225,7 +225,7 @@ def test_a_velocity_that_was_never_measured_is_said() -> None:
 
 
 def test_a_fall_fails_the_checks() -> None:
-    report = travel(qd.load("go2"), seconds=2.1, pushes=[Push(2000.0, 1.6)])
+    report = travel(qd.load("go2"), seconds=2.1, dt=4e-3, pushes=[Push(2000.0, 1.6)])
     assert not report.passed and not report.checks["ticks fallen"].passed
 
 

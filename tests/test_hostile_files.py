@@ -99,9 +99,9 @@ def test_many_missing_meshes_take_a_system_call_each_or_are_refused(
 
 
 def test_findings_repeat_a_long_name_in_part_only() -> None:
-    """Every element inside a link tells the link's name: ten thousand times a hundred thousand letters."""
+    """Every element inside a link tells the link's name: two thousand times a hundred thousand letters."""
     name = "n" * 100_000
-    text = f'<robot name="r"><link name="{name}">{"<odd/>" * 10_000}</link></robot>'
+    text = f'<robot name="r"><link name="{name}">{"<odd/>" * 2_000}</link></robot>'
     with memory(60.0), pytest.raises(qd.ModelError, match="too long"):
         parse(text)
 
