@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import forks as _forks  # noqa: F401  # before there are threads
 from .errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -21,6 +21,7 @@ ROOMS = (
     "files",
     "archives",
     "attributes",
+    "forks",
     "one_call",
     "compiling",
     "urdf",

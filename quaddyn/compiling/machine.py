@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from .. import forks
 from ..errors import ArgumentError
 
 #: Cost of a function that is inlined at most, in LLVM's measure.
 _INLINING = 40
 
-#: LLVM is not made for several threads at once.
-lock = threading.Lock()
+#: LLVM is not made for several threads at once, and each unit is linked once.  Reentrant: a signal handler may fork.
+lock = threading.RLock()
 
 
 class Unsupported(RuntimeError):
@@ -89,6 +91,17 @@ def _target_options(text: str) -> TargetOptions:
                 "lanes=2, lanes=4, lanes=8, contract=on, contract=off"
             )
     return options
+
+
+def rest() -> None:
+    """Before a fork: wait for machine code that other threads are making, and keep them out of LLVM."""
+    binding = sys.modules.get("llvmlite.binding.ffi")
+    forks.hold(lock)  # held over several calls
+    forks.hold(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=rest)
 
 
 @cache

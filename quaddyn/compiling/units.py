@@ -11,7 +11,6 @@ import inspect
 import re
 import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from .calling import connect, connect_bound, direct, readable
 from .fingerprints import fingerprint
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
 from .llvm import FunctionWriter
-from .machine import PORTABLE, link, llvm_version, object_code, portable, target_options
+from .machine import PORTABLE, link, llvm_version, lock, object_code, portable, target_options
 from .objects import Found
 from .programs import reachable, symbol
 from .registers import EPILOGUE, Callee
@@ -168,7 +167,6 @@ class Unit:
         self.module, self.entries = module, list[Entry]()
         self.origin: Origin | None = None
         self._engine: Any = None
-        self._lock = threading.RLock()
         self.kept: list[object] = []
 
     @classmethod
@@ -179,7 +177,7 @@ class Unit:
     # -- machine code ------------------------------------------------------------------------------------------
     def linked(self, which: Entry) -> Callable[..., Any]:
         """An entry's machine code in this process."""
-        with self._lock:
+        with lock:
             if self._engine is None:
                 start = time.perf_counter()
                 target = portable()

@@ -1,0 +1,52 @@
+"""`os.fork` beside threads: the child must not find half done what the other threads, which it has not, were about."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import ModuleType
+from typing import Any
+
+#: How long a fork waits for modules that other threads import [s].
+PATIENCE = 10.0
+#: What the fork that is under way holds.
+_held: list[Any] = []
+
+
+def is_importing() -> bool:
+    """Whether another thread is in the middle of an import, whose lock a child would wait for without end."""
+    own, frame = set[int](), sys._getframe()
+    while (back := frame.f_back) is not None:
+        own.add(id(back.f_globals))
+        frame = back
+    for module in list(sys.modules.values()):
+        parts = vars(module) if isinstance(module, ModuleType) else {}
+        if getattr(parts.get("__spec__"), "_initializing", False) and id(parts) not in own:
+            return True
+    return False
+
+
+def await_imports() -> None:
+    """Wait, for a while, until no other thread imports anything."""
+    end = time.monotonic() + PATIENCE
+    while is_importing() and time.monotonic() < end:
+        time.sleep(1e-3)
+
+
+def hold(lock: Any) -> None:
+    """Take a lock for the time of the fork that is about to be, if it is one."""
+    if lock is not None:
+        lock.__enter__()
+        _held.append(lock)
+
+
+def let_go() -> None:
+    """After a fork, in both processes."""
+    while _held:
+        _held.pop().__exit__(None, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    # What is registered first is done last before a fork: nothing is waited for after imports.
+    os.register_at_fork(before=await_imports, after_in_parent=let_go, after_in_child=let_go)
