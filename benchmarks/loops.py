@@ -29,7 +29,7 @@ CLOSURE, AGREES, HARD, FAR, SLOWER = 1e-12, 1e-10, 1e-6, 0.8, 2.0
 
 def closure(robot: qd.Robot, seconds: float) -> tuple[float, float]:
     """Largest gap of the loops, by the robot's own kinematics, along a motion under torques [m], and time of a step."""
-    plant, dyn, worst = qd.Simulation(robot, dt=1e-3, floor=-np.inf, joint_stops=True), qd.Dynamics(robot), 0.0
+    plant, dyn, worst = qd.Simulation(robot, dt=1e-3, floor=-np.inf), qd.Dynamics(robot), 0.0
     start, steps = time.process_time(), round(seconds * 1e3)
     for k in range(steps):
         swing = np.sin(2.0 * np.pi * (0.4 + 0.13 * np.arange(robot.nu)) * k * 1e-3)

@@ -26,7 +26,7 @@ def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
 @pytest.mark.parametrize(("speed", "end"), [(4.0, 1.0), (-4.0, -0.5)])
 def test_a_joint_that_swings_into_its_stop_loses_its_energy_there(contact: str, speed: float, end: float) -> None:
     robot = pendulum()
-    sim = qd.Simulation(robot, joint_stops=True, contact=contact)
+    sim = qd.Simulation(robot, contact=contact)
     sim.reset([0.0], [speed])
     start = sim.energy
     for _ in range(600):
@@ -41,9 +41,38 @@ def test_a_joint_that_swings_into_its_stop_loses_its_energy_there(contact: str, 
     assert sim.contacts == ()
 
 
-def test_stops_are_left_freely_and_are_off_unless_asked_for() -> None:
+@pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
+def test_joints_of_plants_stay_within_the_limits_of_the_file(kind: type[qd.Simulation]) -> None:
+    """Go2 bolted down, whose legs fall; its knees end at -0.84."""
+    robot = qd.load("go2", root="fixed")
+    plant = kind(robot)
+    beyond = 0.0
+    for _ in range(600):
+        plant.step(np.zeros(robot.nu))
+        beyond = max(beyond, *(robot.lower - plant.q), *(plant.q - robot.upper))
+    assert beyond < (1.1 * SLOP if kind is qd.Simulation else 0.02)
+    assert (np.minimum(plant.q - robot.lower, robot.upper - plant.q) < 0.01).any()  # and come to their ends
+
+
+def test_a_joint_with_a_single_position_stays_there_and_one_without_limits_turns() -> None:
+    robot = qd.load("two_link_leg", root="fixed", limits={"hip": {"lower": -0.3, "upper": -0.3}})
+    robot_free = qd.load("two_link_leg", root="fixed", limits={"hip": {"lower": -np.inf, "upper": np.inf}})
+    held, free = qd.Simulation(robot), qd.Simulation(robot_free)
+    i = robot.configuration_index("hip")
+    q = robot.q_home.copy()
+    q[i] = -0.3
+    held.reset(q)
+    free.reset(q)
+    for _ in range(300):
+        held.step([5.0, 0.0])
+        free.step([5.0, 0.0])
+        assert held.ok and abs(held.q[i] + 0.3) < 2.0 * SLOP
+    assert abs(free.q[i] + 0.3) > 0.1
+
+
+def test_stops_are_left_freely_and_may_be_left_out() -> None:
     robot = pendulum()
-    held, free = qd.Simulation(robot, joint_stops=True), qd.Simulation(robot)
+    held, free = qd.Simulation(robot), qd.Simulation(robot, joint_stops=False)
     for sim in (held, free):
         sim.reset([1.0], [0.0])
         for _ in range(50):
@@ -56,7 +85,7 @@ def test_stops_are_left_freely_and_are_off_unless_asked_for() -> None:
 
 
 def test_a_joint_that_begins_beyond_its_end_is_moved_back_without_speed() -> None:
-    sim = qd.Simulation(pendulum(), joint_stops=True)
+    sim = qd.Simulation(pendulum())
     sim.reset([1.05], [0.0])
     for _ in range(1500):
         sim.step([20.0])
@@ -66,8 +95,8 @@ def test_a_joint_that_begins_beyond_its_end_is_moved_back_without_speed() -> Non
 
 def test_a_robot_without_torques_folds_up_within_its_ranges() -> None:
     robot = qd.load("a1")
-    sim = qd.Simulation(robot, joint_stops=True)
-    again = qd.Simulation(robot, joint_stops=True)
+    sim = qd.Simulation(robot)
+    again = qd.Simulation(robot)
     for k in range(500):
         sim.step(np.zeros(robot.nu))
         assert sim.status != "inaccurate"
@@ -84,7 +113,7 @@ def test_stops_agree_with_mujoco() -> None:
     robot = qd.load("go2", root="fixed")
     tau = np.where(np.arange(robot.nu) % 2 == 0, 0.8, -0.8) * robot.effort_limits
     resting = []
-    for plant in (qd.Simulation(robot, joint_stops=True), qd.MujocoPlant(robot, joint_stops=True)):
+    for plant in (qd.Simulation(robot), qd.MujocoPlant(robot)):
         for _ in range(1500):
             plant.step(tau)
         resting.append(plant.q)

@@ -110,7 +110,7 @@ def test_state_survives_the_way_to_mujoco_and_back(root: str) -> None:
 def test_tumbling_follows_pinocchios_forward_dynamics() -> None:
     """Free flight under torques: the velocity of the base as MuJoCo integrates it, linear part in world axes."""
     robot = qd.load("anymal_c", armature=0.05, damping=0.3)
-    plant, dyn, rng = MujocoPlant(robot, floor=-np.inf), qd.Dynamics(robot), np.random.default_rng(5)
+    plant, dyn, rng = MujocoPlant(robot, floor=-np.inf, joint_stops=False), qd.Dynamics(robot), np.random.default_rng(5)
     q, v = state(robot, 5)
     v[3:6] = 2.0, -3.0, 1.0
     plant.reset(q, v)
@@ -131,8 +131,8 @@ def test_both_plants_tumble_alike_as_the_step_shrinks() -> None:
     q, v = state(robot, 8)
     apart = []
     for dt in (1e-3, 5e-4):
-        ours = qd.Simulation(robot, dt=dt, floor=-np.inf, integrator="euler")
-        plants = MujocoPlant(robot, dt=dt, floor=-np.inf), ours
+        ours = qd.Simulation(robot, dt=dt, floor=-np.inf, integrator="euler", joint_stops=False)
+        plants = MujocoPlant(robot, dt=dt, floor=-np.inf, joint_stops=False), ours
         for plant in plants:
             plant.reset(q, v)
             for _ in range(round(0.2 / dt)):
@@ -175,9 +175,9 @@ def test_a_foot_force_is_the_force_that_changes_the_momentum() -> None:
     assert touched > 50
 
 
-def test_joint_stops_hold_only_where_asked() -> None:
+def test_joint_stops_hold_unless_they_are_left_out() -> None:
     robot = qd.load("chain_4", limits={"joint2": {"lower": -0.3, "upper": 0.3}})
-    bound, loose = MujocoPlant(robot, joint_stops=True), MujocoPlant(robot)
+    bound, loose = MujocoPlant(robot), MujocoPlant(robot, joint_stops=False)
     beyond = []
     for plant in (bound, loose):
         most = 0.0

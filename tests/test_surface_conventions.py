@@ -16,7 +16,10 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.control import JointPD
+from quaddyn import demo
+from quaddyn.campaigns.trial import Trial
+from quaddyn.contact import NOMINAL_FRICTION, Contact
+from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.kinematics import CollisionModel
 from quaddyn.robot.configuration import rotation_of
 
@@ -273,3 +276,19 @@ def test_every_argument_may_be_given_by_its_name() -> None:
         unnamed |= {name for p in parameters if p.kind is p.POSITIONAL_ONLY}
     # Whatever else it is given is the function's.
     assert unnamed == {"quaddyn.campaigns.Cluster.submit"}
+
+
+def test_friction_has_one_default_and_is_printed() -> None:
+    """Of ground, contacts and controllers alike; walking, which finds friction out, counts on two thirds of it."""
+    named = (
+        qd.Simulation, qd.MujocoPlant, qd.WholeBodyController, demo.run, demo.travel, Contact, gravity_compensation, Trial
+    )  # fmt: skip
+    makers = [each.__init__ if isinstance(each, type) else each for each in named]  # type: ignore[misc]
+    defaults = {each.__qualname__: inspect.signature(each).parameters["friction"].default for each in makers}
+    assert set(defaults.values()) == {NOMINAL_FRICTION}, defaults
+    robot = qd.load("go2")
+    for each in (qd.Simulation(robot), qd.MujocoPlant(robot), qd.WholeBodyController(robot)):
+        assert f"friction={NOMINAL_FRICTION:g}" in repr(each)
+    walking = qd.LocomotionController(robot)
+    assert walking.friction == pytest.approx(2.0 / 3.0 * NOMINAL_FRICTION)
+    assert f"friction={walking.friction:g}" in repr(walking)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, UnknownNameError
 from .plain import Plain
 
@@ -95,7 +96,7 @@ class Trial:
     push_direction: float = 0.0
     push_time: float = 2.0
     push_duration: float = 0.1
-    friction: float = 0.6
+    friction: float = NOMINAL_FRICTION
     slip: float = 0.0
     slip_time: float = 2.0
     slip_duration: float = 0.0

@@ -8,9 +8,11 @@ from .events import ContactEvent, ContactEvents
 from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .point import contact_jacobian
 from .sole_stance import stance_on_soles
+from .solvers.problem import NOMINAL_FRICTION
 from .support import support_margin, support_polygon
 
 __all__ = [
+    "NOMINAL_FRICTION",
     "CompliantPlane",
     "Contact",
     "ContactEvent",

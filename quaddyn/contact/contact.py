@@ -13,7 +13,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .polygon_cones import checked_polygon
 from .soles import find_sole, inscribed
-from .solvers.problem import MAX_FRICTION
+from .solvers.problem import MAX_FRICTION, NOMINAL_FRICTION
 
 Kind = Literal["point", "surface"]
 
@@ -61,7 +61,7 @@ class Contact(FrozenArrays):
     polygon: Array | None = None
     rotation: Array | None = None
     normal: Array = field(default_factory=lambda: np.array((0.0, 0.0, 1.0)))
-    friction: float = 0.6
+    friction: float = NOMINAL_FRICTION
     unilateral: bool = True
     force_only: bool = False
     stiffness: float | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..contact.load_sharing import passive_rows, share_load
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector, number, several
@@ -40,7 +41,7 @@ def distribute(
     load: Array,
     stance: Iterable[str] | None = None,
     *,
-    friction: float = 0.6,
+    friction: float = NOMINAL_FRICTION,
     rank_tolerance: float = 1e-8,
 ) -> Compensation:
     """Torques and contact forces that together make a generalized force: ``S^T tau + sum_i J_i^T f_i = load``.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import check_vector, positive
@@ -145,7 +146,7 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         *,
         measured: Array | None = None,
         stance: Iterable[str] | None = None,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
         """Torques at one state; call it once per period: the integral advances.
 

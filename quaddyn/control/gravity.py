@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
@@ -15,7 +16,7 @@ def gravity_compensation(
     stance: Iterable[str] | None = None,
     *,
     acceleration: Array | None = None,
-    friction: float = 0.6,
+    friction: float = NOMINAL_FRICTION,
     rank_tolerance: float = 1e-8,
 ) -> Compensation:
     """Torques that balance h (gravity, and Coriolis terms where ``v != 0``) through the stance feet.

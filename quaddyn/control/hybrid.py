@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import positive, several
@@ -121,7 +122,7 @@ class HybridControl(
         velocity: Array | None = None,
         acceleration: Array | None = None,
         stance: Iterable[str] | None = None,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
         """Torques at one state; call it once per period: the integral advances.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import positive
 from ..robot.robot import Robot
@@ -128,7 +129,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         acceleration: Array | None = None,
         external: Array | None = None,
         stance: Iterable[str] | None = None,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
         """Torques at one state; with a `null_space` that seeks a posture, once per period: its tank is drawn on.
 

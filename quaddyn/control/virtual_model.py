@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..attributes import StrictAttributes
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..kinematics.velocity import ROWS
@@ -100,7 +101,7 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         velocity: Array | None = None,
         acceleration: Array | None = None,
         stance: Iterable[str] | None = None,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
         """Torques at one state.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..control import JointPD, friction_compensation, gravity_compensation
 from ..dynamics import Dynamics
 from ..errors import ArgumentError
@@ -49,7 +50,7 @@ def run(
     *,
     seconds: float = 8.0,
     dt: float = 1e-3,
-    friction: float = 0.6,
+    friction: float = NOMINAL_FRICTION,
     viewer: Viewer | None = None,
     realtime: bool = False,
     record: str | os.PathLike[str] | None = None,

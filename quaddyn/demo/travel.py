@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
@@ -128,7 +129,7 @@ def travel(
     jump: Leap | None = None,
     seconds: float = 8.0,
     dt: float = 2e-3,
-    friction: float = 0.6,
+    friction: float = NOMINAL_FRICTION,
     ground: str | None = None,
     blind: bool = False,
     viewer: Viewer | None = None,

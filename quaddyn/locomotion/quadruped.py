@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -26,8 +27,9 @@ from .proprioception import Proprioception
 from .thrust import LOADING
 from .trunk import Trunk
 
-#: Coulomb's coefficient that is assumed on level ground, unless it is told.
-FRICTION = 0.4
+#: By how much less than the nominal coefficient is counted on where it is found out on the way, and that coefficient.
+CAUTION = 1.5
+FRICTION = round(NOMINAL_FRICTION / CAUTION, 3)
 #: Natural frequency of feet in the air [1/sqrt(l/g)], and the weight of their accelerations against those of the centre
 #: of mass, 1.  Whose joints are too slow or too weak for its swing comes late: what it loses is not taken from the
 #: centre of mass, whose error would ask for a longer and faster swing.

@@ -71,7 +71,7 @@ class Rolling:
         self._legs, self._joints = LegPoses(robot, proportions), JointPositions.actuated(robot)
         guard = MotorGuard(robot, proportions, PERIOD, None)
         self._servo = JointServo(robot, guard, PERIOD)
-        self._plant = Simulation(robot, dt=PERIOD, joint_stops=True)
+        self._plant = Simulation(robot, dt=PERIOD)
         self._starts: dict[tuple[str, float, float], object] = {}
         try:
             self._collisions: CollisionModel | None = CollisionModel(robot)

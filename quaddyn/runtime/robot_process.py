@@ -152,7 +152,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
 def plant_of(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
     """One of `PLANTS`; with joint stops, since without commands a robot sinks until its joints are at theirs."""
     kind = Simulation if name == "simulation" else MujocoPlant
-    return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})), joint_stops=True)
+    return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})))
 
 
 def main(options: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..contact import Contact
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -60,7 +61,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
         held: bodies that hands of the robot hold, see `HeldBody`.
-        joint_stops: the joints' position limits hold, softly.
+        joint_stops: whether the joints' position limits hold, softly, where the file has any.
         contact: contact parameters, a `MujocoContact` or the name of a preset: "stiff", "mujoco" (MuJoCo's defaults:
             pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds of
             MuJoCo Menagerie) or "soft" (a mat).
@@ -90,14 +91,14 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         robot: Robot,
         *,
         dt: float = 1e-3,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
         floor: float | None = None,
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
         soles: Iterable[Contact] = (),
         held: Iterable[HeldBody] = (),
-        joint_stops: bool = False,
+        joint_stops: bool = True,
         contact: str | MujocoContact = "stiff",
         time_constant: float | None = None,
         impratio: float | None = None,

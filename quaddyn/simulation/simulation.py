@@ -14,6 +14,7 @@ import pinocchio as pin
 from ..compiling import quietly
 from ..contact import Contact
 from ..contact.solvers.compiled import solve
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -111,8 +112,8 @@ class Simulation(Plant):
             implicit.
         stiffness: of compliant ground [N/m]; by default the robot on all its feet would bounce at 15 Hz.
         damping: of compliant ground [N s/m]; critical by default.
-        joint_stops: the joints' position limits hold, as inelastic contacts without friction; joints that begin beyond
-            them are moved back as out of the ground.
+        joint_stops: whether the joints' position limits hold, as inelastic contacts without friction, where the file
+            has any; joints that begin beyond them are moved back as out of the ground.
 
     Attributes:
         robot: as given.
@@ -131,7 +132,7 @@ class Simulation(Plant):
         robot: Robot,
         *,
         dt: float = 1e-3,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
         contact: str = "frictional",
         floor: float | None = None,
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
@@ -142,7 +143,7 @@ class Simulation(Plant):
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
-        joint_stops: bool = False,
+        joint_stops: bool = True,
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
@@ -212,9 +213,9 @@ class Simulation(Plant):
     def status(self) -> str:
         """Of the last step.
 
-        "free" (nothing near the ground), "solved", "passive" (solved, and a contact had to rebound lest it give
-        energy), "retried" (only a further attempt met the tolerance of the contact law) or "inaccurate" (none did, and
-        the best answer was used; or energy was made or lost, see `Work.error`).
+        "free" (nothing near the ground, no joint near a stop), "solved", "passive" (solved, and a contact had to
+        rebound lest it give energy), "retried" (only a further attempt met the tolerance of the contact law) or
+        "inaccurate" (none did, and the best answer was used; or energy was made or lost, see `Work.error`).
         """
         return STATUSES[self._memory.progress[STATUS]]
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..attributes import StrictAttributes
 from ..contact import Contact
 from ..contact.contact import surfaces
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold
@@ -165,7 +166,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         forces: Mapping[str, ArrayLike] | None = None,
         com: bool = True,
         cones: bool = False,
-        friction: float | Mapping[str, float] = 0.6,
+        friction: float | Mapping[str, float] = NOMINAL_FRICTION,
         contacts: Iterable[TouchingPoint] | None = None,
         support: bool = False,
         points: Mapping[str, ArrayLike] | None = None,

@@ -24,6 +24,7 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..contact import Contact
+from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..one_call import OneCall
@@ -102,7 +103,7 @@ class WholeBodyController(StrictAttributes):
         robot: Robot,
         *,
         dt: float = 1e-3,
-        friction: float = 0.6,
+        friction: float = NOMINAL_FRICTION,
         tasks: Sequence[Element | Sequence[Element]] | None = None,
         constraints: Sequence[Element] | None = None,
         contacts: Iterable[Contact] = (),

@@ -4,11 +4,21 @@ from . import compiled
 from .compliant import CompliantSolver
 from .frictional import FrictionalSolver
 from .impact import Impact, ImpactSolver
-from .problem import MAX_FRICTION, ContactProblem, ContactSolution, ContactSolver, project, project_all, residual
+from .problem import (
+    MAX_FRICTION,
+    NOMINAL_FRICTION,
+    ContactProblem,
+    ContactSolution,
+    ContactSolver,
+    project,
+    project_all,
+    residual,
+)
 from .rigid import RigidSolver
 
 __all__ = [
     "MAX_FRICTION",
+    "NOMINAL_FRICTION",
     "CompliantSolver",
     "ContactProblem",
     "ContactSolution",

@@ -14,6 +14,8 @@ from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
 MAX_FRICTION = 10.0
+#: Coulomb's coefficient of grounds, contacts and controllers that are not given one.
+NOMINAL_FRICTION = 0.6
 TINY = float(np.finfo(float).tiny)
 #: Largest asymmetry of G, as a share of its norm: what rounding leaves.
 SYMMETRY = 1e-9
