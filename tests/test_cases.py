@@ -71,3 +71,14 @@ def test_root_joint_name() -> None:
     assert qd.cross_check(robot, samples=2).passed
     with pytest.raises(qd.ModelError, match=r"reserved for the joints of a free root.*root='fixed'"):
         qd.load(CASES / "root_joint_name" / "robot.urdf", root="free")
+
+
+def test_loop_massless_rod() -> None:
+    file = CASES / "loop_massless_rod" / "robot.urdf"
+    for options in ({}, {"allow_massless": True}):
+        robot = qd.load(file, **options)
+        assert robot.actuated == ("motor",)
+        assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.002871, abs=5e-7)
+    assert qd.cross_check(robot, samples=5).passed
+    with pytest.raises(qd.ModelError, match="joint 'pin'"):
+        qd.load(file, loops=False, allow_massless=True)

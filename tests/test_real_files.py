@@ -17,6 +17,7 @@ from xacro_stand_in import provide_xacro
 import quaddyn as qd
 from quaddyn.robot.catalogue import CATALOGUE
 from quaddyn.robot.plausibility import judge_units
+from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 
@@ -374,3 +375,38 @@ def test_names_of_root_joints_are_free_where_the_root_is_fixed(name: str, what: 
 def test_a_floating_joint_may_be_called_like_the_root_that_replaces_it() -> None:
     text = ARM.format(**PLAIN).replace('"j"', '"root_joint"').replace("revolute", "floating")
     assert qd.load(text).root == qd.load(text, root="planar").root.replace("planar", "free") == "free"
+
+
+# -- loops --------------------------------------------------------------------------------------------------------
+FOUR_BAR = (Path(__file__).parent / "cases" / "loop_massless_rod" / "robot.urdf").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mass", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("q", [-0.5, 0.3])
+def test_a_rod_without_mass_is_the_limit_of_light_ones(mass: float, q: float) -> None:
+    I = mass * 0.3**2 / 12.0  # noqa: E741
+    moments = f'ixx="{I}" ixy="0" ixz="0" iyy="{I}" iyz="0" izz="{I}"'
+    inertial = f'<inertial><mass value="{mass}"/><inertia {moments}/></inertial>'
+    light = qd.load(FOUR_BAR.replace('<link name="rod">', f'<link name="rod">{inertial}'))
+    bare = qd.load(FOUR_BAR)
+    M = qd.Dynamics(bare).crba([q]).item()
+    assert qd.Dynamics(light).crba([q]).item() == pytest.approx(M, rel=2.0 * mass / 0.01 + 1e-12)
+    assert qd.cross_check(light, samples=2).passed and qd.cross_check(bare, samples=2).passed
+
+
+def test_a_robot_with_a_rod_without_mass_moves_and_is_saved() -> None:
+    robot = qd.load(FOUR_BAR)
+    again = from_record(to_record(robot))
+    dyn, twin = qd.Dynamics(robot), qd.Dynamics(again)
+    a = dyn.aba([0.2], [0.1], [0.5])
+    assert dyn.rnea([0.2], [0.1], a) == pytest.approx([0.5]) and twin.aba([0.2], [0.1], [0.5]) == pytest.approx(a)
+    simulation = qd.Simulation(robot, dt=1e-3)
+    for _ in range(20):
+        simulation.step(np.array([0.1]))
+    assert np.isfinite(simulation.q).all() and simulation.q[0] != robot.q_home[0]
+
+
+def test_a_loop_without_any_mass_is_refused() -> None:
+    bare = re.sub(r"<inertial>.*?</inertial>", "", FOUR_BAR.replace('name="base"', 'name="base" '))
+    with pytest.raises(qd.ModelError, match=r"moves no mass|on its diagonal"):
+        qd.load(bare, root="fixed")

@@ -14,7 +14,8 @@ from ..kernels import Kernels
 from ..reference import ClosedReference, Reference
 from ..urdf.tree import Array
 
-#: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of M.
+#: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of what is
+#: solved with, by the reference as well.
 ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)", "aba (compiled)"})
 
 #: Results that nearly vanish are measured by this share of their natural size (see `Sizes`): rounding errors of terms
@@ -159,7 +160,8 @@ def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, siz
 def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample) -> None:
     a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
     out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
-    out.add("aba (Lie group)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
+    if oracle.has_lie_group(at.q):
+        out.add("aba (Lie group)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
     out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
 
 

@@ -55,7 +55,8 @@ def cross_check(
         source: the URDF that the reference reads, as text, bytes or path; by default the one the robot came from.
         reference: an oracle to compare with instead of the one made from `source`.
         tolerance: largest relative error of every algorithm and every number of the model.
-        conditioned: forward dynamics may deviate by this many ``eps cond(M)`` where that is more.
+        conditioned: forward dynamics may deviate by this many ``eps cond(M)`` where that is more; of closed loops the
+            condition number is that of the system that the reference solves, multipliers included.
         beyond: how far outside its range a joint may be, as a share of the range.
         derivatives: in how many of the states the derivatives of `rnea` and `aba` are compared too, which are the slow
             ones (nv complex steps each); by default in all, and with closed loops in none.
@@ -90,7 +91,7 @@ def cross_check(
     for k in range(samples):
         sample = draw(robot, oracle, rng, beyond if k % 2 and not robot.loops else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
-        loose = max(tolerance, conditioned * EPS * conditions[-1])
+        loose = max(tolerance, conditioned * EPS * oracle.conditioning(sample.q))
         found_here = compare(
             dynamics, oracle, sample, derivatives=not robot.loops and (derivatives is None or k < derivatives)
         )

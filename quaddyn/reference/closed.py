@@ -26,6 +26,8 @@ from .reference import Energy, Forces, Reference
 STEP, ITERATIONS, LAST, LEAP = 0.05, 3, 6, 0.2
 #: Share of the largest singular value of K below which its rows say the same.
 SAME = 1e-9
+#: One over the condition number of the open tree's mass matrix from which on its accelerations have too few digits.
+SINGULAR = 1e-8
 
 
 class ClosedReference:
@@ -215,7 +217,10 @@ class ClosedReference:
         return self._forward(Q, K, force, -self.drifts(Q, V))[self._y]
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """As of `Reference`: what the open tree does, and impulses that close it (Delassus' matrix)."""
+        """As of `Reference`: what the open tree does, and impulses that close it (Delassus' matrix).
+
+        Only where `has_lie_group`: an open tree with a body without mass at its end has no accelerations.
+        """
         Q, V, _ = self.motion(q, v, np.zeros(self.nv))
         K, force = self.constraints(Q)[0], np.zeros(self.tree.nv)
         force[self._y] = tau
@@ -224,6 +229,18 @@ class ClosedReference:
         wrong = -self.drifts(Q, V) - K @ free
         multipliers = np.linalg.lstsq(K @ inverse @ K.T, wrong, rcond=SAME)[0]
         return np.asarray((free + inverse @ K.T @ multipliers)[self._y])
+
+    def has_lie_group(self, q: Array) -> bool:
+        """Whether `lie_group` is defined: whether the mass matrix of the open tree can be inverted well."""
+        return bool(np.linalg.cond(self.tree.crba(self.all_joints(q))) < 1.0 / SINGULAR)
+
+    def conditioning(self, q: Array) -> float:
+        """As of `Reference`: of M, of the system with the multipliers, and of the open tree where it is inverted."""
+        Q = self.all_joints(q)
+        systems = [self.crba(q), self._system(Q, self.constraints(Q)[0])[0]]
+        if self.has_lie_group(q):
+            systems.append(self.tree.crba(Q))
+        return float(max(np.linalg.cond(system) for system in systems))
 
     def mass_inverse(self, q: Array) -> Array:
         """As of `Reference`: accelerations of unit torques."""
@@ -234,11 +251,15 @@ class ClosedReference:
 
     def _forward(self, Q: Array, K: Array, force: Array, wanted: Array) -> Array:
         """A of ``M A - K^T lambda = force`` and ``K A = wanted``; rows of K that say the same are taken as one."""
+        system, U = self._system(Q, K)
+        return np.asarray(np.linalg.solve(system, np.concatenate([force, U.T @ wanted]))[: self.tree.nv])
+
+    def _system(self, Q: Array, K: Array) -> tuple[Array, Array]:
+        """The matrix of `_forward`, and the columns that turn its wanted accelerations into independent ones."""
         U, s, rows = np.linalg.svd(K)
         rank = int((s > SAME * s[0]).sum())
-        n, apart = self.tree.nv, s[:rank, None] * rows[:rank]
-        system = np.block([[self.tree.crba(Q), -apart.T], [apart, np.zeros((rank, rank))]])
-        return np.asarray(np.linalg.solve(system, np.concatenate([force, U[:, :rank].T @ wanted]))[:n])
+        apart = s[:rank, None] * rows[:rank]
+        return np.block([[self.tree.crba(Q), -apart.T], [apart, np.zeros((rank, rank))]]), U[:, :rank]
 
     def coriolis(self, q: Array, v: Array) -> Array:
         """As of `Reference`: ``G^T (C G + M dG/dt)``, the rate by a complex step along the motion."""

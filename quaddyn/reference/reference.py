@@ -155,6 +155,14 @@ class Reference:
         """(nv, nv) the Christoffel-consistent Coriolis matrix, see `quaddyn.reference.coriolis`."""
         return coriolis_by_bodies(self.at(q), v)
 
+    def conditioning(self, q: Array) -> float:
+        """The largest condition number of what forward dynamics solves with: of M (nv, nv)."""
+        return float(np.linalg.cond(self.crba(q)))
+
+    def has_lie_group(self, q: Array) -> bool:
+        """Whether `lie_group` is defined: always."""
+        return True
+
     def mass_inverse(self, q: Array) -> Array:
         """(nv, nv) ``M^-1``."""
         return np.asarray(np.linalg.inv(self.crba(q)))

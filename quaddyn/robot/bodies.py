@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..urdf.tree import Array, Inertial, Joint, Link, Pose, Tree, frozen
+from ..urdf.tree import Array, Inertial, Joint, Link, Loop, Pose, Tree, frozen
 from .root import ROOT_SIZES
 
 
@@ -55,6 +55,21 @@ def merge(tree: Tree) -> tuple[Body, ...]:
         Body(name, joint, parent, placement, combine((link.inertial, p) for link, p in parts), tuple(parts))
         for (name, joint, parent, placement), parts in zip(heads, members, strict=True)
     )
+
+
+def moved_in_loops(tree: Tree, loops: Iterable[Loop]) -> frozenset[str]:
+    """The joints of `tree` that lie between the two ends of a loop."""
+    out: set[str] = set()
+    for loop in loops:
+        sides = []
+        for end in (loop.link_a, loop.link_b):
+            above: set[str] = set()
+            while end in tree.parent_joint:
+                above.add(tree.parent_joint[end].name)
+                end = tree.parent_joint[end].parent
+            sides.append(above)
+        out |= sides[0] ^ sides[1]
+    return frozenset(out)
 
 
 def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:

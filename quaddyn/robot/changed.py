@@ -49,7 +49,10 @@ def with_inertials(
     guard.judge_bodies(bodies, free=robot.root != "fixed", allow_massless=True)
     model = build(new, robot.root)
     add_feet(model, [leg.foot for leg in robot.legs.values()])
-    guard.judge_model(model, tree.file)
+    if robot.coupling is None:
+        guard.judge_model(model, tree.file)
+    else:
+        guard.judge_model(model, tree.file, robot.coupling, robot.q_home)
     report = robot.report
     told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
     damping, friction, armature = joint_losses(model, robot.coupling)

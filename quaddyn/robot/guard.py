@@ -6,7 +6,7 @@ rule on its own and does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,10 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Inertial, Joint, frozen
+from .algorithms import Algorithms, algorithms
 from .bodies import Body, pseudo_inertia
+from .coupling import Coupling
+from .loops import Loops
 
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
@@ -37,12 +40,16 @@ LISTED = 4
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 VOID_EFFORT, VOID_VELOCITY = 30.0, 500.0
 SEED = 0
+#: Distance from home at which a robot with closed loops is sampled [rad or m], and how often it is halved where a loop
+#: does not close.
+NEAR_HOME, HALVINGS = 0.3, 6
 
 
-def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool) -> None:
+def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool, in_loops: Collection[str] = ()) -> None:
     """Refuse composite bodies that no mass distribution can have.
 
-    The base counts only when it moves (`free`).
+    The base counts only when it moves (`free`).  Bodies that hang from the joints `in_loops` may be without mass, since
+    others of the loop may have it: `judge_model` decides.
 
     Raises:
         ModelError: naming the body, its links, the value and what to do.
@@ -52,7 +59,8 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool) ->
         where = body.links[0][0].where
         who = f"{where}: the body moved by {_mover(body)} ({', '.join(x.name for x, _ in body.links[:4])})"
         if inertial.mass <= 0.0:
-            if not inertial.inertia.any() and allow_massless and body.joint is not None:
+            allowed = body.joint is not None and (allow_massless or body.joint.name in in_loops)
+            if allowed and not inertial.inertia.any():
                 continue
             advice = "give one of its links an <inertial>"
             if body.joint is not None:
@@ -140,8 +148,16 @@ def judge_size(nv: int, file: str) -> None:
         raise ModelError(f"{file}: nothing moves: no moving joint on a fixed root; pass root='free' or add a joint")
 
 
-def judge_model(model: pin.Model, file: str) -> dict[str, float]:
+def judge_model(
+    model: pin.Model, file: str, coupling: Coupling | Loops | None = None, home: Array | None = None
+) -> dict[str, float]:
     """Check M(q) > 0 and RNEA(ABA(tau)) = tau at sampled states.
+
+    Args:
+        model: of all joints.
+        file: for the message.
+        coupling: of the robot, to judge it in the coordinates of its independent joints.
+        home: (nq,) where its loops are closed; states are sampled around it.
 
     Returns:
         The worst figures: "smallest eigenvalue of M (unit diagonal)", "condition of M" and "RNEA(ABA) error".
@@ -149,18 +165,22 @@ def judge_model(model: pin.Model, file: str) -> dict[str, float]:
     Raises:
         ModelError: naming the worst value.
     """
-    data = model.createData()
+    data, pinocchio = model.createData(), algorithms(coupling)
+    index = np.arange(model.nv) if coupling is None else coupling.v_index
+    nv = len(index)
     rng = np.random.default_rng(SEED)
     smallest, condition, error = np.inf, 0.0, 0.0
     for sample in range(SAMPLES):
-        q = pin.neutral(model) if sample == 0 else sample_configuration(model, rng)
-        v = 0.5 * rng.standard_normal(model.nv)
-        M = pin.crba(model, data, q)
+        q = pinocchio.neutral(model) if home is None else home
+        if sample:
+            q = sample_configuration(model, rng) if home is None else _sample_around(model, pinocchio, home, rng)
+        v = 0.5 * rng.standard_normal(nv)
+        M = pinocchio.crba(model, data, q)
         diagonal = np.diag(M)
         if not (np.isfinite(M).all() and (diagonal > DIAGONAL_TOLERANCE * diagonal.max()).all()):
             j = int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))
             raise ModelError(
-                f"{file}: the mass matrix has {diagonal[j]:.3g} on its diagonal for {_joint_of(model, j)}; "
+                f"{file}: the mass matrix has {diagonal[j]:.3g} on its diagonal for {_joint_of(model, int(index[j]))}; "
                 "check the masses, lengths and axis of what this joint moves"
             )
         scale = 1.0 / np.sqrt(diagonal)
@@ -171,12 +191,13 @@ def judge_model(model: pin.Model, file: str) -> dict[str, float]:
             j = int(np.argmax(np.abs(vectors[:, 0])))
             raise ModelError(
                 f"{file}: the mass matrix is not positive definite (smallest eigenvalue {values[0]:.2g} at unit "
-                f"diagonal, mostly {_joint_of(model, j)}); some motion moves no mass: check the masses behind it"
+                f"diagonal, mostly {_joint_of(model, int(index[j]))}); some motion moves no mass: check the masses "
+                "behind it"
             )
         # Torques of the size that gravity and unit accelerations need, so that small robots are judged alike.
-        tau = pin.rnea(model, data, q, v, rng.standard_normal(model.nv))
-        back = pin.rnea(model, data, q, v, pin.aba(model, data, q, v, tau))
-        size = max(float(np.abs(tau).max()), float(np.abs(pin.rnea(model, data, q, v, np.zeros(model.nv))).max()))
+        tau = pinocchio.rnea(model, data, q, v, rng.standard_normal(nv))
+        back = pinocchio.rnea(model, data, q, v, pinocchio.aba(model, data, q, v, tau))
+        size = max(float(np.abs(tau).max()), float(np.abs(pinocchio.rnea(model, data, q, v, np.zeros(nv))).max()))
         error = max(error, float(np.abs(back - tau).max()) / max(size, 1e-300))
         if not error <= AGREEMENT:
             raise ModelError(
@@ -193,6 +214,17 @@ def judge_model(model: pin.Model, file: str) -> dict[str, float]:
 def sample_configuration(model: pin.Model, rng: np.random.Generator) -> Array:
     """A random configuration near the neutral one: moved by up to 1 rad or 0.1 m, so that limits play no part."""
     return np.asarray(pin.integrate(model, pin.neutral(model), rng.uniform(-1.0, 1.0, model.nv)))
+
+
+def _sample_around(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np.random.Generator) -> Array:
+    """A random configuration near home at which all loops close."""
+    way = rng.uniform(-NEAR_HOME, NEAR_HOME, len(pinocchio.difference(model, home, home)))
+    for _ in range(HALVINGS):
+        q = np.asarray(pinocchio.integrate(model, home, way))
+        if pinocchio.isNormalized(model, q, 1e-6):
+            return q
+        way *= 0.5
+    return home
 
 
 def _mover(body: Body) -> str:

@@ -16,7 +16,7 @@ from ..urdf.tree import Array, Limits, frozen
 from . import guard
 from .algorithms import algorithms
 from .arguments import several
-from .bodies import Body, joint_places, merge
+from .bodies import Body, joint_places, merge, moved_in_loops
 from .closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
@@ -91,7 +91,8 @@ def load(
             False leaves them open.  `Robot.close` closes others.
         strict: turn every warning into an error, except those of what is only drawn.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
-        allow_massless: accept moving bodies without mass where bodies further out carry mass.
+        allow_massless: accept moving bodies without mass where bodies further out carry mass.  Those of a closed loop
+            are accepted anyway where the loop as a whole has inertia.
 
     Returns:
         The frozen, picklable `Robot`.
@@ -132,7 +133,10 @@ def load(
     if "inertia" in repair:
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired
-    guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless)
+    in_loops = moved_in_loops(tree, ties)
+    guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless, in_loops=in_loops)
+    # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be judged.
+    bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
     findings += guard.judge_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
     guard.judge_size(nv, tree.file)
@@ -140,7 +144,7 @@ def load(
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
-    checks = guard.judge_model(model, tree.file)
+    checks = {} if bare else guard.judge_model(model, tree.file)
     coupled = coupling(bodies, root)
     pinocchio = algorithms(coupled)
     for name in limbs:
@@ -179,6 +183,9 @@ def load(
     )
     if ties:
         robot = closed(robot, ties, q_home=q_home)
+        if bare:
+            found = guard.judge_model(robot.model, tree.file, robot.coupling, robot.q_home)
+            robot = replace(robot, report=replace(robot.report, checks={**robot.report.checks, **found}))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
