@@ -9,6 +9,7 @@ import pytest
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
+from quaddyn.locomotion import LocomotionController
 
 CASES = Path(__file__).parent / "cases"
 
@@ -82,3 +83,25 @@ def test_loop_massless_rod() -> None:
     assert qd.cross_check(robot, samples=5).passed
     with pytest.raises(qd.ModelError, match="joint 'pin'"):
         qd.load(file, loops=False, allow_massless=True)
+
+
+def test_wheels_of_dae() -> None:
+    robot = qd.load(CASES / "wheels_of_dae" / "robot.urdf")
+    (warning,) = [w for w in robot.report.warnings if "is a guess" in w.reason]
+    assert "FL, FR, RL, RR" in warning.reason and "'wheel.dae' is not found" in warning.reason
+    for leg in robot.legs.values():  # around the centre of mass, which is on the axle, and of a disc of its inertia
+        assert np.abs(leg.foot.offset) == pytest.approx([0.0, 0.05, 0.0])
+        assert leg.foot.radius == pytest.approx(np.sqrt(2.0 * 0.001 / 0.6))
+    with pytest.raises(qd.ModelError, match="strict=True"):
+        qd.load(CASES / "wheels_of_dae" / "robot.urdf", strict=True)
+
+
+def test_wheels_trot() -> None:
+    robot = qd.load(CASES / "wheels_trot" / "robot.urdf", strict=True)
+    assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
+    with pytest.raises(qd.ArgumentError, match=r"does not drive wheels.*FL_wheel_joint.*type=\"fixed\""):
+        LocomotionController(robot)
+    text = (CASES / "wheels_trot" / "robot.urdf").read_text(encoding="utf-8")
+    held = qd.load(text.replace('type="continuous"', 'type="fixed"'))
+    assert [leg.foot.radius for leg in held.legs.values()] == pytest.approx([0.07] * 4)
+    LocomotionController(held)

@@ -16,6 +16,7 @@ from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import CATALOGUE
+from quaddyn.robot.legs import wheels_of
 from quaddyn.robot.plausibility import judge_units
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf import MeshFinder, parse
@@ -410,3 +411,73 @@ def test_a_loop_without_any_mass_is_refused() -> None:
     bare = re.sub(r"<inertial>.*?</inertial>", "", FOUR_BAR.replace('name="base"', 'name="base" '))
     with pytest.raises(qd.ModelError, match=r"moves no mass|on its diagonal"):
         qd.load(bare, root="fixed")
+
+
+# -- wheels and guesses -------------------------------------------------------------------------------------------
+WHEELED = (Path(__file__).parent / "cases" / "wheels_trot" / "robot.urdf").read_text(encoding="utf-8")
+TYRE = '<collision><origin rpy="1.570796 0 0"/><geometry><cylinder radius="0.07" length="0.04"/></geometry></collision>'
+SHAPES = {
+    "cylinder": TYRE,
+    "turned": TYRE.replace("1.570796 0 0", "-1.570796 0.3 0"),
+    "sphere": '<collision><geometry><sphere radius="0.07"/></geometry></collision>',
+    "box": '<collision><geometry><box size="0.14 0.04 0.14"/></geometry></collision>',
+    "visual": TYRE.replace("collision", "visual"),
+    "hub beside": TYRE + TYRE.replace('rpy="1', 'xyz="0 0.03 0" rpy="1').replace("0.07", "0.02"),
+}
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize(("axis", "offset"), [("0 1 0", 0.0), ("0 -1 0", 0.05)])
+def test_wheels_touch_the_ground_below_their_axle_in_their_own_plane(shape: str, axis: str, offset: float) -> None:
+    drawn = SHAPES[shape]
+    drawn = drawn.replace('<origin rpy="', f'<origin xyz="0 {offset} 0" rpy="').replace(
+        "<collision><geometry>", f'<collision><origin xyz="0 {offset} 0"/><geometry>'
+    )
+    text = WHEELED.replace(TYRE, drawn)
+    text = re.sub(r'(type="continuous">.*?<axis xyz=")0 1 0', rf"\g<1>{axis}", text)
+    robot = qd.load(text)
+    for leg in robot.legs.values():
+        assert leg.foot.radius == pytest.approx(0.07, rel=1e-3)
+        assert leg.foot.offset == pytest.approx([0.0, offset, 0.0], abs=1e-6)
+    assert not [w for w in robot.report.warnings if "guess" in w.reason]
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    assert [s.placement(foot).translation[2] for foot in robot.feet] == pytest.approx([0.07] * 4, abs=1e-4)
+    assert set(wheels_of(robot).values()) == {f"{leg}_wheel_joint" for leg in robot.feet}
+
+
+def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> None:
+    rim = [(0.07 * math.cos(a), y, 0.07 * math.sin(a)) for a in np.linspace(0.0, 6.2, 40) for y in (0.01, 0.05)]
+    (tmp_path / "wheel.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in rim), encoding="utf-8")
+    (tmp_path / "r.urdf").write_text(
+        WHEELED.replace(TYRE, '<collision><geometry><mesh filename="wheel.obj"/></geometry></collision>'),
+        encoding="utf-8",
+    )
+    foot = qd.load(tmp_path / "r.urdf").legs["FL"].foot
+    assert foot.radius == pytest.approx(0.07) and foot.offset == pytest.approx([0.0, 0.03, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [("", "no shape gives its radius"), ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'")],
+)
+def test_a_guessed_contact_is_told_with_its_reason_once(shape: str, says: str) -> None:
+    warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "guess" in w.reason]
+    assert len(warnings) == 1 and says in warnings[0].reason and "feet=" in warnings[0].advice
+
+
+@pytest.mark.parametrize("drawn", ["", '<collision><geometry><mesh filename="shank.dae"/></geometry></collision>'])
+def test_the_end_of_a_leg_without_a_shape_that_is_read_is_a_guess(drawn: str) -> None:
+    text = re.sub(r'<joint name="(..)_ankle" type="fixed">.*?</joint>', "", RADIANS)
+    text = re.sub(r'<link name=".._foot">.*?</link>', "", text)
+    text = re.sub(r'(<link name=".._calf">)', rf"\1{drawn}", text)
+    robot = qd.load(text)
+    (warning,) = [w for w in robot.report.warnings if "guess" in w.reason]
+    assert "FL, FR, RL, RR" in warning.reason and "twice as far as the centre of mass" in warning.reason
+    given = {name: qd.Foot(name, f"{name}_calf", 0.02, np.array([0.0, 0.0, -0.2])) for name in robot.feet}
+    assert not [w for w in qd.load(text, feet=given).report.warnings if "guess" in w.reason]
+
+
+def test_a_foot_whose_mesh_is_missing_is_a_warning_about_the_foot() -> None:
+    text = RADIANS.replace('<sphere radius="0.02"/>', '<mesh filename="package://p/foot.stl"/>')
+    (warning,) = [w for w in qd.load(text).report.warnings if "guess" in w.reason]
+    assert "foot.stl' is not found" in warning.reason

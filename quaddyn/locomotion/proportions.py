@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.legs import limbs_of
+from ..robot.legs import limbs_of, wheels_of
 from ..robot.limbs import directions
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
@@ -61,8 +61,8 @@ class Proportions:
 
         Raises:
             ArgumentTypeError: not a `Robot`.
-            ArgumentError: no quadruped on a free root, legs that are locked, no gravity, or a centre of mass at home
-                outside its feet.
+            ArgumentError: no quadruped on a free root, legs that are locked, feet that are wheels, no gravity, or a
+                centre of mass at home outside its feet.
         """
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -70,6 +70,11 @@ class Proportions:
             raise ArgumentError(
                 f'robot: locomotion takes a quadruped with root="free" and feet {FEET}; {robot.name!r} has '
                 f"root={robot.root!r} and feet {robot.feet}, see robot.report, and root= and legs= of load"
+            )
+        if wheels := wheels_of(robot):
+            raise ArgumentError(
+                f"robot: locomotion does not drive wheels, which the feet of {robot.name!r} are (joints "
+                f'{", ".join(wheels.values())}); make these joints type="fixed" in the file to have them held'
             )
         gravity = float(np.linalg.norm(robot.model.gravity.linear))
         if not gravity > 0.0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +21,15 @@ from ..urdf.tree import (
     Shape,
     Sphere,
     first_largest,
+    frozen,
 )
 from .bodies import Body
 from .meshes import MAX_FOOT_MESH_BYTES, vertices
 
 #: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
 FOOT_LINK_SHARE = 0.5
+#: Square of a wheel's distance of the centre of mass from its axis, as a fraction of its inertia per mass.
+WHEEL_BALANCE = 1e-4
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.
 LEVEL_TOLERANCE = 1e-6
@@ -36,7 +39,8 @@ LEVEL_TOLERANCE = 1e-6
 class Contact:
     """A sphere on the last body: `link` that carries it, `offset` (3,) in that link, `centre` (3,) in the body [m].
 
-    `source` says in words where the centre and the radius came from.
+    `source` says in words where the centre and the radius came from, `guess` why they are guessed; "" where they are
+    read.
     """
 
     link: Link
@@ -44,6 +48,7 @@ class Contact:
     centre: Array
     radius: float
     source: str
+    guess: str = ""
 
 
 def find_contact(body: Body) -> Contact:
@@ -51,8 +56,10 @@ def find_contact(body: Body) -> Contact:
 
     A link fixed to the body, well away from its joint, is the foot, and its collision shape gives the radius;
     without one the foot is the end of the body's own collision (else visual) shapes; without any shape, twice the
-    way from the joint to the centre of mass.
+    way from the joint to the centre of mass.  A wheel touches the ground below its axle, in its own plane.
     """
+    if is_wheel(body):
+        return _on_wheel(body)
     link, pose = _farthest_link(body)
     extent = _extent(body)
     if link is not body.links[0][0] and np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
@@ -76,7 +83,87 @@ def on_link(body: Body, link: Link) -> Contact:
             return Contact(
                 link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}"
             )
-    return Contact(link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}")
+    unread = _unread((*link.collisions, *link.visuals))
+    guess = f"its radius is taken for 0, since {unread}" if unread else ""
+    return Contact(link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess)
+
+
+def is_wheel(body: Body) -> bool:
+    """Whether a body turns without end about a revolute axis through its centre of mass, as wheels and rotors do."""
+    joint, inertial = body.joint, body.inertial
+    if joint is None or joint.type != "continuous" or inertial.mass <= 0.0:
+        return False
+    off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
+    return off**2 * inertial.mass <= WHEEL_BALANCE * float(np.trace(inertial.inertia))
+
+
+def _on_wheel(body: Body) -> Contact:
+    """The contact sphere of a wheel: around the middle of its shapes on its axis, or around its centre of mass."""
+    assert body.joint is not None
+    axis, link = body.joint.axis, body.links[0][0]
+    for kind in ("collision", "visual"):
+        found: list[tuple[float, float, Link, Pose]] = []  # radius, middle on the axis, and whose shape it is
+        for owner, pose in body.links:
+            for geometry in getattr(owner, f"{kind}s"):
+                span = _about_axis(geometry.shape, pose @ geometry.placement, axis)
+                if span is not None and span[2] > 0.0:
+                    found.append((span[2], 0.5 * (span[0] + span[1]), owner, pose))
+        if found:
+            radius, middle, owner, pose = found[first_largest([each[0] for each in found])]
+            centre, source = middle * axis, f"radius of the wheel's {kind} shape, {owner.where}"
+            return Contact(owner, frozen(pose.inverse().apply(centre)), frozen(centre), radius, source)
+    centre = float(axis @ body.inertial.com) * axis
+    radius = float(np.sqrt(2.0 * (axis @ body.inertial.inertia @ axis) / body.inertial.mass))
+    guess = (
+        f"it is a wheel of {radius:.3g} m around the centre of mass, a disc of its inertia, since "
+        f"{_unread([g for x, _ in body.links for g in (*x.collisions, *x.visuals)]) or 'no shape gives its radius'}"
+    )
+    return Contact(link, frozen(centre), frozen(centre), radius, f"a disc of the wheel's inertia, {link.where}", guess)
+
+
+def _about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, float] | None:
+    """From where to where a shape extends along an axis through the origin, and how far from it [m]."""
+    points = _outer_points(shape)
+    if points is None:
+        return None
+    placed = points @ pose.rotation.T + pose.translation
+    along = placed @ axis
+    round_about = 0.0
+    if isinstance(shape, Cylinder | Capsule) and abs(float(pose.rotation[:, 2] @ axis)) > 1.0 - FILE_ANGLE_TOLERANCE:
+        round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + shape.radius
+    if isinstance(shape, Sphere):
+        round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + shape.radius
+    if isinstance(shape, Box):  # a tyre is round: the box around it is twice its radius wide
+        size = np.array(shape.size)
+        across = [k for k in range(3) if abs(float(pose.rotation[:, k] @ axis)) < 0.5]
+        round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + 0.5 * float(size[across].max())
+    distance = round_about or float(np.linalg.norm(np.cross(axis, placed), axis=1).max())
+    return float(along.min()), float(along.max()), distance
+
+
+def _outer_points(shape: Shape) -> Array | None:
+    """Points (n, 3) that bound a shape in its own frame; None where a mesh is not read."""
+    if isinstance(shape, Mesh):
+        return _points(shape)
+    if isinstance(shape, Sphere):
+        half = np.full(3, shape.radius)
+    elif isinstance(shape, Box):
+        half = 0.5 * np.array(shape.size)
+    else:
+        end = shape.radius if isinstance(shape, Capsule) else 0.0
+        half = np.array([shape.radius, shape.radius, 0.5 * shape.length + end])
+    return np.asarray(half * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]))
+
+
+def _unread(geometries: Iterable[Geometry]) -> str:
+    """Which mesh gives no vertices, and why; "" where none is the reason."""
+    for geometry in geometries:
+        shape = geometry.shape
+        if isinstance(shape, Mesh) and _points(shape) is None:
+            if shape.path is None:
+                return f"mesh {shape.uri!r} is not found"
+            return f"mesh {shape.uri!r} is not read for it (of .stl and .obj, at most {MAX_FOOT_MESH_BYTES} bytes are)"
+    return ""
 
 
 def _farthest_link(body: Body) -> tuple[Link, Pose]:
@@ -132,7 +219,9 @@ def _end_of_body(body: Body, extent: float) -> Contact:
         end, radius = max(ends, key=lambda e: _rank(e[0], e[1], away))
         return Contact(link, end, end, radius, f"end of the last link's shape, {link.where}")
     end = 2.0 * np.asarray(body.inertial.com)
-    return Contact(link, end, end, 0.0, f"twice the way to the last link's centre of mass, {link.where}")
+    source = f"twice the way to the last link's centre of mass, {link.where}"
+    why = _unread([g for _, g in shapes]) or "no shape says where the last link ends"
+    return Contact(link, end, end, 0.0, source, f"it is a point twice as far as the centre of mass, since {why}")
 
 
 def _ends(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import Loop, frozen
+from ..urdf.tree import Finding, Loop, frozen
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
 from .limbs import Limb, find_limbs, make_limb, spins
 from .robot import Foot, Robot
 from .root import RESERVED
+
+#: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
+WHEEL_OFFSET = 0.1
 
 
 def choose_limbs(
@@ -88,6 +91,34 @@ def make_foot(name: str, limb: Limb, given: str | Foot | None, provenance: dict[
     provenance[f"{name}.frame"] = "geometry" if given is None else "argument feet"
     provenance[f"{name}.radius"] = contact.source
     return Foot(name, contact.link.name, contact.radius, frozen(contact.offset))
+
+
+def guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
+    """One warning for each reason why contact points are guessed."""
+    feet: dict[str, list[str]] = {}
+    for name, limb in limbs.items():
+        if limb.contact.guess:
+            feet.setdefault(limb.contact.guess, []).append(name)
+    out = []
+    for guess, names in feet.items():
+        reason = f"the contact of {'foot' if len(names) == 1 else 'feet'} {', '.join(names)} is a guess: {guess}"
+        advice = "pass feet= with a Foot of its radius and offset"
+        out.append(Finding("warning", limbs[names[0]].contact.link.where, reason, advice))
+    return out
+
+
+def wheels_of(robot: Robot) -> dict[str, str]:
+    """By leg, the joint that turns its foot on the spot, as a wheel: the last one, where it is continuous."""
+    out = {}
+    for name, leg in robot.legs.items():
+        body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == leg.joints[-1])
+        pose = next(p for x, p in body.links if x.name == leg.foot.frame)
+        joint = body.joint
+        if joint is not None and joint.type == "continuous":
+            off = np.linalg.norm(np.cross(joint.axis, pose.apply(leg.foot.offset)))
+            if off <= WHEEL_OFFSET * leg.foot.radius:
+                out[name] = joint.name
+    return out
 
 
 def limbs_of(robot: Robot) -> dict[str, Limb]:

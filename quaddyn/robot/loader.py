@@ -22,7 +22,7 @@ from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
 from .home import describe_legs, given_home, home, wished_bends
 from .hypotheses import classify_legs, wished_kind
-from .legs import choose_limbs, make_foot
+from .legs import choose_limbs, guessed_feet, make_foot
 from .limbs import find_limbs
 from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
@@ -142,6 +142,7 @@ def load(
     guard.judge_size(nv, tree.file)
     limbs = choose_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
+    findings += guessed_feet(limbs)
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     checks = {} if bare else guard.judge_model(model, tree.file)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ..errors import ModelError
-from ..urdf.tree import Finding, Limits, Tree
+from ..urdf.tree import Finding, Joint, Limits, Link, Tree
 from ..urdf.values import UNIVERSE
 
 #: Entries of q and of v that each root takes.
@@ -86,7 +86,8 @@ def refuse_root_names(tree: Tree, root: str) -> None:
     Raises:
         ModelError: a link or joint of `tree`, to which `root` is attached, has one.
     """
-    for each in (*tree.links, *tree.joints) if root != "fixed" else ():
+    named: tuple[Link | Joint, ...] = (*tree.links, *tree.joints)
+    for each in named if root != "fixed" else ():
         if each.name in ROOT_JOINTS:
             raise ModelError(
                 f"{each.where}: the name {each.name!r} is reserved for the joints of a {root} root; rename it, or pass "
