@@ -37,7 +37,9 @@ from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.simulation import Box, HeightField, Plane, stairs
 from quaddyn.viewer import JointSliders, ServerError, Viewer
+from quaddyn.viewer import server as server_module
 from quaddyn.viewer.posing import _range
+from quaddyn.viewer.scene import Blob
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
 
@@ -785,6 +787,89 @@ def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd
             if header["kind"] == "frame" and header["text"]:
                 texts.append(header["text"])
         assert [int(t) for t in texts] == sorted({int(t) for t in texts})
+
+
+def stuck(viewer: Viewer) -> socket.socket:
+    """A page that never reads: it has shaken hands, and has little room for what comes."""
+    page = socket.socket()
+    page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    page.connect(("127.0.0.1", port_of(viewer)))
+    key = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    path = urllib.parse.urlsplit(viewer.url).path
+    page.sendall(f"GET {path}socket HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}Sec-WebSocket-Version: 13\r\n\r\n".encode())
+    return page
+
+
+def waiting(viewer: Viewer) -> int:
+    """Bytes that the server holds for its pages."""
+    return sum(client.stream._write_buffer._size for client in tuple(viewer._server._clients))
+
+
+def until(done: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 60.0
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return done()
+
+
+def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_closed(
+    go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the viewer tells in the meantime; pages that read get all of it."""
+    with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
+        several = [stack.enter_context(stuck(viewer)) for _ in range(8)]
+        assert until(lambda: viewer.clients == len(several))
+        packet = Blob().packet({"kind": "note", "text": "x" * 100_000})
+        server = viewer._server
+        for k in range(100):
+            (server.send if k % 2 else lambda packet: server.state("note", packet))(packet + bytes(k % 7))
+        with connected(viewer, max_size=None) as page:
+            got = 0
+            while got < 50:  # what every page needs
+                got += len(page.recv(timeout=60)) > 100_000
+        assert 0 < waiting(viewer) < 2 * len(several) * len(packet)
+        # The next ones have no time at all.
+        monkeypatch.setattr(server_module, "WRITE_TIME", 0.05)
+        for _ in range(4):
+            assert stack.enter_context(stuck(viewer)).recv(12) == b"HTTP/1.1 101"
+        assert until(lambda: viewer.clients == len(several))
+
+
+@pytest.mark.parametrize("said", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", "GET"])
+def test_half_a_request_is_not_held_for_ever(said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "REQUEST_TIME", 0.2)
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+        with socket.create_connection(("127.0.0.1", port_of(viewer)), timeout=30.0) as half:
+            half.sendall(said.encode())
+            began = time.monotonic()
+            assert half.recv(1000) == b"" and time.monotonic() - began < 20.0
+        time.sleep(0.3)
+        assert viewer.clients == 1
+        page.recv(timeout=10)  # pages stay
+
+
+def test_a_response_that_nobody_takes_is_not_held_for_ever(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "REQUEST_TIME", 0.2)
+    with Viewer(go2, meshes=False) as viewer, socket.socket() as half:
+        half.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        half.connect(("127.0.0.1", port_of(viewer)))
+        half.sendall(b"GET /meshcat.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
+        assert until(lambda: not viewer._server.connections)
+
+
+def test_connections_are_bounded_in_number(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 5)
+    with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
+        address = "127.0.0.1", port_of(viewer)
+        several = [stack.enter_context(socket.create_connection(address, timeout=30.0)) for _ in range(5)]
+        assert until(lambda: viewer._server.connections == 5)
+        with socket.create_connection(address, timeout=30.0) as one_more, contextlib.suppress(ConnectionError):
+            assert one_more.recv(1) == b""
+        for each in several:
+            each.close()
+        assert until(lambda: not viewer._server.connections)
+        with connected(viewer, max_size=None):
+            assert viewer.wait(10)
 
 
 def test_a_taken_port_is_one_clear_error(go2: qd.Robot) -> None:

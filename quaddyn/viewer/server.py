@@ -37,6 +37,12 @@ KEYS = frozenset(
 _LONGEST_MESSAGE = 1024
 #: Nothing is posted to the viewer; longer requests are refused before they are read [bytes].
 _LONGEST_BODY, _LONGEST_HEADER = 1024, 16384
+#: Connections at a time, pages among them; more are closed at once.
+MOST_CONNECTIONS = 64
+#: A connection that has not become a page by then is closed: half a request holds nothing for ever [s].
+REQUEST_TIME = 10.0
+#: A page that has not taken a packet by then is closed; until then it holds that one alone [s].
+WRITE_TIME = 20.0
 #: A page that says nothing for so long holds no key and no stick [s].
 SILENCE = 1.0
 #: No other site may put the page into a frame, read it, or learn its address.
@@ -153,6 +159,11 @@ class Server:
         """Number of connected pages."""
         return len(self._clients)
 
+    @property
+    def connections(self) -> int:
+        """Number of open connections, those of pages among them."""
+        return self._http.connections
+
     def wait(self, timeout: float | None) -> bool:
         """Blocks until a page is connected, at most `timeout` [s]; whether one is."""
         return self._connected.wait(timeout)
@@ -210,7 +221,14 @@ class Server:
                 )
             ],
         )
-        http = tornado.httpserver.HTTPServer(application, max_body_size=_LONGEST_BODY, max_header_size=_LONGEST_HEADER)
+        self._http = http = _Http(
+            application,
+            max_body_size=_LONGEST_BODY,
+            max_header_size=_LONGEST_HEADER,
+            idle_connection_timeout=REQUEST_TIME,
+            body_timeout=REQUEST_TIME,
+        )
+        http.pages = self._clients
         http.add_socket(self._socket)
         started.set_result(None)
         await self._stop.wait()
@@ -222,13 +240,11 @@ class Server:
 
     def _send(self, packet: bytes) -> None:
         self._kept.append(packet)
-        for client in tuple(self._clients):  # who turns out to be gone is taken off
-            client.post(packet)
+        self._flush()
 
     def _state(self, kind: str, packet: bytes) -> None:
         self._note[kind] = packet
-        for client in tuple(self._clients):
-            client.post(packet)
+        self._flush()
 
     def _told(self, client: _Client, name: object, value: object) -> None:
         """A page has moved a slider; the other pages learn of it."""
@@ -237,8 +253,9 @@ class Server:
             return
         self._slid = {**self._slid, slider.name: min(max(float(value), slider.low), slider.high)}
         self._note["sliders"] = packet = self._sliders_packet()
-        for other in self._clients - {client}:
-            other.post(packet)
+        if client in self._clients:  # which has it already
+            client.noted["sliders"] = packet
+        self._flush()
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -250,6 +267,33 @@ def _without_cancellations(loop: asyncio.AbstractEventLoop, context: dict[str, A
     """Reports errors of callbacks, except that closing the server cancels requests of clients that are still busy."""
     if not isinstance(context.get("exception"), asyncio.CancelledError):
         loop.default_exception_handler(context)
+
+
+class _Http(tornado.httpserver.HTTPServer):
+    """The HTTP server, with a bounded number of connections, each of which is a page soon or ends."""
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        super().initialize(*args, **kwargs)
+        self.pages: set[_Client] = set()
+        self._streams: set[tornado.iostream.IOStream] = set()
+
+    @property
+    def connections(self) -> int:
+        """Number of open ones."""
+        return sum(not each.closed() for each in tuple(self._streams))
+
+    def handle_stream(self, stream: tornado.iostream.IOStream, address: tuple[Any, ...]) -> None:
+        self._streams = {each for each in self._streams if not each.closed()}
+        if self.connections >= MOST_CONNECTIONS:
+            stream.close()
+            return
+        self._streams.add(stream)
+        asyncio.get_running_loop().call_later(REQUEST_TIME, self._end_unless_page, stream)
+        super().handle_stream(stream, address)
+
+    def _end_unless_page(self, stream: tornado.iostream.IOStream) -> None:
+        if not any(page.stream is stream for page in self.pages):
+            stream.close()
 
 
 class _Text(tornado.web.RequestHandler):
@@ -275,6 +319,8 @@ class _Client(tornado.websocket.WebSocketHandler):
 
     def initialize(self, server: Server, may_drive: bool) -> None:
         self._server, self._may_drive = server, may_drive
+        self._sent = 0  # of what every page needs
+        self.noted: dict[str, bytes] = {}  # by kind, what it has of what is replaced
         self._seen = 0
         self._busy = False
         self.heard = -math.inf
@@ -288,8 +334,8 @@ class _Client(tornado.websocket.WebSocketHandler):
     def open(self, *_: str, **__: str) -> None:
         self.set_nodelay(True)
         server = self._server
-        for packet in (*server._kept, *server._note.values()):
-            self.post(packet)
+        assert self.ws_connection is not None and self.ws_connection.stream is not None
+        self.stream: tornado.iostream.IOStream = self.ws_connection.stream
         server._clients.add(self)
         if self._may_drive:
             server._drivers = (*server._drivers, self)
@@ -327,27 +373,42 @@ class _Client(tornado.websocket.WebSocketHandler):
         if not server._clients:
             server._connected.clear()
 
-    def post(self, packet: bytes) -> None:
-        try:
-            self.write_message(packet, binary=True)
-        except tornado.websocket.WebSocketClosedError:
-            self.on_close()
-
     def refresh(self) -> None:
+        """Sees to it that the page gets what it has not got yet."""
         if not self._busy:
             self._busy = True
             asyncio.get_running_loop().create_task(self._pump())
 
     async def _pump(self) -> None:
+        """One packet after the other, each when the last one has been taken: nothing piles up for a page."""
         try:
-            while self._seen != self._server._number and self._server._frame is not None:
-                self._seen = self._server._number
-                await self.write_message(self._server._frame, binary=True)
-                await asyncio.sleep(_FRAME_SECONDS)
+            while (packet := self._next()) is not None:
+                is_frame = packet is self._server._frame
+                await asyncio.wait_for(self.write_message(packet, binary=True), WRITE_TIME)
+                if is_frame:
+                    await asyncio.sleep(_FRAME_SECONDS)
         except (tornado.websocket.WebSocketClosedError, tornado.iostream.StreamClosedError):
-            pass
+            self.on_close()
+        except TimeoutError:
+            self.on_close()
+            self.stream.close()
         finally:
             self._busy = False
+
+    def _next(self) -> bytes | None:
+        """The packet that the page is to get next; None where it has everything."""
+        server = self._server
+        if self._sent < len(server._kept):
+            self._sent += 1
+            return server._kept[self._sent - 1]
+        for kind, packet in server._note.items():
+            if self.noted.get(kind) is not packet:
+                self.noted[kind] = packet
+                return packet
+        if self._seen != server._number:
+            self._seen = server._number
+            return server._frame
+        return None
 
     def data_received(self, chunk: bytes) -> None:
         raise tornado.web.HTTPError(400)
