@@ -6,6 +6,7 @@ import functools
 import math
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
-from quaddyn.robot.catalogue import CATALOGUE
+from quaddyn.robot.catalogue import CATALOGUE, REQUIREMENT
 from quaddyn.robot.legs import wheels_of
 from quaddyn.robot.plausibility import judge_units
 from quaddyn.robot.saving import from_record, to_record
@@ -481,3 +482,11 @@ def test_a_foot_whose_mesh_is_missing_is_a_warning_about_the_foot() -> None:
     text = RADIANS.replace('<sphere radius="0.02"/>', '<mesh filename="package://p/foot.stl"/>')
     (warning,) = [w for w in qd.load(text).report.warnings if "guess" in w.reason]
     assert "foot.stl' is not found" in warning.reason
+
+
+# -- catalogue ----------------------------------------------------------------------------------------------------
+def test_the_data_of_the_catalogue_may_be_of_version_5_beside_packages_that_need_it() -> None:
+    """Crocoddyl 3.2 and mim_solvers need example-robot-data 5."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [d for d in project["dependencies"] if d.startswith("example-robot-data")] == [REQUIREMENT]
+    assert REQUIREMENT == "example-robot-data>=5,<7"

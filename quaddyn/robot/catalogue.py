@@ -9,6 +9,9 @@ from pathlib import Path
 
 from ..errors import ModelError, UnknownNameError
 
+#: What pip installs; the files of the catalogue are the same in versions 5 and 6.
+REQUIREMENT = "example-robot-data>=5,<7"
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -93,10 +96,12 @@ def example_robots() -> Path:
     try:
         distribution = importlib.metadata.distribution("example-robot-data")
     except importlib.metadata.PackageNotFoundError:
-        raise ModelError("example-robot-data is not installed; pip install 'example-robot-data>=6,<7'") from None
+        raise ModelError(f"example-robot-data is not installed; pip install '{REQUIREMENT}'") from None
     folder = Path(str(distribution.locate_file("cmeel.prefix/share/example-robot-data/robots")))
     if not folder.is_dir():
-        raise ModelError(f"example-robot-data {distribution.version} has no folder {folder}; reinstall version 6")
+        raise ModelError(
+            f"example-robot-data {distribution.version} has no folder {folder}; pip install '{REQUIREMENT}'"
+        )
     return folder
 
 
