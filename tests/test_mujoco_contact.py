@@ -112,6 +112,8 @@ def test_trials_name_a_contact_model_after_their_plant() -> None:
     np.testing.assert_array_equal(made.model.geom_solref[0], PRESETS["soft"].solref)
     made = scene(Trial(robot="solo12", plant="embedded:compliant"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.Simulation)
+    made = scene(Trial(robot="solo12", plant="embedded:creeping"), robot, np.random.default_rng(0)).plant
+    assert isinstance(made, qd.Simulation)
     with pytest.raises(qd.UnknownNameError, match="plant"):
         Trial(robot="solo12", plant="mujoco:glass")
     twice = Trial(robot="solo12", plant="mujoco:soft", options=(("plant.contact", "stiff"),))

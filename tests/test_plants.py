@@ -493,6 +493,25 @@ def test_compliant_contacts_slide_and_stick_like_dry_ones() -> None:
     assert abs(sim.q[0] - 1.0 / (2.0 * 0.6 * G)) < 0.01 and np.abs(sim.v).max() < 1e-6
 
 
+def test_compliant_contacts_creep_in_proportion_to_the_tangential_force_until_they_slide() -> None:
+    creep, mu, force = 0.02, 0.6, 3.0
+    sim = Simulation(block(), spheres=corners(low=0.0), contact="compliant", friction=mu, creep=creep)
+    sim.reset()
+    sim.push("base", (force, 0.0, 0.0), duration=1.0)
+    for _ in range(900):
+        sim.step(np.zeros(0))
+    carried = {c.sphere: c.force for c in sim.contacts}
+    assert sum(f[0] for f in carried.values()) == pytest.approx(-force, rel=1e-6)
+    for f in carried.values():
+        assert sim.v[0] == pytest.approx(-creep * f[0], rel=1e-3) and abs(f[0]) < mu * f[2]
+    sim.push("base", (2.0 * mu * 2.0 * G, 0.0, 0.0), duration=1.0)
+    for _ in range(50):
+        sim.step(np.zeros(0))
+    for c in sim.contacts:
+        assert abs(c.force[0]) == pytest.approx(mu * c.force[2], rel=1e-6)
+    assert sim.v[0] > 2.0 * creep * mu * 2.0 * G / len(carried)
+
+
 def test_rigid_contacts_stick_whatever_the_friction_and_let_go() -> None:
     robot = robot_of("go2")
     sim, stand, dyn = Simulation(robot, contact="rigid", friction=0.0), Stand(robot), qd.Dynamics(robot)
@@ -796,6 +815,8 @@ def test_bad_worlds_are_refused_by_name() -> None:
         (lambda: Simulation(robot, stiffness=1e4), "stiffness"),
         (lambda: Simulation(robot, contact="compliant", stiffness=-1.0), "stiffness"),
         (lambda: Simulation(robot, contact="compliant", damping=np.inf), "damping"),
+        (lambda: Simulation(robot, contact="compliant", creep=-1.0), "creep"),
+        (lambda: Simulation(robot, creep=0.1), "creep"),
         (lambda: Simulation(robot, actuators="strong"), "actuators"),
     ):
         with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match=name):

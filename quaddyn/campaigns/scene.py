@@ -16,6 +16,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..estimation import BaseEstimator, SensorNoise
 from ..locomotion import Gait, LocomotionController, Proportions
 from ..locomotion.gait import gait_named
+from ..locomotion.proportions import FEET
 from ..robot import Robot, with_payload
 from ..robot.changed import with_inertials
 from ..robot.configuration import turned
@@ -44,6 +45,8 @@ POSITION_NOISE, VELOCITY_NOISE, RESOLUTION = 5e-4, 0.05, 2.0 * math.pi / 2**14
 GYRO_NOISE, ACCELEROMETER_NOISE, GYRO_BIAS, ACCELEROMETER_BIAS = 5e-3, 0.05, 5e-3, 0.05
 GYRO_WALK, ACCELEROMETER_WALK = 2e-4, 1e-3
 
+#: The plant with compliant ground that creeps, and its creep: velocity [sqrt(g l)] per tangential force [m g / 4].
+CREEPING, CREEP = "embedded:creeping", 0.2
 #: Joint damping, rotor inertia and relative error of the feet's radii per relative error of masses.
 DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
 
@@ -89,6 +92,8 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     if case.strength != 1.0:
         motors = Actuators(real, effort=case.strength * real.effort_limits)
     kind = case.plant.partition(":")[0]
+    if case.plant == CREEPING:
+        given[kind]["creep"] = CREEP * p.speed / (p.mass * p.gravity / len(FEET))
     plant = PLANTS[kind](real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[kind])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
@@ -128,7 +133,7 @@ def _options(case: Trial) -> dict[str, dict[str, Any]]:
     if contact:
         if any(option == "plant.contact" for option, _ in case.options):
             raise ArgumentError(f"plant.contact: not accepted with the plant {case.plant!r}, which has a contact model")
-        given[kind]["contact"] = contact
+        given[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
     for option, value in case.options:
         if option not in known:
             raise UnknownNameError("option", option, known)

@@ -12,7 +12,8 @@ from .plain import Plain
 PLANTS = ("embedded", "mujoco")
 #: All plants of trials: a kind, or a kind and its contact model.
 ALL_PLANTS = (
-    *PLANTS, "embedded:compliant", "mujoco:stiff", "mujoco:mujoco", "mujoco:menagerie", "mujoco:soft",
+    *PLANTS, "embedded:compliant", "embedded:creeping", "mujoco:stiff", "mujoco:mujoco", "mujoco:menagerie",
+    "mujoco:soft",
 )  # fmt: skip
 #: Fields that cannot be negative.
 SIZES = (
@@ -33,7 +34,8 @@ class Trial:
     Attributes:
         robot: catalogue name, path or URDF text.
         plant: "embedded" or "mujoco", with another contact model after a colon: "embedded:compliant",
-            "mujoco:mujoco" (MuJoCo's defaults), "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
+            "embedded:creeping" (compliant ground that creeps, see `Simulation`), "mujoco:mujoco" (MuJoCo's defaults),
+            "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
         gait: that it moves with.
         options: of the controller, the plant and the gait, such as ``(("controller.friction", 0.3),)``; see
             `quaddyn.campaigns.sweep.Sweep`.

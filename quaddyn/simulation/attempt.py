@@ -62,7 +62,7 @@ def law_of(law: ContactLaw, h: float) -> ContactLaw:
     """For pieces of length h, in which positions move on with the new velocity from the middle."""
     return ContactLaw(
         h, 0.5 * h, law.reach * (h / law.dt), law.slop, law.recovery_share, law.recovery_speed, law.stiffness,
-        law.damping, law.stiction, law.tolerance, law.allowed,
+        law.damping, law.creep, law.stiction, law.tolerance, law.allowed,
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ class ContactLaw(NamedTuple):
         recovery_speed: at which it is, at most [m/s].
         stiffness: of the ground [N/m], inf if it is rigid.
         damping: of the ground [N s/m].
+        creep: velocity of a contact that holds per tangential force, of compliant ground [m/s/N].
         stiction: joint speed below which Coulomb friction is viscous [rad/s or m/s].
         tolerance: residual up to which a solve counts [m/s]; negative to leave out the solve.
         allowed: positive work that a contact may do [J].
@@ -41,6 +42,7 @@ class ContactLaw(NamedTuple):
     recovery_speed: float
     stiffness: float
     damping: float
+    creep: float
     stiction: float
     tolerance: float
     allowed: float

@@ -187,6 +187,8 @@ def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None
             contacts.depart[i] += min(-law.recovery_share * (first + law.slop) / dt, law.recovery_speed)
     if compliant:
         contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (closing * law.stiffness + law.damping))
+        contacts.G[r * (3 * k + 1)] += law.creep / dt
+        contacts.G[(r + 1) * (3 * k + 1)] += law.creep / dt
     if s < 0:  # tangents that move nothing have an impulse of zero, as if they moved as much as the normal
         normal = contacts.G[(r + 2) * (3 * k + 1)]
         contacts.G[r * (3 * k + 1)], contacts.G[(r + 1) * (3 * k + 1)] = normal, normal

@@ -80,7 +80,9 @@ class Simulation(Plant):
     - "rigid": what touches sticks, whatever the direction of the force, as long as it is pressed (`RigidSolver` on the
       contacts that are left when those that pull are let go).
     - "compliant": the ground is a spring and a damper along its normal, ``f_n = max(0, k d - c v_n)``, taken
-      implicitly and hence stable for any stiffness and step; Coulomb's law as above.
+      implicitly and hence stable for any stiffness and step; Coulomb's law as above.  With `creep` a contact that
+      holds moves against the tangential force on the robot, ``v_t = -creep f_t``, as soft contacts of other
+      simulators do.
 
     Whenever that step makes or loses energy that no work explains, it is taken again by the midpoint rule of Moreau
     (1999, "Numerical aspects of the sweeping process"), M, h and J at ``q (+) dt/2 v`` and h at the mean of the
@@ -112,6 +114,7 @@ class Simulation(Plant):
             implicit.
         stiffness: of compliant ground [N/m]; by default the robot on all its feet would bounce at 15 Hz.
         damping: of compliant ground [N s/m]; critical by default.
+        creep: of compliant ground: velocity of a contact that holds per tangential force [m/s/N].
         joint_stops: whether the joints' position limits hold, as inelastic contacts without friction, where the file
             has any; joints that begin beyond them are moved back as out of the ground.
 
@@ -143,6 +146,7 @@ class Simulation(Plant):
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
+        creep: float = 0.0,
         joint_stops: bool = True,
     ) -> None:
         super().__init__(
@@ -152,7 +156,7 @@ class Simulation(Plant):
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
         self._check_integrator(integrator, INTEGRATORS)
-        law = contact_law(robot, contact, self.dt, stiffness, damping)
+        law = contact_law(robot, contact, self.dt, stiffness, damping, creep)
         self._hard = HardContacts(contact)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.part for sphere in movable)

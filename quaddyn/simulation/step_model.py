@@ -32,14 +32,18 @@ GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
 
 def contact_law(
-    robot: Robot, contact: str, dt: float, stiffness: float | None, damping: float | None
+    robot: Robot, contact: str, dt: float, stiffness: float | None, damping: float | None, creep: float = 0.0
 ) -> contact_data.ContactLaw:
     """Of the arguments of a `Simulation`.
 
     Raises:
-        ArgumentError: a stiffness or damping that is no such number, or of ground that has none.
+        ArgumentError: a stiffness, damping or creep that is no such number, or of ground that has none.
     """
-    compliant = contact == "compliant"
+    compliant, creep = contact == "compliant", number("creep", creep)
+    if not 0.0 <= creep < np.inf:
+        raise ArgumentError(f"creep: expected a number, 0 or more [m/s/N], got {creep}")
+    if creep and not compliant:
+        raise ArgumentError(f'creep: only contact="compliant" has it, not {contact!r}')
     if not compliant and not (stiffness is damping is None):
         raise ArgumentError(f'stiffness, damping: only contact="compliant" has them, not {contact!r}')
     k, c = np.inf, 0.0
@@ -52,7 +56,8 @@ def contact_law(
         if not 0.0 <= c < np.inf:
             raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
     return contact_data.ContactLaw(
-        dt, dt, APPROACH_SPEED * dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), STICTION_SPEED,
+        dt, dt, APPROACH_SPEED * dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), creep,
+        STICTION_SPEED,
         -1.0 if contact == "rigid" else contact_step.TOLERANCE,
         PASSIVE * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
     )  # fmt: skip
