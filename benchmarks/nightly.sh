@@ -19,6 +19,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/soak.py --ticks 1000000 --check
 "$python" benchmarks/plants.py --check
 "$python" benchmarks/runtime.py --check
+"$python" benchmarks/under_fire.py --ticks 1000000 --check
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
 "$python" benchmarks/ticks.py --robots slow --tail 1000000 --infeasible

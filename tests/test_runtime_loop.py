@@ -201,6 +201,20 @@ def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
     assert scene.loop.run(0.1).fault.name == "controller late"
 
 
+@pytest.mark.parametrize("missed", [1, 2])
+def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2: qd.Robot, missed: int) -> None:
+    scene = Scene(go2, overrun="decay", decay=10)
+    scene.operator.run()
+    scene.controller.takes = {k: missed * DT + 2e-4 for k in range(10, 400, 2)}
+    fault = scene.loop.run(0.3).fault
+    torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
+    if missed == 1:  # one punctual tick makes up for one deadline
+        assert fault is None and {round(float(tau), 6) for tau in torques} == {5.0, 4.5}
+    else:
+        assert fault is not None and fault.name == "controller late"
+        assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; found at the tick after
+
+
 def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> None:
     loop = Scene(go2, overrun="decay", decay=10).loop
     loop._late, all_of = 4.0, np.ones(go2.nu)

@@ -220,6 +220,19 @@ def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, mem
     side.close()
 
 
+def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
+    quality = LinkQuality(latency=DT, jitter=6.0 * DT, repeat=0.99)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, resume=1.0, quality=quality)
+    for number in range(6):
+        memory.write_command(0.0, MotorCommand.off(12))
+        silent = []
+        for _ in range(9):
+            server.tick()
+            silent.append(server.silent)
+        assert number == 0 or silent.count(0) == 1, silent  # before the first one there is no silence
+    assert server._down.repeated >= 5
+
+
 def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     memory.write_command(0.0, MotorCommand.off(12))

@@ -191,6 +191,81 @@ def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) ->
     assert np.isclose(given[1], 0.5 * effort[1]) and np.allclose(np.delete(given, 1), np.delete(effort, 1))
 
 
+def at_rest(robot: qd.Robot, k: int = 0, **parts: object) -> Measurement:
+    """A reading at the middle of all joints' ranges, k periods after the first; no two are equal."""
+    noise, middle = 1e-6 * k, 0.5 * (robot.lower_position_limits + robot.upper_position_limits)
+    m = Measurement(DT * k, middle + noise, np.zeros(12), np.full(3, noise), np.array([0.0, 0.0, 9.81 + noise]))
+    return replace(m, **parts)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: float) -> None:
+    effort, safety = go2.effort_limits, Safety(go2, dt=DT, limits=SafetyLimits(rate=1e6, jump=1e3))
+    stop = go2.upper_position_limits if sign > 0.0 else go2.lower_position_limits
+
+    def given(push: float, **parts: object) -> np.ndarray:
+        m = at_rest(go2, **parts)
+        safety.reset()
+        report = safety.examine(m, MotorCommand.torques(sign * push * effort))
+        assert report.fault is None
+        return sign * report.command.torque_at(m.position, m.velocity) / effort
+
+    np.testing.assert_allclose(given(3.0), 1.0)
+    np.testing.assert_allclose(given(-3.0), -1.0)
+    fast = sign * 0.95 * go2.velocity_limits
+    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # what drives
+    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # what brakes
+    for inside, left in ((0.025, 0.5), (0.0, 0.0), (-0.05, 0.0)):
+        for speed in (0.0, 0.5, -0.5):
+            there = {"position": stop - sign * inside, "velocity": sign * speed * go2.velocity_limits}
+            np.testing.assert_allclose(given(1.0, **there), left, atol=1e-9)
+            np.testing.assert_allclose(given(-1.0, **there), -1.0)
+    for joint in range(12):
+        beyond = {"position": np.where(np.arange(12) == joint, stop + sign * 0.11, at_rest(go2).position)}
+        safety.reset()
+        fault = safety.examine(at_rest(go2, velocity=0.3 * fast, **beyond), MotorCommand.off(12)).fault
+        assert fault is not None and (fault.name, fault.joint) == ("position limit", go2.actuated[joint])
+
+
+@pytest.mark.parametrize("named", ["temperature limit", "torque limit", "velocity limit", "power limit"])
+def test_only_what_stays_beyond_a_limit_is_a_fault(go2: qd.Robot, named: str) -> None:
+    limits = SafetyLimits(following=1e9, jump=1e3, power=100.0, speed=np.where(np.arange(12) == 1, 1.0, 30.0))
+    part, value = {
+        "temperature limit": ("temperature", 90.0),
+        "torque limit": ("torque", 1.2 * go2.effort_limits),
+        "velocity limit": ("velocity", -1.1),
+        "power limit": ("torque", 20.0),
+    }[named]
+    usual = {"temperature": np.full(12, 40.0), "torque": np.zeros(12)}
+    if named == "power limit":
+        usual["velocity"] = np.where(np.arange(12) == 1, 0.9, 6.0)
+    at = 2 if named == "power limit" else 1
+    wrong = usual | {part: np.where(np.arange(12) == at, value, usual.get(part, np.zeros(12)))}
+    safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.off(12)
+    for k in range(40):  # one reading less in a row than is allowed, then one as usual
+        m = at_rest(go2, k, **(usual if k % 5 == 4 else wrong))
+        assert safety.examine(m, off).fault is None, k
+    faults = [safety.examine(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
+    assert faults[3] is None and faults[4] is not None and faults[4].name == named
+
+
+def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot) -> None:
+    effort, velocity = go2.effort_limits, np.full(12, 1.0)
+    for fault in (False, True):
+        safety = Safety(go2, dt=DT, limits=SafetyLimits(rate=effort / 20e-3, brake=2.0, jump=1e3))
+        full = MotorCommand.torques(effort)
+        for k in range(12):
+            safety.examine(at_rest(go2, k, velocity=velocity), full)
+        if fault:  # damping as the fault's answer, as far as the motors have it; a reset begins from nothing
+            safety.raise_fault(STOPPED, "")
+        damped = safety.examine(at_rest(go2, 12, velocity=velocity), full if fault else None).command
+        np.testing.assert_allclose(damped.torque_at(at_rest(go2).position, velocity), -2.0)
+        if fault:
+            safety.reset()
+        given = safety.examine(at_rest(go2, 13, velocity=velocity), full).command
+        np.testing.assert_allclose(given.tau, 0.1 * effort - (0.0 if fault else 2.0))
+
+
 def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT, limits=SafetyLimits(brake=50.0))
     safety.raise_fault(STOPPED, "")
