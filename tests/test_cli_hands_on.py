@@ -199,6 +199,14 @@ def test_the_demo_does_what_it_is_asked_for(
     assert ("waits", None) not in viewer[2].calls
 
 
+@pytest.mark.parametrize(
+    "wrong", [("--ground", "hills=1"), ("--push", "8@99"), ("--gait", "waltz"), ("--velocity", "1")]
+)
+def test_the_demo_refuses_before_it_names_the_robot(wrong: tuple[str, str]) -> None:
+    found = CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless", *wrong])
+    assert isinstance(found.exception, qd.QuaddynError) and found.stdout == ""
+
+
 def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     told("demo", "--robot", ROBOT, "--headless", "--json")
     assert demo[0][0] == "run" and demo[0][1]["realtime"] is False

@@ -7,6 +7,8 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -23,7 +25,7 @@ from quaddyn.demo.journey import Journey
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
 from quaddyn.demo.travel import crouched, frame_number
-from quaddyn.locomotion import Proportions
+from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
 from quaddyn.viewer import Viewer
@@ -156,10 +158,31 @@ def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
     assert report.measured is not None
 
 
+def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
+    controller = LocomotionController(qd.load("a1"), dt=4e-3)
+    plan, asked = controller.plan_jump(height=5.0), np.array([9.0, 0.0, 0.1])
+    journey: Any = SimpleNamespace(
+        asked=asked, wanted=controller.reach(asked), limit=controller.limit(asked), _leaping=SimpleNamespace(plan=plan)
+    )
+    forward, turn, height = Journey._requests(journey, velocity=True)
+    assert (forward.name, forward.asked, forward.limit) == ("forward velocity", 9.0, controller.limit(asked))
+    assert forward.is_cut and forward.planned < 5.0 and turn.is_cut  # in all components alike
+    assert (height.name, height.asked, height.planned, height.limit) == (
+        "height of the jump",
+        5.0,
+        plan.height,
+        plan.limit,
+    )
+    assert height.is_cut and height.limit
+    assert [each.name for each in Journey._requests(journey, velocity=False)] == ["height of the jump"]
+
+
 def test_a_jump_is_judged_by_where_it_lands() -> None:
     robot = qd.load("a1")
     report = travel(robot, jump=Leap.parse("0.1,0.15,20"), seconds=3.4, dt=4e-3)
     assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump
+    assert [each.name for each in report.requests] == ["height of the jump", "jump forward", "turn of the jump"]
+    assert report.requests[1].asked == 0.15 and report.cut == ()
     assert report.checks["feet from where they were to land"].value < 0.1
     assert report.checks["miss of the jump's rise"].value < 0.15
     with pytest.raises(qd.ArgumentError, match=r"in 0\.2 s .* did not come to jump"):

@@ -21,7 +21,7 @@ from quaddyn.campaigns import Progress, Tally
 from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
 from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
-from quaddyn.demo.report import Check, DemoReport, TorqueRange
+from quaddyn.demo.report import Check, DemoReport, Request, TorqueRange
 from quaddyn.kinematics.survey import Branch, LegSurvey
 from quaddyn.robot.report import Report
 from quaddyn.urdf.tree import Finding, Where
@@ -148,6 +148,10 @@ def demo_report(**changes: Any) -> DemoReport:
     return DemoReport(**given | changes)
 
 
+CUT = (
+    Request("forward velocity", 9.0, 0.8, "m/s", "stride of the gait"),
+    Request("yaw rate", 0.1, 0.1, "rad/s", "stride of the gait"),
+)
 NOTHING = {
     "normal_force": None, "weight_mean": None, "weight_deviation": None, "base_height": None, "work": {},
     "asked": None, "velocity": None, "limit": "", "measured": None,
@@ -159,13 +163,13 @@ def test_the_table_of_the_demo() -> None:
     failed = {"bad": Check(math.nan, 1.0, False, "N m")}
 
     def all_of_them() -> None:
-        tables.print_demo(demo_report(), agreement())
+        tables.print_demo(demo_report(requests=CUT), agreement())
         tables.print_demo(demo_report(limit="", measured=None), agreement())
         tables.print_demo(demo_report(motion="swing", checks=failed, **NOTHING), agreement())
         tables.print_demo(demo_report(motion="swing", **NOTHING), differs)
 
     printed("demo", all_of_them)
-    reports = [demo_report(), demo_report(motion="swing", **NOTHING)]
+    reports = [demo_report(requests=CUT), demo_report(motion="swing", **NOTHING)]
     same_as_kept("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
 
 

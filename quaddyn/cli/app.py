@@ -18,6 +18,8 @@ from .console import err, out
 
 #: Exit codes: a bad argument or file, and an interrupt (128 + SIGINT, as shells count).
 BAD, INTERRUPTED = 2, 130
+#: What the demo exits with where every check holds, but limits cut off more than a tenth of what was asked for.
+CUT = 3
 #: What a command exits with that was interrupted and has printed what it had; `main` makes `INTERRUPTED` of it.
 REPORTED = -INTERRUPTED
 

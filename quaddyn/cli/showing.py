@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from ..errors import ArgumentError, UnknownNameError
 from ..robot import load
-from .app import REPORTED, PackagesOption, PortOption, RobotArgument, RootOption, app, robot_names
+from .app import CUT, REPORTED, PackagesOption, PortOption, RobotArgument, RootOption, app, robot_names
 from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
 from .tables import demo_json, legs_json, print_demo, print_legs
 
@@ -111,7 +111,7 @@ def demo(
     """Stand up, trot and stop on torques computed by this package; the viewer shows it, a table proves it.
 
     A robot that is no quadruped on a free root, or cannot step aside, squats, or swings its joints.  Exit code 0 only
-    if every check holds.
+    if every check holds; 3 if they hold, but limits cut off more than a tenth of a velocity or jump that was asked for.
     """
     from .. import demo as main_job
     from ..agreement import cross_check
@@ -126,8 +126,6 @@ def demo(
     main_job.check_plot(plot)
     main_job.check_plant(plant)
     machine = load(robot, root=root, packages=package or ())
-    if not as_json:
-        say(str(machine))
     walks = main_job.can_travel(machine) if gait is None else gait not in ("squat", "swing")
     if not walks:
         motion = "swing" if machine.root == "fixed" else "squat"
@@ -157,9 +155,15 @@ def demo(
             from ..viewer import Viewer
 
             viewer = stack.enter_context(Viewer(machine, open_browser=is_terminal(sys.stdout), port=port))
-            if not as_json:
-                say(f"live view: {viewer.url}")
         with bar("simulating", quiet=as_json) as tick:
+            banner = [] if as_json else [str(machine), *([] if viewer is None else [f"live view: {viewer.url}"])]
+
+            def shown(share: float) -> None:
+                """The robot is named when the run begins, after all that may be refused."""
+                while banner:
+                    say(banner.pop(0))
+                tick(share)
+
             if walks:
                 report = main_job.travel(
                     machine,
@@ -176,7 +180,7 @@ def demo(
                     drive=drive,
                     record=page,
                     plot=plot,
-                    progress=tick,
+                    progress=shown,
                 )
             else:
                 report = main_job.run(
@@ -186,8 +190,9 @@ def demo(
                     realtime=not headless,
                     record=page,
                     plot=plot,
-                    progress=tick,
+                    progress=shown,
                 )
+            shown(1.0)
         if video is not None and page is not None:
             from ..viewer import film
 
@@ -208,7 +213,7 @@ def demo(
         if viewer is not None and not drive and is_terminal(sys.stdin) and is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
-    raise typer.Exit(0 if passed else 1)
+    raise typer.Exit(1 if not passed else CUT if report.cut else 0)
 
 
 def _numbers(name: str, text: str, count: int) -> list[float]:

@@ -119,6 +119,7 @@ def demo_json(report: DemoReport) -> dict[str, object]:
     values["checks"] = {name: check._asdict() for name, check in report.checks.items()}
     values["work"] = dict(report.work)
     values["unmeasured"] = list(report.unmeasured)
+    values["requests"] = [{**request._asdict(), "is_cut": request.is_cut} for request in report.requests]
     return values
 
 
@@ -130,21 +131,10 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
     )
     table.add_column("quantity")
     table.add_column("value", overflow="fold")
-    table.add_row("steps/s, control and plant", f"{report.steps_per_second:,.0f} ({report.cpu})")
-    table.add_row("steps/s, plant alone", f"{report.plant_steps_per_second:,.0f}")
-    for kind, torque in report.torques.items():
-        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
-        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
-    if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
-        low, high = report.normal_force
-        table.add_row(escape("normal force on a foot [N]"), f"{low:.1f} to {high:.1f}")
-        mean, worst = report.weight_mean, report.weight_deviation
-        table.add_row(
-            "sum of vertical forces / m g", f"{mean:.4f} on average, at most {worst:.3f} off ({report.weight:.1f} N)"
-        )
-    if report.base_height is not None:
-        low, high = report.base_height
-        table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
+    for request in report.requests:
+        reason = f", cut by: {request.limit}" if request.is_cut and request.limit else ""
+        said = f"{request.planned:.3f} of {request.asked:.3f} asked for{reason}"
+        table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(said)}[/]" if reason else said)
     if report.velocity is not None:
         cut = f" ({LIMIT}: {report.limit})" if report.limit else ""
         for word, values in (("asked", report.asked), ("commanded", report.velocity), ("measured", report.measured)):
@@ -153,8 +143,24 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
             table.add_row(f"velocity {word}: forward, left, turn", said)
     if report.jump:
         table.add_row("jump", escape(report.jump.removeprefix("jump ")))
+    for kind, torque in report.torques.items():
+        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
+        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
+    if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
+        low, high = report.normal_force
+        table.add_row(escape("normal force on a foot [N]"), f"{low:.1f} to {high:.1f}")
+        mean, worst = report.weight_mean, report.weight_deviation
+        table.add_row(
+            "sum of vertical forces",
+            f"{mean:.4f} m g on average, {worst:.3f} m g off at most (m g = {report.weight:.1f} N)",
+        )
+    if report.base_height is not None:
+        low, high = report.base_height
+        table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
     work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
     table.add_row(escape(f"energy change{'; work' if work else ''} [J]"), f"{report.energy_change:.4g}{work}")
+    speeds = f"{report.steps_per_second:,.0f}, plant alone {report.plant_steps_per_second:,.0f} ({report.cpu})"
+    table.add_row("steps/s, control and plant", speeds)
     table.add_section()
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
@@ -166,7 +172,9 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
     table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
     out.print(table)
     holds = report.passed and agreement.passed
-    if holds and report.unmeasured:
+    if holds and report.cut:
+        out.print(f"[yellow]every check holds, but less was done than was asked for: {', '.join(report.cut)}[/]")
+    elif holds and report.unmeasured:
         out.print(f"[yellow]the checks that were made hold; never measured: {', '.join(report.unmeasured)}[/]")
     else:
         out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")

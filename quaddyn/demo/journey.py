@@ -13,7 +13,7 @@ from ..locomotion import FEET, LIMIT, LocomotionCommand, LocomotionController, M
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .leap import LANDING, RISE, Leap, Leaping
-from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
+from .report import Check, DemoReport, Request, cpu_name, round_trip, torque_ranges
 from .trace import Trace
 
 #: How long a push lasts [s].
@@ -208,8 +208,33 @@ class Journey:
             lines.append("at its limit: " + (", ".join(active[:3]) + more if active else "nothing"))
         return "\n".join(lines)
 
-    def report(self, gait: str) -> DemoReport:
-        """The figures, and the verdict on each."""
+    def _requests(self, *, velocity: bool) -> tuple[Request, ...]:
+        """What was asked for, other than 0: of the velocity where the caller gave one, and of the jump."""
+        rows: list[tuple[str, float, float, str, str]] = []
+        if velocity:
+            for name, unit, asked, planned in zip(
+                ("forward velocity", "leftward velocity", "yaw rate"), ("m/s", "m/s", "rad/s"),
+                self.asked.tolist(), self.wanted.tolist(), strict=True,
+            ):  # fmt: skip
+                rows.append((name, asked, planned, unit, self.limit))
+        if self._leaping is not None:
+            plan = self._leaping.plan
+            height, x, y, turn = plan.asked
+            rows += [
+                ("height of the jump", height, plan.height, "m", plan.limit),
+                ("jump forward", x, float(plan.distance[0]), "m", plan.limit),
+                ("jump to the left", y, float(plan.distance[1]), "m", plan.limit),
+                ("turn of the jump", turn, plan.turn, "rad", plan.limit),
+            ]
+        return tuple(Request(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
+
+    def report(self, gait: str, *, velocity: bool) -> DemoReport:
+        """The figures, and the verdict on each.
+
+        Args:
+            gait: that it went with.
+            velocity: whether the caller asked for one.
+        """
         robot, plant, p, ticks = self.robot, self.plant, self.controller.proportions, self.ticks
         checks: dict[str, Check] = {}
 
@@ -255,6 +280,7 @@ class Journey:
             limit=self.limit,
             measured=None if measured is None else tuple(measured.tolist()),
             jump="" if self._leaping is None else str(self._leaping.plan),
+            requests=self._requests(velocity=velocity),
         )
 
 

@@ -17,6 +17,9 @@ from ..simulation import Simulation
 from ..urdf.tree import Array
 from .motion import Motion, Squat, Swing, Wanted, gravity_of
 
+#: Share of what was asked for that limits may cut off before a run is another one than that.
+MAX_CUT = 0.1
+
 
 class Check(NamedTuple):
     """One figure of a run and the largest value that is right.
@@ -32,6 +35,29 @@ class Check(NamedTuple):
     bound: float
     passed: bool
     unit: str
+
+
+class Request(NamedTuple):
+    """One figure that the caller asked for, and what of it the robot was given to do.
+
+    Attributes:
+        name: of the figure.
+        asked: the value that the caller gave.
+        planned: what of it was commanded or planned.
+        unit: of both.
+        limit: what cut it down, such as "torque of FL_calf_joint"; "" where nothing did.
+    """
+
+    name: str
+    asked: float
+    planned: float
+    unit: str
+    limit: str
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the two differ by more than `MAX_CUT` of what was asked for."""
+        return abs(self.asked - self.planned) > MAX_CUT * abs(self.asked)
 
 
 class TorqueRange(NamedTuple):
@@ -75,6 +101,7 @@ class DemoReport:
         measured: the same, on average over whole cycles at full command; None where there were none.
         interrupted: whether an interrupt ended the run before its time.
         jump: that was planned, in words, with what cut it down; "" where there was none.
+        requests: the figures that the caller gave, other than 0, and what of each was commanded or planned.
     """
 
     robot: str
@@ -99,6 +126,12 @@ class DemoReport:
     measured: tuple[float, ...] | None = None
     interrupted: bool = False
     jump: str = ""
+    requests: tuple[Request, ...] = ()
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Names of the requests of which limits cut off more than `MAX_CUT`."""
+        return tuple(request.name for request in self.requests if request.is_cut)
 
     @property
     def unmeasured(self) -> tuple[str, ...]:

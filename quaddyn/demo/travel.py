@@ -248,7 +248,7 @@ def travel(
         if record is not None:
             viewer.record(Path(record))
     motion = gait if leap is None else "jump"
-    report = replace(journey.report(motion), interrupted=interrupted)
+    report = replace(journey.report(motion, velocity=velocity is not None), interrupted=interrupted)
     if trace is not None and plot is not None:
         draw(trace, plot, title=f"{robot.name}: {motion} in the {plant} plant")
     return report
