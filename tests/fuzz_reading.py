@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Element = ElementTree.Element
 
 ABSURD, LARGE = 1e30, 1e3
+ROUNDING = 1e-12  # a number this close to 0 may be read as 0
 MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
 
 NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
@@ -270,7 +271,7 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
         joint.lower, joint.upper = values["lower"], values["upper"]
         low, high = (0.0 if x is None else x for x in (joint.lower, joint.upper))
         if bounded and None not in (joint.lower, joint.upper) and low > high:
-            out.faults.append(f"lower {low} > upper {high}")
+            (out.faults if low - high > ROUNDING else out.doubts).append(f"lower {low} > upper {high}")
         if bounded and low >= high:
             out.doubts.append("locked joint")
         for key in ("effort", "velocity"):
@@ -282,7 +283,7 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
             if key in dynamics.attrib:
                 value = _scalar(dynamics, key, out)
                 if value < 0:
-                    out.faults.append(f"{key} {value}")
+                    (out.faults if value < -ROUNDING else out.doubts).append(f"{key} {value}")
     mimic = _only(element, "mimic", out)
     if mimic is not None:
         for key in ("multiplier", "offset"):

@@ -490,3 +490,24 @@ def test_the_data_of_the_catalogue_may_be_of_version_5_beside_packages_that_need
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [d for d in project["dependencies"] if d.startswith("example-robot-data")] == [REQUIREMENT]
     assert REQUIREMENT == "example-robot-data>=5,<7"
+
+
+# -- rounding -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("residue", [-5e-20, -1e-300, -3e-17])
+def test_residues_of_rounding_below_0_are_0(residue: float) -> None:
+    arm = ARM.format(**PLAIN)
+    losses = f'<dynamics damping="{residue}" friction="{residue}"/></joint>'
+    robot = qd.load(arm.replace("</joint>", losses).replace('effort="10"', f'effort="{residue}"'), actuated=("j",))
+    assert (robot.damping.item(), robot.friction.item(), robot.effort_limits.item()) == (0.0, 0.0, 0.0)
+    point = (
+        arm.replace('ixx="0.01"', f'ixx="{residue}"').replace('iyy="0.01"', 'iyy="0"').replace('izz="0.01"', 'izz="0"')
+    )
+    point = point.replace("<inertial><mass", '<inertial><origin xyz="0 0 0.5"/><mass')
+    robot = qd.load(point)
+    assert qd.Dynamics(robot).crba([0.1]).item() == pytest.approx(0.25)
+    assert [w.reason for w in robot.report.warnings] == ["a point mass of 1 kg: all moments of inertia are 0"]
+    locked = qd.load(arm.replace('lower="-1" upper="1"', f'lower="0" upper="{residue}"'))
+    assert locked.lower.item() == locked.upper.item() == residue
+    for wrong in ('damping="-1e-9"', 'friction="-0.1"'):
+        with pytest.raises(qd.ModelError, match="would create energy"):
+            qd.load(arm.replace("</joint>", f"<dynamics {wrong}/></joint>"))

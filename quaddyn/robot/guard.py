@@ -14,6 +14,7 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Inertial, Joint, frozen
+from ..urdf.values import ROUNDING_PER_MASS
 from .algorithms import Algorithms, algorithms
 from .bodies import Body, pseudo_inertia
 from .coupling import Coupling
@@ -22,8 +23,6 @@ from .loops import Loops
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
 PSD_TOLERANCE = 1e-9
-#: The same of a point mass, whose largest eigenvalue is no scale [m^2].
-POINT_TOLERANCE = 1e-20
 #: Largest radius of gyration [m]: beyond it the mass is missing, not the body large.
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
@@ -73,7 +72,7 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool, in
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
         largest = max(abs(float(moments[0])), abs(float(moments[-1])))
-        if moments[0] < -PSD_TOLERANCE * largest - POINT_TOLERANCE * inertial.mass:
+        if moments[0] < -PSD_TOLERANCE * largest - ROUNDING_PER_MASS * inertial.mass:
             principal = np.linalg.eigvalsh(inertial.inertia)
             values = ", ".join(f"{m:.4g}" for m in principal)
             raise ModelError(

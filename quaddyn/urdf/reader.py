@@ -36,7 +36,7 @@ from .tree import (
     Tree,
     frozen,
 )
-from .values import ElementReader
+from .values import ROUNDING, ROUNDING_PER_MASS, ElementReader
 from .xml import Element, clipped, read_xml
 
 MAX_LINKS = 2000
@@ -98,9 +98,7 @@ class _Reader(ElementReader):
             return None
         placement = self.origin(element)
         mass_element = self.required(element, "mass")
-        mass = self.number(mass_element, "value")
-        if mass < 0.0:
-            raise self.refuse(mass_element, f"value={mass:g}: a negative mass", "correct the sign")
+        mass = self.magnitude(mass_element, "value", self.number(mass_element, "value"), "a negative mass")
         tensor = self.required(element, "inertia")
         ixx, ixy, ixz, iyy, iyz, izz = (self.number(tensor, k) for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
         about_com = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
@@ -115,11 +113,12 @@ class _Reader(ElementReader):
         values = ", ".join(f"{m:.4g}" for m in moments)
         if mass == 0.0:
             self.warn(element, f"mass 0 (principal moments {values})", "a dummy link needs no <inertial>")
-        elif scale == 0.0:
+        elif scale <= ROUNDING_PER_MASS * mass:
             self.warn(element, f"a point mass of {mass:g} kg: all moments of inertia are 0")
-        if moments[0] < -1e-9 * scale:
+        rounding = ROUNDING_PER_MASS * mass
+        if moments[0] < -1e-9 * scale - rounding:
             self.warn(element, f"the inertia is not positive semi-definite (principal moments {values})")
-        elif moments[0] + moments[1] < moments[2] * (1.0 - 1e-9):
+        elif moments[0] + moments[1] < moments[2] * (1.0 - 1e-9) - rounding:
             self.warn(element, f"the inertia breaks the triangle inequality (principal moments {values})")
 
     def link(self, element: Element, materials: dict[str, Color]) -> Link:
@@ -260,9 +259,7 @@ class _Reader(ElementReader):
 
     def loss(self, element: Element, attribute: str) -> float:
         value = self.number(element, attribute, default=0.0)
-        if value < 0.0:
-            raise self.refuse(element, f"{attribute}={value:g}: negative, it would create energy", "correct the sign")
-        return value
+        return self.magnitude(element, attribute, value, "negative, it would create energy")
 
     def axis(self, joint: Element) -> Array:
         element = self.one(joint, "axis")
@@ -306,6 +303,8 @@ class _Reader(ElementReader):
             given, missing = ("upper", "lower") if lower is None else ("lower", "upper")
             self.warn(element, f"{given} without {missing}, which is 0 by the specification", "give both")
         low, high = (self.number(element, k, default=0.0, bound=np.finfo(float).max) for k in ("lower", "upper"))
+        if 0.0 < low - high <= ROUNDING:
+            low = high
         if low > high:
             raise self.refuse(element, f"lower={low:g} is above upper={high:g}", "exchange them")
         if low >= NO_LIMIT or high <= -NO_LIMIT:
@@ -323,8 +322,7 @@ class _Reader(ElementReader):
             self.warn(element, f"no {attribute} limit; taken as unlimited", "the specification requires it")
             return np.inf
         value = self.number(element, attribute, bound=np.finfo(float).max)
-        if value < 0.0:
-            raise self.refuse(element, f"{attribute}={value:g}: a limit is a magnitude", "correct the sign")
+        value = self.magnitude(element, attribute, value, "a limit is a magnitude")
         return value if value < NO_LIMIT else np.inf
 
     def mimic(self, joint: Element) -> Mimic | None:

@@ -20,6 +20,10 @@ UNIVERSE = "universe"
 #: Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\r\n]+")
+#: Numbers this close to 0 [SI units] are 0 with a residue of rounding, whatever their sign.
+ROUNDING = 1e-12
+#: The same of a moment of inertia, as a fraction of the mass [m^2].
+ROUNDING_PER_MASS = 1e-15
 #: Similarity (of difflib) from which on an unknown name may be a known one that is misspelt.
 NEAR = 0.7
 #: Foreign elements and attributes that one note lists.
@@ -186,6 +190,12 @@ class ElementReader:
         if value is None and default is not None:
             return default
         return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
+
+    def magnitude(self, element: Element, attribute: str, value: float, reason: str) -> float:
+        """A `value` that must not be negative; a residue of rounding below 0 is 0."""
+        if value < -ROUNDING:
+            raise self.refuse(element, f"{attribute}={value:g}: {reason}", "correct the sign")
+        return max(value, 0.0)
 
     def vector(
         self, element: Element, attribute: str, n: int, *, default: tuple[float, ...] | None = None, bound: float = 1e3
