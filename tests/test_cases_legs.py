@@ -105,6 +105,19 @@ def test_a_quadruped_with_one_leg_on_each_side_stands() -> None:
         qd.LocomotionController(robot)
 
 
+@pytest.mark.slow
+def test_forward_is_where_the_front_legs_are() -> None:
+    ends = []
+    for base in (None, BACKWARD):
+        robot = qd.load(CASES / "quadruped_backwards" / "robot.urdf", base=base)
+        sim, controller, dynamics = qd.Simulation(robot), qd.LocomotionController(robot), qd.Dynamics(robot)
+        for _ in range(800):
+            sim.step(controller.compute(dynamics.update(sim.q, sim.v), (0.3, 0.0, 0.0)).tau)
+        ends.append(sim.q[:3].copy())
+    assert ends[1][0] > 0.03
+    np.testing.assert_allclose(ends[0], ends[1] * (-1, -1, 1), rtol=0, atol=1e-5)
+
+
 # -- the kinds behind them --------------------------------------------------------------------------------------------
 def nameless(urdf: Urdf, seed: int = 0) -> tuple[Urdf, dict[str, str]]:
     """The file with names that say nothing, in another order, and the new names."""
@@ -145,7 +158,7 @@ def humanoid(arms_ahead: float = 0.0, arm: float = 0.25, shoulder: float = 0.45)
 
 
 @given(ahead=st.floats(-0.3, 0.3), arm=st.floats(0.15, 0.4), shoulder=st.floats(0.3, 0.7), order=st.integers(0, 9))
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 def test_no_humanoid_is_a_quadruped(ahead: float, arm: float, shoulder: float, order: int) -> None:
     urdf, new = nameless(humanoid(ahead, arm, shoulder), order)
     assert found_legs(urdf) == {"L": new["aL_0_joint"], "R": new["aR_0_joint"]}
@@ -264,12 +277,38 @@ def test_eight_legs_are_no_quadruped_and_halves_of_a_drive_are_a_guess() -> None
 def test_upper_bodies_carts_and_wrists_have_no_legs() -> None:
     arms = (HIP, THIGH, Segment(Z, (0, 0, -0.05)), SHANK)
     urdf = dog(arms, hips={"L": (0, 0.2, 0.5), "R": (0, -0.2, 0.5)})
-    assert qd.load(str(urdf)).feet == ()
+    assert found_legs(urdf) == {} and found_legs(nameless(urdf)[0]) == {}
     cart = dog((Segment(X, (0, 0, 0), kind="prismatic"), Segment(Y, (0, 0, 0.5))), hips={"a": (0, 0, 0)})
-    assert qd.load(str(cart)).feet == ()
+    assert found_legs(cart) == {}
     yaw_first = (Segment(Z, (0, 0, 0.1)), Segment(Y, (0, 0, 0.2)), Segment(Y, (0.2, 0, 0)))
-    assert qd.load(str(dog(yaw_first, hips={"a": (0, 0, 0)}))).feet == ()
-    assert qd.load(str(dog((THIGH, SHANK), hips={"a": (0, 0, 0)}))).feet == ("leg",)
+    assert found_legs(dog(yaw_first, hips={"a": (0, 0, 0)})) == {}
+    assert found_legs(dog((THIGH, SHANK), hips={"a": (0, 0, 0)})) == {"leg": "a_thigh_joint"}
+
+
+REAL = {
+    "go2_description/urdf/go2.urdf": ("FL_hip_joint", "FR_hip_joint", "RL_hip_joint", "RR_hip_joint"),
+    "solo_description/robots/solo.urdf": ("FL_HFE", "FR_HFE", "HL_HFE", "HR_HFE"),
+    "centauro_description/urdf/centauro.urdf": ("hip_yaw_1", "hip_yaw_2", "hip_yaw_3", "hip_yaw_4"),
+    "g1_description/urdf/g1_29dof_rev_1_0.urdf": ("left_hip_pitch_joint", "right_hip_pitch_joint"),
+    "bolt_description/robots/bolt.urdf": ("FL_HAA", "FR_HAA"),
+    "talos_data/robots/talos_reduced.urdf": ("leg_left_1_joint", "leg_right_1_joint"),
+    "baxter_description/urdf/baxter.urdf": (),
+    "pr2_description/urdf/pr2.urdf": (),
+}
+
+
+@pytest.mark.parametrize("path", others_slow(REAL, [*REAL][:4]))
+def test_real_robots_are_what_they_are_without_names_and_with_y_mirrored(path: str) -> None:
+    urdf, new = nameless(Urdf.parse(example_robots() / path))
+    for mimic in urdf.root.iter("mimic"):
+        mimic.attrib["joint"] = new[mimic.attrib["joint"]]
+    joints = [new[name] for name in REAL[path]]
+    feet = FEET if len(joints) == 4 else ("L", "R")[: len(joints)]
+    assert found_legs(urdf) == dict(zip(feet, joints, strict=True))
+    mirrored = (
+        [joint for pair in zip(joints[::2], joints[1::2], strict=True) for joint in reversed(pair)] if joints else []
+    )
+    assert found_legs(urdf.mirror()) == dict(zip(feet, mirrored, strict=True))
 
 
 @pytest.mark.parametrize(

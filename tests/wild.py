@@ -250,6 +250,24 @@ class Urdf:
             origin.attrib.update(xyz=words(placed.translation), rpy=words(pin.rpy.matrixToRpy(placed.rotation)))
         return self
 
+    def mirror(self) -> Urdf:
+        """The robot as a mirror in the plane of x and z shows it: what was on the left is on the right."""
+        M = np.diag([1.0, -1.0, 1.0])
+        for element in (*self.joints, *(x for link in self.links for x in link if x.tag != "gazebo")):
+            origin = _origin(element)
+            R = pin.rpy.rpyToMatrix(*self._rpy(element))
+            xyz = M @ numbers(origin.attrib.get("xyz", "0 0 0"))
+            origin.attrib.update(xyz=words(xyz), rpy=words(pin.rpy.matrixToRpy(M @ R @ M)))
+        for joint in self.joints:
+            axis = joint.find("axis")
+            if axis is not None:  # an axis of turning, as a pseudovector, is turned over besides
+                sign = 1.0 if joint.attrib["type"] == "prismatic" else -1.0
+                axis.attrib["xyz"] = words(sign * M @ numbers(axis.attrib["xyz"]))
+        for inertia in (x for link in self.links for x in link.iter("inertia")):
+            for product in ("ixy", "iyz"):
+                inertia.attrib[product] = repr(-float(inertia.attrib.get(product, 0.0)))
+        return self
+
     def scale(self, factor: float) -> Urdf:
         """The robot `factor` times as large, of the same density."""
 

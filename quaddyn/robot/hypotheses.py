@@ -22,8 +22,8 @@ from .limbs import LEG_PLACES, MAX_SPINE, Limb, directions, on_trunk, trunk
 
 #: A hypothesis below this score is none: the robot has no legs.
 MIN_SCORE = 0.2
-#: A runner-up with at least this fraction of the best score makes the choice a guess.
-GUESS_RATIO = 0.85
+#: A runner-up with at least this fraction of the best score makes the choice a guess, and so does a score below this.
+GUESS_RATIO, GUESS_SCORE = 0.85, 0.45
 #: Axes of the base frame other than z are up only where that is this many times as likely.
 TURNED_RATIO = 2.0
 #: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
@@ -68,10 +68,9 @@ _O = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The best hypothesis, all of them from the best on, and what the report says of them (`findings`)."""
+    """The best hypothesis, and what the report says of it, its runner-up and the base frame (`findings`)."""
 
     best: Hypothesis
-    ranked: tuple[Hypothesis, ...]
     findings: tuple[Finding, ...] = field(default=())
 
 
@@ -102,8 +101,8 @@ def classify_legs(bodies: Sequence[Body], limbs: Sequence[Limb], file: str, wish
     candidates = [_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
     ranked = _ranked(bodies, candidates)
     if wish is not None:
-        best = next((x for x in ranked if x.kind == wish), NONE)
-        return Verdict(best, tuple(ranked))
+        best, _ = _renamed(bodies, next((x for x in ranked if x.kind == wish), NONE), Where(file, 0, "legs"))
+        return Verdict(best)
     best = ranked[0]
     where, findings = Where(file, 0, "legs"), list[Finding]()
     turned = _turned(bodies, candidates, best.score)
@@ -115,7 +114,7 @@ def classify_legs(bodies: Sequence[Body], limbs: Sequence[Limb], file: str, wish
         best = NONE
     named, warnings = _renamed(bodies, best, where)
     findings += _said(bodies, named, ranked, bool(candidates), where)
-    return Verdict(named, tuple(ranked), (*findings, *warnings))
+    return Verdict(named, (*findings, *warnings))
 
 
 # -- evidence --------------------------------------------------------------------------------------------------------
@@ -329,8 +328,14 @@ def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool
 
 
 def _hanging(chosen: Sequence[_Candidate]) -> float:
-    """Feet are below hips where all joints are at zero; legs that are flat or folded there say little."""
-    return 0.7 + 0.3 * max(min(sum(x.hang for x in chosen) / len(chosen), 1.0), -1.0)
+    """Feet are below hips where all joints are at zero; legs that are flat or folded there say little.
+
+    A pair that no name calls legs has to hang, as two arms stand out from a torso.
+    """
+    hang = sum(x.hang for x in chosen) / len(chosen)
+    if len(chosen) == 2 and any(x.named != 1 for x in chosen):
+        return max(min(2.0 * hang, 1.0), MIN_SCORE)
+    return 0.7 + 0.3 * max(min(hang, 1.0), -1.0)
 
 
 def _upright(chosen: Sequence[_Candidate]) -> float:
@@ -448,10 +453,11 @@ def _said(
         reason += f"; runner-up {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
     if others:
         reason += f"; no legs: {', '.join(others)}"
-    guess = rival is not None and best.legs and rival.score > GUESS_RATIO * best.score
     advice = "pass legs= to choose"
-    if guess:
+    if best.legs and rival is not None and rival.score > GUESS_RATIO * best.score:
         return [Finding("warning", where, f"a guess, as the runner-up is about as likely: {reason}", advice)]
+    if best.legs and best.score < GUESS_SCORE:
+        return [Finding("warning", where, f"a guess, as its score is low: {reason}", advice)]
     return [Finding("note", where, reason, advice)]
 
 
