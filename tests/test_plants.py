@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -722,6 +723,45 @@ def test_restored_plants_go_on_bit_for_bit(kind: Plants) -> None:
     with pytest.raises(qd.ArgumentError, match="spheres"):
         plant.restore(kind(robot, spheres={"trunk": ContactSphere("base", 0.1)}).checkpoint())
     assert plant.q is q  # nothing has changed
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_what_differs_is_said_of_a_checkpoint_or_log_of_another_plant(kind: Plants) -> None:
+    robot = robot_of("small_quadruped")
+    plant = kind(robot)
+    saved, q, time = plant.checkpoint(), plant.q, plant.time
+    log = plant.run(lambda _: np.zeros(robot.nu), 0.004)
+    plant.restore(saved)
+    inner = saved.inner
+    for changed, said in (
+        ({"kind": "Other"}, f"plant 'Other', here {kind.__name__!r}"),
+        ({"robot": "spot"}, "robot 'spot', here 'small_quadruped'"),
+        ({"dt": 0.5}, f"dt 0.5, here {plant.dt}"),
+        ({"spheres": ("a", "b")}, r"spheres \('a', 'b'\), here \('FL'"),
+        ({"q": np.zeros(3), "v": np.zeros(2)}, r"shape of q \(3,\), here \(19,\); shape of v \(2,\), here \(18,\)"),
+        ({"drives": (np.zeros(77),)}, r"shapes of the motors' memory \[\(77,\)\], here \["),
+        ({"held": ((np.zeros(3),),)}, "other held bodies"),
+        ({"inner": ()}, "state"),
+        ({"inner": (np.zeros(3), *inner[1:])}, r"\(3,\).*, here .*\("),
+        ({"inner": inner[:-1]}, "state"),
+    ):
+        other = replace(saved, **changed)
+        with pytest.raises(qd.ArgumentError, match=f"^checkpoint: of another plant: .*{said}"):
+            plant.restore(other)
+        with pytest.raises(qd.ArgumentError, match=f"^log: it begins with a checkpoint: of another plant: .*{said}"):
+            plant.replay(replace(log, start=other))
+        assert plant.q is q and plant.time == time  # nothing has changed
+    with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
+        plant.replay(replace(log, tau=np.zeros((2, 3))))
+
+
+def test_a_state_of_another_mujoco_model_is_refused() -> None:
+    pytest.importorskip("mujoco")
+    robot = robot_of("small_quadruped")
+    plant = MujocoPlant(robot)
+    saved = plant.checkpoint()
+    with pytest.raises(qd.ArgumentError, match="MuJoCo's state of shape"):
+        plant.restore(replace(saved, inner=(np.append(saved.inner[0], 0.0), *saved.inner[1:])))
 
 
 @pytest.mark.parametrize("kind", PLANTS)

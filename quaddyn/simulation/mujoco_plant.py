@@ -199,6 +199,13 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         self._mujoco.mj_getState(self.model, self.data, state, kind)
         return state, self.contacts, self._status
 
+    def _unlike(self, inner: tuple[Any, ...]) -> str:
+        size = self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION)
+        if len(inner) != 3 or np.shape(inner[0]) != (size,):
+            found = np.shape(inner[0]) if inner else "none"
+            return f"MuJoCo's state of shape {found}, here ({size},): its model was made with other arguments"
+        return ""
+
     def _resume(self, inner: tuple[Any, ...]) -> None:
         state, self._contacts, self._status = inner
         self._mujoco.mj_setState(self.model, self.data, state, self._mujoco.mjtState.mjSTATE_INTEGRATION)

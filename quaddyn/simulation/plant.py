@@ -368,11 +368,18 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """Go back to where `log` began and apply its torques again: ends in the same state, bit for bit.
 
         Raises:
-            ArgumentError: the log is another plant's.
+            ArgumentError: the log is another plant's; the message says what differs, and nothing has changed.
         """
         if not isinstance(log, Log):
             raise ArgumentTypeError(f"log: expected the Log of a run, got {type(log).__name__}")
-        self.restore(log.start)
+        if np.ndim(log.tau) != 2 or np.shape(log.tau)[1] != self.robot.nu:
+            raise ArgumentError(
+                f"log: torques of shape {np.shape(log.tau)}, expected (n, {self.robot.nu}) for {self.robot.name}"
+            )
+        try:
+            self.restore(log.start)
+        except ArgumentError as error:
+            raise ArgumentError(f"log: it begins with a {error}") from error
         for tau in log.tau:
             for _ in range(log.ratio):
                 self.step(tau)
@@ -398,28 +405,46 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """Go on from a checkpoint as if nothing had happened since, bit for bit.
 
         Raises:
-            ArgumentError: it is not of a plant like this one.
+            ArgumentError: it is not of a plant like this one; the message says what differs, and nothing has changed.
         """
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
         c = checkpoint
-        touching = tuple(sphere.name for sphere in self._spheres)
-        own = (type(self).__name__, self.robot.name, touching, self.dt, len(self._q), len(self._v), len(self._tau))
-        motors, theirs = remembered(self._drives), (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau))
-        if (
-            not self._holding.fits(c.held)
-            or theirs != own
-            or [np.shape(each) for each in c.drives] != [each.shape for each in motors]
-        ):
+        if differences := self._differences(c):
             raise ArgumentError(
-                f"checkpoint: of a {c.kind} of {c.robot!r} with {len(c.spheres)} spheres and dt = {c.dt:g}, not of "
-                "this plant"
+                f"checkpoint: of another plant: {'; '.join(differences)}; restore it in a plant made with the same "
+                "arguments"
             )
+        motors = remembered(self._drives)
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
         for to, kept in zip(motors, c.drives, strict=True):
             to[:] = kept
         self._holding.memory = c.held
         self._resume(c.inner)
+
+    def _differences(self, c: Checkpoint) -> list[str]:
+        """What of a checkpoint is not as in this plant, in words; nothing is changed."""
+        spheres = tuple(sphere.name for sphere in self._spheres)
+        motors = [np.shape(x) for x in remembered(self._drives)]
+        found = [
+            f"{name} {theirs!r}, here {own!r}"
+            for name, theirs, own in (
+                ("plant", c.kind, type(self).__name__),
+                ("robot", c.robot, self.robot.name),
+                ("dt", c.dt, self.dt),
+                ("spheres", c.spheres, spheres),
+                ("shape of q", np.shape(c.q), self._q.shape),
+                ("shape of v", np.shape(c.v), self._v.shape),
+                ("shape of tau", np.shape(c.tau), self._tau.shape),
+                ("shapes of the motors' memory", [np.shape(x) for x in c.drives], motors),
+            )
+            if theirs != own
+        ]
+        if not self._holding.fits(c.held):
+            found.append("other held bodies than here")
+        if not found and (inner := self._unlike(c.inner)):
+            found.append(inner)
+        return found
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(
@@ -433,6 +458,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             raise ArgumentError(f"integrator: expected one of {', '.join(known)}, got {integrator!r}")
         if integrator == "rk4" and self.actuators.backlash.any():
             raise ArgumentError("integrator: 'rk4' takes no motors with backlash, whose teeth meet within a step")
+
+    def _unlike(self, inner: tuple[Any, ...]) -> str:
+        """Why `_resume` cannot take over what another plant's `_inner` gave, "" where it can."""
+        return ""
 
     @abstractmethod
     def _restart(self) -> None:

@@ -267,6 +267,19 @@ class Simulation(Plant):
         contacts = tuple(each.copy() for each in contact_data.remembered(self._room))
         return memory.before.copy(), memory.work.copy(), outcome, contacts
 
+    def _unlike(self, inner: tuple[Any, ...]) -> str:
+        if len(inner) != 4 or len(inner[2]) != 2 or np.shape(inner[2][0]) != (3,):
+            return "its inner state is not that of a Simulation"
+        here, (before, work, _, contacts) = self._inner(), inner
+        for name, theirs, own in (
+            ("shapes of the last step", [np.shape(before), np.shape(work)], [here[0].shape, here[1].shape]),
+            # However many contacts there are, each has as many numbers.
+            ("shapes of contacts", [np.shape(x)[1:] for x in contacts], [x.shape[1:] for x in here[3]]),
+        ):
+            if theirs != own:
+                return f"{name} {theirs!r}, here {own!r}"
+        return ""
+
     def _resume(self, inner: tuple[Any, ...]) -> None:
         before, work, (counts, residual), contacts = inner
         memory = self._memory
