@@ -23,6 +23,7 @@ from quaddyn.demo import DemoReport, Leap, Push, can_travel, driving, run, trave
 from quaddyn.demo.ground import parse_ground
 from quaddyn.demo.journey import Journey
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
+from quaddyn.demo.plot import draw
 from quaddyn.demo.trace import KEPT, Trace
 from quaddyn.demo.travel import crouched, frame_number
 from quaddyn.locomotion import LocomotionController, Proportions
@@ -362,6 +363,24 @@ def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
     assert height[0] < 0.8 * height.max()
     for axes in panels.values():
         assert any(line.get_linestyle() == ":" and line.get_xdata()[0] == pytest.approx(1.7) for line in axes.lines)
+
+
+def test_a_limit_far_beyond_the_torques_does_not_flatten_their_plot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
+    robot = qd.load("solo12")
+    trace = Trace(robot, robot.feet)
+    for k in range(50):
+        trace.add(1e-3 * k, np.full(robot.nu, 2.0 * np.sin(0.2 * k)), np.ones((4, 3)), 0.25, None, None)
+    draw(trace, tmp_path / "out.png", title="")
+    panels = [axes for axes in figures[0].axes if "torque" in axes.get_ylabel()]
+    assert panels and robot.effort_limits.min() > 50.0
+    for axes in panels:
+        assert axes.get_ylim()[1] < 3.0 and axes.get_title() == f"limit: {robot.effort_limits[0]:g} N m"
 
 
 @pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])

@@ -14,6 +14,8 @@ from .report import joint_kinds
 from .trace import Trace
 
 KINDS = (".png", ".pdf", ".svg")
+#: Limits are drawn up to this multiple of the largest torque, and written otherwise.
+LIMIT_IN_VIEW = 5.0
 #: More kinds of joints than these share one panel, in shares of their limits.
 PANELS = 4
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
@@ -105,10 +107,12 @@ def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
             for c in columns:
                 name = legs.get(robot.actuated[c], robot.actuated[c])
                 axes.plot(t, trace.tau[:, c], color=colors[name], linewidth=0.8, label=name)
-            limit = float(robot.effort_limits[columns].min())
-            if np.isfinite(limit):
+            limit, largest = float(robot.effort_limits[columns].min()), float(np.abs(trace.tau[:, columns]).max())
+            if limit <= LIMIT_IN_VIEW * largest:
                 for k, bound in enumerate((limit, -limit)):
                     axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
+            elif np.isfinite(limit):  # lines far away would flatten the torques
+                axes.set_title(f"limit: {limit:g} N m", fontsize="small")
             if place == 0:
                 _legend(axes)
     else:
