@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from .. import forks
 from ..errors import ArgumentError
+from ..forks import hold
 
 #: Cost of a function that is inlined at most, in LLVM's measure.
 _INLINING = 40
@@ -96,8 +96,8 @@ def _target_options(text: str) -> TargetOptions:
 def rest() -> None:
     """Before a fork: wait for machine code that other threads are making, and keep them out of LLVM."""
     binding = sys.modules.get("llvmlite.binding.ffi")
-    forks.hold(lock)  # held over several calls
-    forks.hold(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
+    hold(lock)  # held over several calls
+    hold(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
 
 
 if hasattr(os, "register_at_fork"):
