@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
+import threading
 import time
-from types import ModuleType
+from importlib import _bootstrap as bootstrap
 from typing import Any
 
 #: How long a fork waits for modules that other threads import [s].
@@ -15,16 +15,9 @@ _held: list[Any] = []
 
 
 def is_importing() -> bool:
-    """Whether another thread is in the middle of an import, whose lock a child would wait for without end."""
-    own, frame = set[int](), sys._getframe()
-    while (back := frame.f_back) is not None:
-        own.add(id(back.f_globals))
-        frame = back
-    for module in list(sys.modules.values()):
-        parts = vars(module) if isinstance(module, ModuleType) else {}
-        if getattr(parts.get("__spec__"), "_initializing", False) and id(parts) not in own:
-            return True
-    return False
+    """Whether another thread holds the lock of a module, as it imports it, for which a child would wait without end."""
+    locks, me = getattr(bootstrap, "_module_locks", {}), threading.get_ident()
+    return any(getattr(ref(), "owner", None) not in (None, me) for ref in list(locks.values()))
 
 
 def await_imports() -> None:
