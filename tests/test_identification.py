@@ -670,6 +670,26 @@ def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> No
     assert path.read_text(encoding="utf-8").split("\n")[0].startswith(",".join(names))
 
 
+@pytest.mark.parametrize("ending", [".csv", ".npz"])
+def test_motion_that_excite_makes_of_a_legged_robot_is_identified_with_its_root_held(
+    tmp_path: Path, ending: str
+) -> None:
+    motion, path = tmp_path / "motion.csv", tmp_path / f"data{ending}"
+    excite = ["excite", "solo8", "--out", str(motion), "--iterations", "0", "--period", "4", "--rate", "20"]
+    assert runner.invoke(app, excite).exit_code == 0
+    held = qd.load("solo8", root="fixed")
+    q, v, a = (
+        np.ascontiguousarray(x) for x in np.split(np.loadtxt(motion, delimiter=",", skiprows=1)[:, 1:], 3, axis=1)
+    )
+    tau = np.array([qd.Dynamics(held).rnea(*each) for each in zip(q, v, a, strict=True)])
+    save(path, held, Samples(q, v, a, tau))
+    identified = ["identify", str(path), "--robot", "solo8", "--method", "least_squares"]
+    result = runner.invoke(app, identified)
+    assert result.exit_code == 0 and "root: fixed, as the data has 8 coordinates" in result.output
+    with pytest.raises(qd.ArgumentError, match=r"data"):
+        runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
+
+
 def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("q 0\n1\n", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import ArgumentError
-from ..robot import load
+from ..robot import Robot, load
+from ..robot.root import ROOTS
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import bar, check_writable, err, out, say
 
@@ -94,12 +96,13 @@ def identify(
     """Identify a robot's parameters from measured motion; the file may be larger than memory.
 
     Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot's frame) or
-    g FOOT 0 .. (at the ground); a time t may stand beside them.  Exit code 1 if the fit did not converge.
+    g FOOT 0 .. (at the ground); a time t may stand beside them.  Without --root, the root is the one whose coordinates
+    the data has.  Exit code 1 if the fit did not converge.
     """
     from .. import identification
 
     check_writable(target)
-    robot = load(source, root=root, packages=package or ())
+    robot = _robot_of(data, source, root, package or (), quiet=as_json)
     extent, kept = identification.Extent(robot), 0
 
     def learning(part: Samples) -> Samples:
@@ -145,6 +148,23 @@ def identify(
     elif target is not None:
         say(f"wrote {target}")
     raise typer.Exit(0 if found.converged else 1)
+
+
+def _robot_of(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
+    """The robot, with the root whose coordinates the data has where none is asked for: `excite` holds every root."""
+    from ..identification.data import configuration_size
+
+    robot = load(source, root=root, packages=packages)
+    size = configuration_size(data)
+    if root is not None or size is None or size == robot.nq:
+        return robot
+    for other in ROOTS:
+        candidate = load(source, root=other, packages=packages)
+        if candidate.nq == size:
+            if not quiet:
+                say(f"root: {other}, as the data has {size} coordinates; --root chooses another one")
+            return candidate
+    return robot
 
 
 #: Share of a torque that a fit may leave unexplained before it is doubted.

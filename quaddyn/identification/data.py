@@ -131,6 +131,33 @@ def stream(
         raise ArgumentError(f"{source}: holds no samples")
 
 
+def configuration_size(path: str | os.PathLike[str]) -> int | None:
+    """Returns the number of coordinates of q in a file, without reading its samples; None where it has no such thing.
+
+    Args:
+        path: ends in .csv or .npz.
+
+    Raises:
+        ArgumentError: another ending, or a file that is damaged.
+        OSError: the file cannot be read.
+    """
+    source = _with_ending(path)
+    with ExitStack() as stack:
+        raw = stack.enter_context(open_regular(source))
+        if source.suffix.lower() == ".csv":
+            text = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            header = _header(source, text)
+            return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+        except DAMAGE as error:
+            raise ArgumentError(f"{source}: no NPZ archive: {error}") from None
+        if "q.npy" not in archive.namelist():
+            return None
+        shape = _opened(f"{source}: array 'q'", archive, "q", stack)[1]
+        return shape[1] if len(shape) == 2 else None
+
+
 def _with_ending(path: str | os.PathLike[str]) -> Path:
     out = Path(path)
     if out.suffix.lower() not in (".csv", ".npz"):
@@ -142,11 +169,8 @@ def _with_ending(path: str | os.PathLike[str]) -> Path:
 def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
     with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
-        try:
-            header = next(csv.reader([_line(path, file, _HEADER)]), [])
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
-        columns, forces, place = _places(path, robot, [name.strip() for name in header])
+        header = _header(path, file)
+        columns, forces, place = _places(path, robot, header)
         line = 2
         while lines := _lines(path, file, chunk, _WORD * (1 + len(header))):
             rows = [(number, text) for number, text in enumerate(lines, start=line) if not text.isspace()]
@@ -157,6 +181,14 @@ def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
             yield Samples(q, v, a, tau, f, place), raw.tell() / size
+
+
+def _header(path: Path, file: io.TextIOWrapper) -> list[str]:
+    """The names of the columns."""
+    try:
+        return [name.strip() for name in next(csv.reader([_line(path, file, _HEADER)]), [])]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
 
 
 def _line(path: Path, file: io.TextIOWrapper, most: int) -> str:
