@@ -16,6 +16,7 @@ import pytest
 import wild
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pinocchio.visualize import MeshcatVisualizer
 from sparing import others_slow
 from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
@@ -804,3 +805,36 @@ def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_s
     assert any("not modelled" in f.reason for f in robot.report.warnings)
     first = robot.velocity_index("loose")
     assert not robot.damping[first : first + 6].any()
+
+
+@pytest.mark.parametrize("kind", ["visual", "collision"])
+def test_geometry_models_are_those_that_pinocchio_builds_from_the_file(kind: str) -> None:
+    path = Path(__file__).parents[1] / "robots" / "small_quadruped.urdf"
+    robot = qd.load(path)
+    reference = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    expected = pin.buildGeomFromUrdf(reference, str(path), getattr(pin.GeometryType, kind.upper()))
+    found = getattr(robot, f"{kind}_model")
+    assert sorted(g.name for g in found.geometryObjects) == sorted(g.name for g in expected.geometryObjects)
+    q = robot.q_home
+    places = {}
+    for model, geometry in ((robot.model, found), (reference, expected)):
+        data, scratch = model.createData(), geometry.createData()
+        pin.updateGeometryPlacements(model, data, geometry, scratch, q)
+        for item, place in zip(geometry.geometryObjects, scratch.oMg, strict=True):
+            places.setdefault(item.name, []).append((place.homogeneous, type(item.geometry).__name__, item.meshPath))
+    for (ours, shape, word), (theirs, other, path_given) in places.values():
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+        assert (shape, word) == (other, path_given)
+
+
+def test_meshes_are_in_the_geometry_models_for_displays_and_coal() -> None:
+    go2 = qd.load("go2")
+    visual, collision = go2.visual_model, go2.collision_model
+    assert visual.ngeoms >= 17 and all(Path(g.meshPath).is_file() for g in visual.geometryObjects)
+    collision.addCollisionPair(
+        pin.CollisionPair(collision.getGeometryId("FL_calf_0"), collision.getGeometryId("FR_calf_0"))
+    )
+    data, scratch = go2.model.createData(), collision.createData()
+    pin.computeDistances(go2.model, data, collision, scratch, go2.q_home)
+    assert 0.1 < scratch.distanceResults[0].min_distance < 0.5
+    assert MeshcatVisualizer(go2.model, collision, visual).visual_model is visual

@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_vector, several
+from ..robot.geometry_models import primitive
 from ..robot.meshes import vertices
 from ..robot.model import se3
 from ..robot.robot import Robot
-from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Shape, Sphere, frozen
+from ..urdf.tree import Array, FrozenArrays, Mesh, Shape, frozen
 
 #: Links that touch at home by no more than this far apart [m] are built that way.
 TOUCHING = 1e-6
@@ -149,14 +150,8 @@ def _again(robot: Robot, links: tuple[str, ...]) -> CollisionModel:
 
 
 def _shape(shape: Shape) -> coal.CollisionGeometry | None:
-    if isinstance(shape, Sphere):
-        return coal.Sphere(shape.radius)
-    if isinstance(shape, Box):
-        return coal.Box(*shape.size)
-    if isinstance(shape, Cylinder):
-        return coal.Cylinder(shape.radius, shape.length)
-    if isinstance(shape, Capsule):
-        return coal.Capsule(shape.radius, shape.length)
+    if not isinstance(shape, Mesh):
+        return primitive(shape)
     points = None if shape.path is None else vertices(shape.path)
     if points is None or len(points) < 4:
         return None

@@ -151,6 +151,27 @@ class Robot:
         """Total mass [kg]."""
         return float(sum(b.inertial.mass for b in self.bodies))
 
+    @property
+    def visual_model(self) -> pin.GeometryModel:
+        """Geometry that is drawn, as ``pin.GeometryModel`` of `model`, made anew at each access.
+
+        Meshes that are missing or cannot be read are left out.
+        """
+        from .geometry_models import geometry_model
+
+        return geometry_model(self.model, self.tree, lambda link: link.visuals)
+
+    @property
+    def collision_model(self) -> pin.GeometryModel:
+        """Collision geometry, as ``pin.GeometryModel`` of `model` without collision pairs, made anew at each access.
+
+        Meshes are triangles as in their files.  `quaddyn.kinematics.CollisionModel` computes distances instead, with
+        convex hulls and its own pairs.
+        """
+        from .geometry_models import geometry_model
+
+        return geometry_model(self.model, self.tree, lambda link: link.collisions)
+
     # -- names -----------------------------------------------------------------------------------------------
     @property
     def joint_names(self) -> tuple[str, ...]:
