@@ -838,3 +838,33 @@ def test_meshes_are_in_the_geometry_models_for_displays_and_coal() -> None:
     pin.computeDistances(go2.model, data, collision, scratch, go2.q_home)
     assert 0.1 < scratch.distanceResults[0].min_distance < 0.5
     assert MeshcatVisualizer(go2.model, collision, visual).visual_model is visual
+
+
+@pytest.mark.parametrize("name", ["ur5", "solo8", "double_pendulum_continuous"])
+def test_a_model_of_pinocchio_is_loaded_with_its_joints_limits_and_masses(name: str) -> None:
+    original = qd.load(name, **({} if name == "solo8" else {"armature": 0.01, "damping": 0.2, "friction": 0.1}))
+    robot = qd.load(original.model)
+    assert robot.root == original.root and list(robot.model.names) == list(original.model.names)
+    assert robot.feet == original.feet and robot.actuated == original.actuated
+    for what in ("lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature"):
+        np.testing.assert_array_equal(getattr(robot, what), getattr(original, what))
+    q, v = np.array(original.q_home), np.linspace(-1.0, 1.0, original.nv)
+    for frame in set(original.frame_names) - set(original.feet):  # a model has no shapes that would place feet
+        placement = qd.Dynamics(robot).frame_placement(q, frame).homogeneous
+        np.testing.assert_allclose(placement, qd.Dynamics(original).frame_placement(q, frame).homogeneous, atol=1e-14)
+    tau, expected = (qd.Dynamics(each).rnea(q, v, v) for each in (robot, original))
+    np.testing.assert_allclose(tau, expected, atol=1e-12 * max(1.0, np.abs(expected).max()))
+
+
+def test_models_of_pinocchio_with_other_joints_or_another_order_are_refused_by_name() -> None:
+    model = pin.Model()
+    joint = model.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
+    model.appendBodyToJoint(joint, pin.Inertia.Random(), pin.SE3.Identity())
+    with pytest.raises(qd.ModelError, match="joint 'ball' of the model: JointModelSpherical"):
+        qd.load(model)
+    model = pin.Model()
+    for name in ("b", "a"):
+        joint = model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), name)
+        model.appendBodyToJoint(joint, pin.Inertia.FromSphere(1.0, 0.1), pin.SE3.Identity())
+    with pytest.raises(qd.ModelError, match="not in the order of a URDF importer"):
+        qd.load(model)

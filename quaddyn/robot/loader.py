@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ModelError
@@ -26,6 +27,7 @@ from .legs import choose_limbs, guessed_feet, make_foot
 from .limbs import find_limbs
 from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
+from .pinocchio_source import check_order
 from .plausibility import judge_units
 from .report import Finding, Report
 from .robot import Foot, Robot
@@ -37,7 +39,7 @@ REPAIRS = ("inertia",)
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | pin.Model,
     *,
     root: str | None = None,
     base: ArrayLike | None = None,
@@ -62,7 +64,8 @@ def load(
 
     Args:
         source: a catalogue name ("go2"), a path to a URDF file, or URDF text; also a xacro file where the package xacro
-            is installed, and a name of robot_descriptions ("go2_description") where that is.
+            is installed, a name of robot_descriptions ("go2_description") where that is, and a ``pin.Model`` whose
+            joints have one degree of freedom.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
             robot that stands on several legs floats, all else is bolted down; the report says which.
         base: rotation from the file's base frame to the one that is used, for a file whose x axis does not point
@@ -145,6 +148,8 @@ def load(
     findings += guessed_feet(limbs)
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
+    if isinstance(source, pin.Model):
+        check_order(source, model, tree.file)
     checks = {} if bare else guard.judge_model(model, tree.file)
     coupled = coupling(bodies, root)
     pinocchio = algorithms(coupled)

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pinocchio as pin
+
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..files import read_regular
 from ..urdf.meshes import MeshFinder
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
 from .other_sources import described, expanded, is_xacro
+from .pinocchio_source import document_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,14 @@ class Document:
 
 
 def read_source(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | pin.Model,
     packages: Iterable[str | os.PathLike[str]],
     arguments: Mapping[str, str | float] | None = None,
 ) -> Document:
     """Read `source`.
 
     Args:
-        source: a catalogue name, a path or URDF text.
+        source: a catalogue name, a path, URDF text or a ``pin.Model``.
         packages: package roots.
         arguments: values of the arguments of a xacro file.
 
@@ -75,7 +78,7 @@ def _values(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
     return out
 
 
-def _document(source: str | os.PathLike[str], packages: Iterable[str | os.PathLike[str]]) -> Document:
+def _document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str | os.PathLike[str]]) -> Document:
     """What `source` names, as it is."""
     for item in packages:
         if not isinstance(item, str | os.PathLike):
@@ -84,6 +87,9 @@ def _document(source: str | os.PathLike[str], packages: Iterable[str | os.PathLi
     for folder in roots:
         if not folder.is_dir():
             raise ArgumentError(f"packages: {str(folder)!r} is no folder")
+    if isinstance(source, pin.Model):
+        text, root = document_of(source)
+        return Document(text, f"<pinocchio.Model {source.name}>", None, roots, root)
     if isinstance(source, str):
         if not source.strip("\ufeff \t\r\n"):
             raise ModelError(f"source={source[:20]!r}: expected a catalogue name, a path or URDF text")
@@ -100,7 +106,9 @@ def _document(source: str | os.PathLike[str], packages: Iterable[str | os.PathLi
                 return _of_file(found.file, roots + found.packages)
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
-        raise ArgumentTypeError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
+        raise ArgumentTypeError(
+            f"source: expected a catalogue name, a path, URDF text or pinocchio.Model, got {type(source).__name__}"
+        )
     try:
         return _of_file(Path(source), roots)
     except ValueError as error:
