@@ -1,0 +1,191 @@
+"""Census of robot files: what each one is loaded as, or why it is refused, and whether others read the same.
+
+Every URDF, xacro and MJCF file below a folder is loaded.  A row says with which root, which legs and how many warnings
+a file was loaded, how much processor time that took, and the largest difference of its inertia matrix from that of
+Pinocchio's importer at 3 random configurations, divided by the largest entry.  "-" stands where that importer refuses
+the file or makes another tree of it.  Refused files are listed by the class of their reason; copies of a file count
+once.
+``--trot`` lets every quadruped stand and trot for 3 s in the embedded plant.  ``--check`` exits with 1 where a file
+takes longer than a second, an error is none of quaddyn's, an inertia matrix differs by more than 1e-10, or the median
+of the warnings is above 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import platform
+import re
+import statistics
+import sys
+import time
+import warnings
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from rich.console import Console
+from rich.table import Table
+
+import quaddyn as qd
+from quaddyn.locomotion import LocomotionController, Mode
+
+ENDINGS = (".urdf", ".xacro", ".xml")
+MAX_SECONDS, MAX_DIFFERENCE, MAX_WARNINGS = 1.0, 1e-10, 3
+STATES = 3
+
+
+@dataclass
+class Row:
+    """What was found of one file."""
+
+    file: str
+    outcome: str = "loaded"
+    root: str = "-"
+    legs: str = "-"
+    warned: int = 0
+    seconds: float = 0.0
+    pinocchio: float | None = None
+    trot: str = "-"
+
+
+def processor() -> str:
+    """Returns the name of the processor."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.machine())
+
+
+def reason_of(error: qd.QuaddynError) -> str:
+    """Returns the class of a refusal: its sentence without names, numbers and the place in the file."""
+    text = re.sub(r"^\S+?:\d+: ", "", str(error).splitlines()[0])
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[-+]?\d[\d.e+-]*", "_", text)
+    return f"{type(error).__name__}: {text[:90]}"
+
+
+def difference(robot: qd.Robot, model: pin.Model) -> float | None:
+    """Returns the relative difference of inertia matrices from those of another importer; None of another tree."""
+    own = robot.model
+    if robot.coupling is not None or (model.nq, model.nv) != (own.nq, own.nv):
+        return None
+    if list(model.names)[-own.njoints + 2 :] != list(own.names)[2:]:
+        return None
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(STATES):
+        q = pin.integrate(own, pin.neutral(own), rng.uniform(-1.0, 1.0, own.nv))
+        ours, theirs = (np.triu(pin.crba(each, each.createData(), q)) for each in (own, model))
+        # Rotor inertia is of the file's extensions, which other importers leave out.
+        theirs += np.diag(own.armature - model.armature)
+        worst = max(worst, float(np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-12)))
+    return worst
+
+
+def by_pinocchio(robot: qd.Robot, path: Path) -> float | None:
+    """Returns the difference from Pinocchio's importer."""
+    if path.suffix != ".urdf" or robot.root == "planar":
+        return None
+    try:
+        roots = [pin.JointModelFreeFlyer()] if robot.root == "free" else []
+        return difference(robot, pin.buildModelFromUrdf(str(path), *roots))
+    except (RuntimeError, ValueError):
+        return None
+
+
+def trotted(robot: qd.Robot) -> str:
+    """Returns how a quadruped trots: "trots", "falls", or why it is refused."""
+    try:
+        controller = LocomotionController(robot, dt=2e-3)
+        plant, dynamics = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
+        speed = 0.25 * controller.proportions.speed
+        for k in range(1500):
+            state = dynamics.update(plant.q, plant.v)
+            command = controller.compute(state, (speed if k > 150 else 0.0, 0.0, 0.0))
+            if command.mode is Mode.FALLEN:
+                return "falls"
+            plant.step(command.tau)
+        return "trots"
+    except qd.QuaddynError as error:
+        return reason_of(error)
+
+
+def row_of(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
+    """Returns what is found of a file."""
+    row, begun = Row(str(path.relative_to(folder))), time.process_time()
+    try:
+        robot = qd.load(path, packages=packages)
+    except qd.QuaddynError as error:
+        row.outcome = reason_of(error)
+    except Exception as error:  # what is none of quaddyn's is what is looked for
+        row.outcome = f"FOREIGN {type(error).__name__}: {error}"
+    row.seconds = time.process_time() - begun
+    if row.outcome == "loaded":
+        row.root, row.legs = robot.root, " ".join(robot.feet) or "none"
+        row.warned = sum(finding.level == "warning" for finding in robot.report.findings)
+        row.pinocchio = by_pinocchio(robot, path)
+        if trot and len(robot.feet) == 4:
+            row.trot = trotted(robot)
+    return row
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Returns the robot files below a folder, each content once, by name."""
+    found: dict[bytes, Path] = {}
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file()):
+        data = path.read_bytes()
+        if b"<robot" in data or b"<mujoco" in data:
+            found.setdefault(hashlib.sha256(data).digest(), path)
+    return sorted(found.values())
+
+
+def main() -> int:
+    """Prints the census; returns 1 if `--check` is not met."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--packages", type=Path, action="append", default=[], help="package roots")
+    parser.add_argument("--trot", action="store_true", help="let quadrupeds trot")
+    parser.add_argument("--csv", type=Path, default=None, help="write all rows there")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    files, rows = files_of(options.folder), []
+    for i, path in enumerate(files):
+        print(f"\r{i} of {len(files)}", end="", file=sys.stderr, flush=True)
+        rows.append(row_of(path, options.folder, options.packages, options.trot))
+    print(file=sys.stderr)
+    if not rows:
+        print(f"{options.folder}: no robot file")
+        return 1
+    console, table = Console(width=150), Table("file", "root", "legs", "warnings", "s", "M: Pinocchio", "trot")
+    loaded = [row for row in rows if row.outcome == "loaded"]
+    for row in loaded:
+        same = "-" if row.pinocchio is None else f"{row.pinocchio:.0e}"
+        table.add_row(row.file, row.root, row.legs, str(row.warned), f"{row.seconds:.2f}", same, row.trot)
+    console.print(table)
+    for reason, count in Counter(row.outcome for row in rows if row.outcome != "loaded").most_common():
+        console.print(f"{count:4d} refused: {reason}", soft_wrap=True, highlight=False)
+    middle = statistics.median(row.warned for row in loaded) if loaded else 0
+    compared = [row.pinocchio for row in loaded if row.pinocchio is not None]
+    slow = [row.file for row in rows if row.seconds > MAX_SECONDS]
+    print(
+        f"{len(rows)} files, {len(loaded)} loaded, median of warnings {middle:g}, largest difference of M "
+        f"{max(compared, default=0.0):.1e} in {len(compared)}, slowest {max(row.seconds for row in rows):.2f} s of "
+        f"processor time, {processor()}"
+    )
+    if options.csv is not None:
+        with options.csv.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
+            writer.writeheader()
+            writer.writerows(map(asdict, rows))
+    missed = [f"slow: {', '.join(slow)}"] if slow else []
+    missed += [row.outcome for row in rows if row.outcome.startswith("FOREIGN")]
+    missed += [f"M of {row.file}" for row in loaded if (row.pinocchio or 0.0) > MAX_DIFFERENCE]
+    missed += ["median of warnings"] if middle > MAX_WARNINGS else []
+    if missed:
+        print("missed:", "; ".join(missed))
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
