@@ -32,7 +32,7 @@ from quaddyn.reference import regressor as parameters
 from quaddyn.robot.catalogue import CATALOGUE, example_robots, find, own_robots
 
 #: What the guard refuses: bodies that no matter can have, a file without links, and mimics of joints that are missing.
-REFUSED = {"alex_psyonic_hands", "human", "icub", "icub_reduced", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
+REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
 FILES = [p for folder in (example_robots(), own_robots()) for p in sorted(folder.rglob("*.urdf"))]
 ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
 

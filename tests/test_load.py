@@ -35,12 +35,13 @@ REFUSED = {
     "iris_description/robots/iris_simple.urdf": "nothing moves",
     "ur_description/urdf/ur3.urdf": "no <link>",
     "human_description/robots/human.urdf": "no mass",
-    "icub_description/robots/icub.urdf": "moments of inertia",
-    "icub_description/robots/icub_reduced.urdf": "moments of inertia",
+    "icub_description/robots/icub.urdf": "not positive definite",
     "romeo_description/urdf/romeo.urdf": "no mass",
     "romeo_description/urdf/romeo_small.urdf": "moments of inertia",
     "romeo_description/urdf/romeo_laas_small.urdf": "moments of inertia",
 }
+#: Axes such as "0 1 6e-17": which of them are those of the frame is rounding, and so is the type of the joint.
+ROUNDED_AXES = {"icub_description/robots/icub_reduced.urdf"}
 #: Of each kind of file one: arms, hands, humanoids, wheels and wings, roots of every kind.
 QUICK = {
     path for path in EXAMPLES if Path(path).stem in (
@@ -95,7 +96,7 @@ def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
             assert ours == theirs or (np.isinf(ours) and (abs(theirs) >= 1e6 or theirs == 0.0))
 
 
-@pytest.mark.parametrize("path", others_slow((p for p in EXAMPLES if p not in REFUSED), QUICK))
+@pytest.mark.parametrize("path", others_slow((p for p in EXAMPLES if p not in REFUSED.keys() | ROUNDED_AXES), QUICK))
 def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
     file = example_robots() / path
     assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))

@@ -245,7 +245,7 @@ def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Ro
     flat.restore(there)
     flat.step(np.zeros(robot.nu))
     np.testing.assert_array_equal(flat.q, q)
-    with pytest.raises(qd.ArgumentError, match="not of this plant"):
+    with pytest.raises(qd.ArgumentError, match="of another plant"):
         round_one.restore(there)
     assert round_one.spheres == ("L", "R")
     with pytest.raises(qd.ArgumentError, match="spheres"):
