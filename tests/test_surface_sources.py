@@ -79,15 +79,19 @@ def test_names_of_robot_descriptions_work_where_it_is_installed(
     urdf = tmp_path / "repository" / "thing" / "thing.urdf"
     urdf.parent.mkdir(parents=True)
     urdf.write_text(PLAIN, encoding="utf-8")
+    mjcf = urdf.with_name("thing.xml")
+    mjcf.write_text('<mujoco><worldbody><body><geom size="1" mass="3"/></body></worldbody></mujoco>', encoding="utf-8")
     files = {
         "__init__.py": "",
         "thing_description.py": f"URDF_PATH = {str(urdf)!r}\nPACKAGE_PATH = {str(urdf.parent)!r}\n",
-        "mjcf_description.py": "MJCF_PATH = 'thing.xml'\n",
+        "mjcf_description.py": f"MJCF_PATH = {str(mjcf)!r}\n",
+        "sdf_description.py": "SDF_PATH = 'thing.sdf'\n",
         "away_description.py": "raise OSError('no network')\n",
     }
     package("robot_descriptions", files, tmp_path / "lib", monkeypatch)
     assert qd.load("thing_description", root="free").mass == 2.0
-    for name, word in (("mjcf_description", "not as a URDF"), ("away_description", "no network")):
+    assert qd.load("mjcf_description", root="free").mass == 3.0
+    for name, word in (("sdf_description", "neither as a URDF nor as an MJCF"), ("away_description", "no network")):
         with pytest.raises(qd.ModelError, match=word):
             qd.load(name)
     with pytest.raises(qd.UnknownNameError, match="nothing_description"):

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..urdf.mjcf_document import HomePose
 from ..urdf.tree import Array, Finding, Where
 from .algorithms import Algorithms
 from .bodies import Body, all_places, joint_places
@@ -18,6 +19,8 @@ from .stance import StanceProblem, check_bends, knee_offset, middle
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
 STRAIGHT = 1e-6
+#: How far a joint of a keyframe may be outside its limits [rad or m], and its feet be off one level [m].
+LIMIT_TOLERANCE, LEVEL_TOLERANCE = 1e-6, 0.01
 
 
 def home(
@@ -112,6 +115,57 @@ def given_home(
             if not joint.limits.lower <= value <= joint.limits.upper:
                 reason = f"q_home has {value:.4g}, outside [{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
                 findings.append(Finding("warning", joint.where, reason, "keep home within the limits"))
+    return q
+
+
+def keyframe_home(
+    model: pin.Model,
+    pinocchio: Algorithms,
+    bodies: Sequence[Body],
+    root: str,
+    feet: Mapping[str, Foot],
+    pose: HomePose,
+    computed: Array,
+    file: str,
+    findings: list[Finding],
+) -> Array:
+    """The home configuration that the file gives, where the robot can be in it; else the computed one.
+
+    Joints have to be within their limits, and the feet of a moving robot at one level.  The base is raised or lowered
+    until the lowest foot touches z = 0; where it is in x and y is not taken.
+    """
+    q, places = computed.copy(), joint_places(bodies, root)
+    problem = ""
+    for name, joint in simple_joints(bodies).items():
+        value, at = pose.joints.get(name), places[name][0]
+        if value is None:
+            continue
+        if joint.nq == 2:
+            q[at : at + 2] = np.cos(value), np.sin(value)
+            continue
+        q[at] = np.clip(value, joint.limits.lower, joint.limits.upper)
+        if abs(q[at] - value) > LIMIT_TOLERANCE:
+            limits = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
+            problem = problem or f"joint {name!r} is at {value:.4g} there, outside {limits}"
+    shift = 0.0
+    if root == "free" and pose.orientation is not None:
+        q[3:7] = pin.Quaternion(pose.orientation).coeffs()
+    if root != "fixed" and feet:
+        data = model.createData()
+        pinocchio.framesForwardKinematics(model, data, q)
+        frames = {name: data.oMf[model.getFrameId(name, pin.FrameType.OP_FRAME)] for name in feet}
+        lowest = [float(frames[name].translation[2]) - foot.radius for name, foot in feet.items()]
+        if max(lowest) - min(lowest) > LEVEL_TOLERANCE:
+            problem = problem or f"its feet are at heights that differ by {max(lowest) - min(lowest):.3g} m there"
+        height = 1 if root == "planar" else 2
+        q[height] -= min(lowest)
+        shift = 0.0 if pose.position is None else float(q[height] - pose.position[2])
+    where = Where(file, 0, "home")
+    if problem:
+        findings.append(Finding("note", where, f"the keyframe 'home' is not taken: {problem}", "pass q_home="))
+        return computed
+    moved = f"; its base is moved by {shift:.3g} m in z, onto the feet" if abs(shift) > LIMIT_TOLERANCE else ""
+    findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= to choose"))
     return q
 
 

@@ -1,4 +1,4 @@
-"""`load`: a catalogue name, a path or URDF text becomes a trusted `Robot`."""
+"""`load`: a catalogue name, a path or text of URDF or MJCF becomes a trusted `Robot`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .bodies import Body, joint_places, merge, moved_in_loops
 from .closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
-from .home import describe_legs, given_home, home, wished_bends
+from .home import describe_legs, given_home, home, keyframe_home, wished_bends
 from .hypotheses import classify_legs, wished_kind
 from .legs import choose_limbs, guessed_feet, make_foot
 from .limbs import find_limbs
@@ -63,9 +63,12 @@ def load(
     """Read, judge and resolve a robot.
 
     Args:
-        source: a catalogue name ("go2"), a path to a URDF file, or URDF text; also a xacro file where the package xacro
-            is installed, a name of robot_descriptions ("go2_description") where that is, and a ``pin.Model`` whose
-            joints have one degree of freedom.
+        source: a catalogue name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
+            package xacro is installed, a name of robot_descriptions ("go2_description") where that is, and a
+            ``pin.Model`` whose joints have one degree of freedom.  An MJCF (root element ``<mujoco>``) goes through
+            MuJoCo's compiler, which the extra ``mujoco`` installs, and becomes a URDF: bodies without a joint of an
+            actuator are not the robot's, joints without an actuator are passive where the file has actuators, and the
+            keyframe "home" is `q_home` where the robot can stand in it.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
             robot that stands on several legs floats, all else is bolted down; the report says which.
         base: rotation from the file's base frame to the one that is used, for a file whose x axis does not point
@@ -74,7 +77,8 @@ def load(
             where one is needed, and gives it.
         packages: package roots for ``package://`` meshes: folders that hold packages, or are packages.  Nothing is
             opened outside them, the file's folder and the package around it (a folder with a ``package.xml``, or one
-            with a folder ``meshes`` beside the file's).  ``$(find ...)`` of a xacro file is resolved in them as well.
+            with a folder ``meshes`` or ``assets`` beside the file's).  ``$(find ...)`` of a xacro file and
+            ``<include>`` of an MJCF are resolved in them as well.
         arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name.
         actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
             whose effort limit is 0.
@@ -115,7 +119,7 @@ def load(
     if base is not None:
         document = replace(document, data=turned_document(document.data, tree, rotation_of(base)))
         tree = parse(document.data, file=document.name, meshes=meshes)
-    findings = [*tree.findings, *judge_units(tree)]
+    findings = [*document.findings, *tree.findings, *judge_units(tree)]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge(tree)
     wish, legs = wished_kind(legs)
@@ -137,7 +141,9 @@ def load(
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired
     in_loops = moved_in_loops(tree, ties)
-    guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless, in_loops=in_loops)
+    guard.judge_bodies(
+        bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
+    )
     # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be judged.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
     findings += guard.judge_limits(bodies)
@@ -163,6 +169,8 @@ def load(
         q = given_home(model, pinocchio, bodies, root, q_home, findings)
     else:
         q = home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
+        if document.home is not None and base is None and not ties and not wishes:
+            q = keyframe_home(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
     viscous, coulomb, rotors = joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)
     lower, upper = _position_limits(bodies, root)

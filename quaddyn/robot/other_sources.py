@@ -143,7 +143,7 @@ def described(name: str) -> Description | None:
     The package may fetch the robot's files at its first use.
 
     Raises:
-        ModelError: the package has this robot, but not as a URDF, or cannot fetch it.
+        ModelError: the package has this robot, but neither as a URDF nor as an MJCF, or cannot fetch it.
     """
     if not name.isidentifier() or importlib.util.find_spec("robot_descriptions") is None:
         return None
@@ -153,9 +153,9 @@ def described(name: str) -> Description | None:
         module = importlib.import_module(f"robot_descriptions.{name}")
     except Exception as error:  # whatever a download may come to
         raise ModelError(f"{name}: robot_descriptions cannot provide it: {_line(error)}") from None
-    file = getattr(module, "URDF_PATH", None)
+    file = getattr(module, "URDF_PATH", None) or getattr(module, "MJCF_PATH", None)
     if file is None:
-        raise ModelError(f"{name}: robot_descriptions has it, but not as a URDF")
+        raise ModelError(f"{name}: robot_descriptions has it, but neither as a URDF nor as an MJCF")
     folders = (getattr(module, what, None) for what in ("PACKAGE_PATH", "REPOSITORY_PATH"))
     found = [Path(folder) for folder in folders if folder is not None]
     return Description(Path(file), tuple(dict.fromkeys([*(f.parent for f in found[:1]), *found])))

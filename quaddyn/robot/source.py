@@ -1,4 +1,4 @@
-"""What `load` was given - a catalogue name, a path or URDF text - becomes one document, safely read."""
+"""What `load` was given - a catalogue name, a path or text of URDF or MJCF - becomes one document, safely read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import pinocchio as pin
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..files import read_regular
 from ..urdf.meshes import MeshFinder
+from ..urdf.mjcf import is_mjcf
+from ..urdf.mjcf_document import HomePose, urdf_of_mjcf
+from ..urdf.tree import Finding
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
 from .other_sources import described, expanded, is_xacro
@@ -22,7 +25,8 @@ from .pinocchio_source import document_of
 class Document:
     """A URDF: its `data`, `name` for messages, `folder` (None for text), package roots and the catalogue's root.
 
-    `path` is that of a file that may be xacro.
+    `path` is that of a file that may be xacro.  Of an MJCF (`converted`), `data` is the URDF that it was turned into,
+    `findings` are those on the way, and `home` is its keyframe of that name.
     """
 
     data: bytes | str
@@ -31,6 +35,9 @@ class Document:
     packages: tuple[Path, ...]
     root: str | None = None
     path: Path | None = None
+    findings: tuple[Finding, ...] = ()
+    home: HomePose | None = None
+    converted: bool = False
 
 
 def read_source(
@@ -41,7 +48,7 @@ def read_source(
     """Read `source`.
 
     Args:
-        source: a catalogue name, a path, URDF text or a ``pin.Model``.
+        source: a catalogue name, a path, text of URDF or MJCF, or a ``pin.Model``.
         packages: package roots.
         arguments: values of the arguments of a xacro file.
 
@@ -53,10 +60,14 @@ def read_source(
     """
     document = _document(source, packages)
     values = _values(arguments)
+    if is_mjcf(document.data) and not values:
+        found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages))
+        name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
+        return replace(document, data=found.text, name=name, findings=found.findings, home=found.home, converted=True)
     if is_xacro(document.data, document.name if document.path else ""):
         finder = MeshFinder(document.folder, document.packages)
-        data, found = expanded(document.path, document.name, finder, values)
-        return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *found))))
+        data, folders = expanded(document.path, document.name, finder, values)
+        return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
     if values:
         raise ArgumentError(f"arguments: {document.name} is no xacro file and takes none; remove them")
     return document

@@ -16,6 +16,8 @@ MAX_FOLDERS = 64
 MAX_ABOVE = 3
 #: The name in a package.xml, and how many bytes of it are read.
 PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
+#: Folders of meshes that lie beside the file's own, in packages without a package.xml.
+MESH_FOLDERS = ("meshes", "assets")
 #: Folders that a message lists.
 LISTED = 4
 
@@ -30,7 +32,7 @@ class MeshFinder:
         folder: the folder of the URDF file, None for URDF text.  Relative names start there, and a
             ``package://NAME/...`` URI also matches a folder called NAME above it.  The package that the file belongs
             to is a root as well: the nearest folder above with a ``package.xml``, else the one above `folder` where it
-            has a folder ``meshes``.
+            has a folder ``meshes`` or ``assets``.
         roots: package roots: folders that hold packages, or are packages.
     """
 
@@ -185,7 +187,7 @@ def _own_package(folder: Path) -> tuple[Path, ...]:
         if (above / "package.xml").is_file():
             return () if above == folder else (above,)
     above = folder.parent
-    return (above,) if above != Path(above.anchor) and (above / "meshes").is_dir() else ()
+    return (above,) if above != Path(above.anchor) and any((above / name).is_dir() for name in MESH_FOLDERS) else ()
 
 
 def _manifest_name(root: Path) -> str | None:

@@ -1,0 +1,377 @@
+"""MJCF becomes the same robot that MuJoCo makes of it: old behaviour -> new."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.robot.saving import from_record, to_record
+from quaddyn.simulation.mujoco_model import coordinates
+from quaddyn.urdf.mjcf import is_mjcf
+from quaddyn.urdf.mjcf_document import rpy_from_rotation
+from quaddyn.urdf.reader import rotation_from_rpy
+from quaddyn.urdf.tree import Array, Mesh
+
+LEG = """<body name="{n}_hip" pos="{x} {y} 0"><joint name="{n}_hx" axis="1 0 0" pos="0 .01 0"/>
+<geom type="sphere" size=".03" mass=".5"/>
+<body name="{n}_thigh" pos="0 {dy} 0"><joint name="{n}_hy" axis="0 1 0"/>
+<geom type="capsule" fromto="0 0 0 0 0 -.2" size=".02" mass="1"/>
+<body name="{n}_shank" pos="0 0 -.2"><joint class="knee" name="{n}_kn" axis="0 1 0" ref="-20"/>
+<geom type="capsule" fromto="0 0 0 0 0 -.2" size=".01" mass=".2" contype="0" conaffinity="0" group="1"/>
+<geom type="sphere" size=".02" pos="0 0 -.2" mass=".05" group="3"/></body></body></body>"""
+FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
+JOINTS = [f"{foot}_{joint}" for foot in FEET for joint in ("hx", "hy", "kn")]
+QUADRUPED = (
+    '<mujoco model="dog"><compiler angle="degree"/><default><joint armature=".01" damping=".2" frictionloss=".1" '
+    'range="-90 90"/><default class="leg"><default class="knee"><joint range="-150 -10"/></default></default></default>'
+    '<worldbody><geom type="plane" size="1 1 1"/><body name="trunk" pos="0 0 .4" childclass="leg"><freejoint/>'
+    '<geom type="box" size=".2 .1 .05" mass="8"/><site name="imu" pos=".1 0 .02" euler="0 0 90"/>'
+    + "".join(LEG.format(n=n, x=x, y=y, dy=0.7 * y) for n, (x, y) in FEET.items())
+    + "</body></worldbody><actuator>"
+    + "".join(f'<motor joint="{name}" gear="2" ctrlrange="-15 15"/>' for name in JOINTS)
+    + "</actuator>{}</mujoco>"
+)
+ARM = """<mujoco><compiler angle="radian" eulerseq="zyx"/><worldbody>
+<body name="base" pos=".1 .2 .3" axisangle="1 2 3 .7"><geom type="cylinder" size=".1 .05" mass="3"/>
+<body name="shoulder" pos="0 0 .1" quat=".5 .1 -.3 .2"><joint name="x" axis="1 .2 0" pos=".1 .2 .3" ref=".4"
+ armature=".1" damping="2" range="-1 2"/><joint name="y" axis="0 1 0" pos="0 0 -.1" armature=".2"/>
+<joint name="s" type="slide" axis="0 .6 .8" ref=".2" range="-.3 .5"/>
+<inertial pos=".01 .02 .03" quat=".9 .1 .2 .3" mass="2" diaginertia=".01 .02 .025"/>
+<body name="fore" pos=".4 0 0" euler=".1 .2 1.5707963267948966"><joint name="z" axis="0 0 1" frictionloss=".3"/>
+<geom type="ellipsoid" size=".1 .05 .04" pos=".1 0 0"/><geom type="box" size=".02 .03 .04" zaxis="1 1 0" density="500"/>
+<body pos=".1 0 0"><joint type="hinge" axis="0 1 1"/><geom type="capsule" fromto="0 0 0 .1 .1 0" size=".02"/></body>
+<body name="tool" pos="0 .1 .1" xyaxes="0 1 0 0 0 1"><geom size=".02" mass=".1"/></body></body></body></body>
+</worldbody></mujoco>"""
+
+
+def mujoco_dynamics(robot: qd.Robot, model: Any, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    """M (nv, nv) and inverse dynamics (nv,) with viscous friction by MuJoCo, in Pinocchio's coordinates."""
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mujoco.MjData(model)
+    free = model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+    way = coordinates(model, robot, root_joint=0 if free else "root_joint")
+    way.to_mujoco(q, v, data.qpos, data.qvel)
+    T = np.zeros((model.nv, robot.nv))  # qvel = T v
+    for k, e in enumerate(np.eye(robot.nv)):
+        way.to_mujoco(q, e, data.qpos.copy(), T[:, k])
+    qacc = T @ a
+    if free:  # the world's acceleration of the base's origin
+        qacc[:3] += T[:3, :3] @ np.cross(v[3:6], v[:3])
+    data.qacc = qacc
+    mujoco.mj_inverse(model, data)
+    full = np.zeros((model.nv, model.nv))
+    for row, e in zip(full, np.eye(model.nv), strict=True):
+        mujoco.mj_mulM(model, data, row, e)
+    return T.T @ full @ T, T.T @ data.qfrc_inverse
+
+
+@pytest.mark.parametrize("text", [QUADRUPED.replace("{}", ""), ARM], ids=["quadruped", "arm"])
+def test_mass_matrix_and_inverse_dynamics_are_those_of_mujoco(text: str) -> None:
+    robot = qd.load(text)
+    spec = mujoco.MjSpec.from_string(text)
+    for joint in spec.joints:
+        if joint.name or joint.type == mujoco.mjtJoint.mjJNT_FREE:
+            continue
+        joint.name = next(n for n in robot.model.names if n.endswith("_joint") and n.startswith("body_"))
+    model = spec.compile()
+    dynamics = qd.Dynamics(robot)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        q = pin.integrate(robot.model, robot.q_home, rng.uniform(-0.5, 0.5, robot.nv))
+        v, a = rng.standard_normal((2, robot.nv))
+        M, tau = mujoco_dynamics(robot, model, q, v, a)
+        np.testing.assert_allclose(dynamics.crba(q), M, rtol=0.0, atol=1e-12 * np.abs(M).max())
+        np.testing.assert_allclose(dynamics.rnea(q, v, a) + robot.damping * v, tau, atol=1e-12 * np.abs(tau).max())
+    assert qd.cross_check(robot, samples=2).passed
+
+
+def test_a_quadruped_has_its_limits_losses_legs_and_sites() -> None:
+    robot = qd.load(QUADRUPED.replace("{}", ""))
+    assert robot.root == "free" and set(robot.feet) == set(FEET) and robot.name == "dog"
+    assert (robot.effort_limits == 30.0).all() and np.isinf(robot.velocity_limits).all()
+    moving = slice(6, None)
+    assert (robot.armature[moving] == 0.01).all() and (robot.damping[moving] == 0.2).all()
+    assert (robot.friction[moving] == 0.1).all() and not robot.armature[:6].any()
+    limits = robot.tree.joint["FL_kn"].limits
+    np.testing.assert_allclose([limits.lower, limits.upper], np.deg2rad([-150.0, -10.0]))
+    assert {leg.foot.radius for leg in robot.legs.values()} == {0.02}
+    placement = qd.Dynamics(robot).frame_placement(robot.q_home, "imu")
+    np.testing.assert_allclose(placement.translation - robot.q_home[:3], (0.1, 0.0, 0.02), atol=1e-15)
+    shank = robot.tree.link["FL_shank"]
+    assert len(shank.visuals) == len(shank.collisions) == 1
+    assert not robot.report.warnings
+
+
+def test_a_saved_robot_and_a_turned_one_are_the_same(tmp_path: Path) -> None:
+    robot = qd.load(QUADRUPED.replace("{}", ""))
+    again = from_record(to_record(robot))
+    assert again.model == robot.model and (again.q_home == robot.q_home).all()
+    turned = qd.load(QUADRUPED.replace("{}", ""), base=(0.0, 0.0, np.pi))
+    assert turned.mass == pytest.approx(robot.mass)
+
+
+HOME = '<keyframe><key name="home" qpos="1 2 .5 1 0 0 0 {}"/></keyframe>'
+
+
+def test_the_keyframe_home_is_the_home_configuration() -> None:
+    robot = qd.load(QUADRUPED.replace("{}", HOME.format("0 .9 -1.8 " * 4)))
+    np.testing.assert_allclose(robot.q_home[7:], [0.0, 0.9, -1.8] * 4)
+    feet = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    assert all(abs(feet.placement(foot).translation[2] - 0.02) < 1e-12 for foot in FEET)
+
+
+@pytest.mark.parametrize(
+    ("joints", "words"),
+    [("0 .9 -3 " * 4, "joint 'FL_kn' is at -3 there, outside"), ("0 .9 -1.8 " * 3 + "0 0 -1.8", "heights that differ")],
+)
+def test_a_keyframe_that_the_robot_cannot_stand_in_is_not_taken(joints: str, words: str) -> None:
+    robot = qd.load(QUADRUPED.replace("{}", HOME.format(joints)))
+    assert words in str(robot.report)
+    np.testing.assert_array_equal(robot.q_home, qd.load(QUADRUPED.replace("{}", "")).q_home)
+
+
+def scene(bodies: str, rest: str = "") -> str:
+    return f"<mujoco><worldbody>{bodies}</worldbody>{rest}</mujoco>"
+
+
+LINK = '<body name="{n}" pos="0 0 .1"><joint name="{n}j" axis="0 1 0"/><geom size=".1" mass="1"/>{inner}</body>'
+CHAIN = LINK.format(n="a", inner=LINK.format(n="b", inner=LINK.format(n="c", inner="")))
+
+
+@pytest.mark.parametrize(
+    ("actuators", "efforts"),
+    [
+        ("", [np.inf] * 3),
+        ('<motor joint="bj"/>', [np.inf]),
+        ('<motor joint="bj" gear="-3" ctrlrange="-2 2"/>', [6.0]),
+        ('<motor joint="bj" ctrlrange="-9 9" forcerange="-2 2"/>', [2.0]),
+        ('<motor joint="bj" gear="5" forcerange="-2 1"/>', [5.0]),
+        ('<general joint="bj" gainprm="4" ctrlrange="-2 2"/>', [8.0]),
+        ('<position joint="bj" kp="9" ctrlrange="-2 2"/>', [np.inf]),
+        ('<position joint="bj" kp="9" forcerange="-7 7"/><velocity joint="bj" kv="1" forcerange="-2 2"/>', [9.0]),
+        ('<motor joint="aj" forcerange="-1 1"/><motor joint="cj" forcerange="-3 3"/>', [1.0, 3.0]),
+    ],
+)
+def test_actuators_give_effort_limits(actuators: str, efforts: list[float]) -> None:
+    robot = qd.load(scene(CHAIN, f"<actuator>{actuators}</actuator>"))
+    np.testing.assert_array_equal(robot.effort_limits, efforts)
+
+
+def test_the_limit_of_a_joint_counts_as_well() -> None:
+    text = scene(
+        CHAIN.replace('"bj"', '"bj" actuatorfrcrange="-4 4"'), '<actuator><motor joint="bj" gear="9"/></actuator>'
+    )
+    np.testing.assert_array_equal(qd.load(text).effort_limits, [4.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'), r'"hip">: 1 ball joints \(hip\)'),
+        (
+            scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
+            '"t">: a tendon with a spring, and tendons are not modelled',
+        ),
+        (
+            scene(
+                CHAIN,
+                '<tendon><fixed name="t"><joint joint="aj" coef="1"/><joint joint="bj" coef="1"/></fixed></tendon>'
+                '<actuator><motor name="m" tendon="t"/></actuator>',
+            ),
+            r"actuator 'm', moves joints that are independent \(aj, bj\)",
+        ),
+        (
+            scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab")),
+            r"2 bodies on the world may be the robot \('a', 'b'\), and 2 of them float",
+        ),
+        (scene('<geom size="1"/>'), "no <body> in it"),
+        ("<mujoco><worldbod/></mujoco>", "MuJoCo refuses it: .*unrecognized element"),
+        (scene('<body><joint/></body>'), "MuJoCo refuses it: .*mass and inertia of moving bodies"),
+    ],
+)  # fmt: skip
+def test_what_a_urdf_cannot_say_is_refused_in_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(qd.ModelError, match=words):
+        qd.load(text)
+
+
+def test_without_mujoco_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "mujoco" else find(name, *rest)
+    )
+    with pytest.raises(qd.ModelError, match=r"<text>: an MJCF is read by MuJoCo.*pip install 'quaddyn\[mujoco\]'"):
+        qd.load(ARM)
+
+
+def test_a_tendon_that_only_measures_is_no_obstacle_and_one_that_drives_a_coupled_pair_is_a_limit() -> None:
+    tendon = '<tendon><fixed name="t"><joint joint="aj" coef=".5"/><joint joint="bj" coef=".5"/></fixed></tendon>'
+    assert qd.load(scene(CHAIN, tendon)).nv == 3
+    tied = '<equality><joint joint1="bj" joint2="aj" polycoef=".1 2 0 0 0"/></equality>'
+    driven = '<actuator><general tendon="t" forcerange="-8 8"/></actuator>'
+    robot = qd.load(scene(CHAIN, tendon + tied + driven))
+    assert robot.nv == 2 and robot.actuated == ("aj",)
+    mimic = robot.tree.joint["bj"].mimic
+    assert mimic is not None and (mimic.joint, mimic.multiplier, mimic.offset) == ("aj", 2.0, 0.1)
+    np.testing.assert_allclose(robot.effort_limits, [8.0 * (0.5 + 2.0 * 0.5)])
+
+
+FOUR_BARS = (
+    '<body name="crank"><joint name="j1" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .1" size=".01"/>'
+    '<body name="rod" pos="0 0 .1"><joint name="j2" axis="0 1 0"/>'
+    '<geom type="capsule" fromto="0 0 0 .3 0 0" size=".01"/></body></body>'
+    '<body name="rocker" pos=".3 0 0"><joint name="j3" axis="0 1 0"/>'
+    '<geom type="capsule" fromto="0 0 0 0 0 .1" size=".01"/></body>'
+)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        '<connect name="pin" body1="rod" body2="rocker" anchor=".3 0 0"/>',
+        '<connect name="pin" site1="one" site2="two"/>',
+    ],
+)
+def test_connect_constraints_close_loops(constraint: str) -> None:
+    bodies = FOUR_BARS.replace('name="j2" axis="0 1 0"/>', 'name="j2" axis="0 1 0"/><site name="one" pos=".3 0 0"/>')
+    bodies = bodies.replace('name="j3" axis="0 1 0"/>', 'name="j3" axis="0 1 0"/><site name="two" pos="0 0 .1"/>')
+    robot = qd.load(scene(f'<body name="frame"><geom size=".1"/>{bodies}</body>', f"<equality>{constraint}</equality>"))
+    assert robot.nv == 1 and len(robot.loops) == 1
+    assert qd.load(scene(bodies, f"<equality>{constraint}</equality>"), loops=False).nv == 3
+
+
+def test_constraints_with_the_world_are_named_and_left_out() -> None:
+    text = scene(CHAIN, '<equality><weld name="hold" body1="c"/></equality>')
+    assert 'name="hold">: closes a loop with the world' in str(qd.load(text).report)
+
+
+TETRAHEDRON = "v 1 0 0\nv 2 0 0\nv 1 1 0\nv 1 0 3\nf 1 3 2\nf 1 4 3\nf 1 2 4\nf 2 3 4\n"
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize(
+    "mesh",
+    ['scale="2 1 .5"', 'scale="2 1 .5" refpos=".3 .2 .1"', 'scale="2 2 2" refpos=".3 0 0" refquat=".5 .5 .1 .2"'],
+)
+def test_meshes_lie_where_mujoco_puts_them(tmp_path: Path, mesh: str, weighed: bool) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "t.obj").write_text(TETRAHEDRON, encoding="utf-8")
+    file = tmp_path / "scene.xml"
+    inertial = "" if weighed else '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    file.write_text(
+        f'<mujoco><compiler meshdir="parts"/><asset><mesh name="m" file="t.obj" {mesh}/></asset><worldbody>'
+        f'<body name="b"><joint/>{inertial}'
+        '<geom type="mesh" mesh="m" pos=".1 .2 .3" quat=".3 .4 .5 .6"/></body></worldbody></mujoco>',
+        encoding="utf-8",
+    )
+    link = qd.load(file).tree.link["b"]
+    shape, model = link.visuals[0].shape, mujoco.MjModel.from_xml_path(str(file))
+    assert isinstance(shape, Mesh) and shape.path == tmp_path / "parts" / "t.obj" and len(link.collisions) == 1
+    points = np.array([(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 3)]) * shape.scale
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.geom_quat[0])
+    expected = model.geom_pos[0] + model.mesh_vert @ turn.reshape(3, 3).T
+    np.testing.assert_allclose(link.visuals[0].placement.apply(points), expected, atol=1e-6)  # single precision
+
+
+def test_a_mesh_that_only_draws_may_be_missing_and_one_with_mass_may_not(tmp_path: Path) -> None:
+    text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="m"', 1), '<asset><mesh name="m" file="m.stl"/></asset>')
+    file = tmp_path / "scene.xml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(qd.ModelError, match=r'"m">: file=\'m.stl\': no such file .* computes the inertia of body .a.'):
+        qd.load(file)
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh"'
+    file.write_text(text.replace('<geom type="mesh"', inertial), encoding="utf-8")
+    assert "no such file" in str(qd.load(file).report)
+
+
+def test_files_are_opened_in_the_package_roots_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own" / "deep").mkdir(parents=True)
+    (tmp_path / "away.xml").write_text(scene(CHAIN), encoding="utf-8")
+    (tmp_path / "own" / "near.xml").write_text('<mujoco><include file="deep/in.xml"/></mujoco>', encoding="utf-8")
+    (tmp_path / "own" / "deep" / "in.xml").write_text(scene(CHAIN), encoding="utf-8")
+    for name, tag in (("include", '<include file="{}"/>'), ("model", '<asset><model name="m" file="{}"/></asset>')):
+        file = tmp_path / "own" / f"{name}.xml"
+        body = '<worldbody><attach model="m" body="a" prefix="p"/></worldbody>' if name == "model" else ""
+        file.write_text(f"<mujoco>{tag.format('near.xml')}{body}</mujoco>", encoding="utf-8")
+        assert qd.load(file).nv == 3
+        for outside in ("../away.xml", str(tmp_path / "away.xml")):
+            file.write_text(f"<mujoco>{tag.format(outside)}{body}</mujoco>", encoding="utf-8")
+            with pytest.raises(qd.ModelError, match="outside the package roots, not opened"):
+                qd.load(file)
+            assert qd.load(file, packages=(tmp_path,)).nv == 3
+    file.write_text('<mujoco><include file="model.xml"/></mujoco>', encoding="utf-8")
+    with pytest.raises(qd.ModelError, match="a second time"):
+        qd.load(file)
+
+
+def test_images_are_not_needed_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assets = '<asset><texture name="t" type="2d" file="no.png"/><material name="m" texture="t" rgba="1 0 0 1"/>'
+    assets += '<hfield name="h" file="no.png" size="1 1 1 1"/></asset><compiler settotalmass="6"/>'
+    text = scene('<geom type="hfield" hfield="h"/>' + CHAIN.replace('size=".1"', 'size=".1" material="m"'), assets)
+    monkeypatch.chdir(tmp_path)
+    robot = qd.load(text)
+    assert robot.tree.link["a"].visuals[0].rgba == (1.0, 0.0, 0.0, 1.0) and robot.mass == pytest.approx(6.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_the_robot_is_named() -> None:
+    ball = '<body name="ball"><freejoint/><geom size=".1"/></body><body name="table"><geom size=".1"/></body>'
+    robot = qd.load(scene(ball + CHAIN, '<actuator><motor joint="aj"/></actuator>'))
+    assert robot.nv == 3 and "2 bodies on the world are not part of the robot and left out: 'ball', 'table'" in str(
+        robot.report
+    )
+    sprung = qd.load(scene(CHAIN.replace('"bj"', '"bj" stiffness="3"'), '<option gravity="0 0 -1"/>'))
+    assert "springs of 1 joints (bj)" in str(sprung.report) and "gravity=0.0 0.0 -1.0" in str(sprung.report)
+
+
+@pytest.mark.parametrize("name", ["world", "a", "joint"])
+def test_names_that_meet_are_kept_apart(name: str) -> None:
+    text = scene(CHAIN.replace("<geom", f'<site name="{name}"/><geom', 1).replace('"aj"', '"a"').replace('"cj"', '""'))
+    assert qd.load(text).nv == 3
+
+
+def test_mjcf_is_known_by_its_first_tag() -> None:
+    mjcf = (ARM, b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <robot> --><mujoco/>", " <mujoco\n model='a'/>")
+    others = ("<robot><mujoco/></robot>", "<mujocoinclude/>", "<!-- <mujoco> --><robot/>", "", b"\0", " " * 100_000)
+    assert all(map(is_mjcf, mjcf)) and not any(map(is_mjcf, others))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.floats(-3.1, 3.1),
+    st.sampled_from([0.0, np.pi / 2, -np.pi / 2, np.pi / 2 - 1e-8, np.pi / 2 - 1e-12, 1.0]),
+    st.floats(-3.1, 3.1),
+)
+def test_angles_give_the_rotation_back(roll: float, pitch: float, yaw: float) -> None:
+    rotation = rotation_from_rpy(roll, pitch, yaw)
+    np.testing.assert_allclose(rotation_from_rpy(*rpy_from_rotation(rotation)), rotation, atol=1e-14)
+
+
+def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from quaddyn.cli import app
+
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "t.obj").write_text(TETRAHEDRON, encoding="utf-8")
+    text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="t"', 1), '<asset><mesh file="t.obj"/></asset>')
+    (tmp_path / "there" / "scene.xml").write_text(text, encoding="utf-8")
+    (tmp_path / "robot").mkdir()
+    out = tmp_path / "robot" / "r.urdf"
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "there" / "scene.xml"), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "../there/t.obj" in out.read_text(encoding="utf-8")
+    robot, original = qd.load(out, packages=(tmp_path,)), qd.load(tmp_path / "there" / "scene.xml")
+    assert robot.model == original.model
+    assert next(iter(robot.tree.link["a"].visuals)).shape.path == tmp_path / "there" / "t.obj"  # type: ignore[union-attr]
+    done = CliRunner().invoke(app, ["convert", "go2"])
+    assert qd.load(done.output).model == qd.load("go2", packages=()).model
