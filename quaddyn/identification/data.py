@@ -58,7 +58,7 @@ def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
         arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
         words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.place)}
         with target.open("wb") as file:
-            np.savez(file, **arrays, **words)
+            np.savez(file, allow_pickle=False, **arrays, **words)
         return
     names = [f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n)]
     names += [f"tau {joint}" for joint in robot.actuated]

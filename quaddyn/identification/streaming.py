@@ -195,7 +195,7 @@ class Accumulator:
         arrays = {f"R {i}": x.R for i, x in enumerate((*self.rows, self.whitened))}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
-        np.savez(file, counts=counts, **arrays)
+        np.savez(file, allow_pickle=False, counts=counts, **arrays)
         return file.getvalue()
 
     def load(self, data: bytes) -> None:

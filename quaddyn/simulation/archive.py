@@ -23,7 +23,7 @@ def save(record: object, path: str | os.PathLike[str]) -> Path:
     arrays: dict[str, Any] = {}
     text = json.dumps({"format": FORMAT, "record": _packed(record, arrays)})
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+        np.savez_compressed(file, allow_pickle=False, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
     return Path(path)
 
 
