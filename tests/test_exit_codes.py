@@ -59,6 +59,7 @@ def commands() -> set[tuple[str, ...]]:
 MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("robots",): ("--no-such-option",),
     ("check",): (),
+    ("convert",): ("absent.urdf",),
     ("view",): ("nobody",),
     ("demo",): ("--robot", "nobody"),
     ("leg",): ("ur5",),
