@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
-import platform
 import re
 import statistics
 import sys
@@ -31,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 import quaddyn as qd
+from quaddyn.demo.report import cpu_name
 from quaddyn.locomotion import LocomotionController, Mode
 
 ENDINGS = (".urdf", ".xacro", ".xml")
@@ -50,12 +50,6 @@ class Row:
     seconds: float = 0.0
     pinocchio: float | None = None
     trot: str = "-"
-
-
-def processor() -> str:
-    """Returns the name of the processor."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.machine())
 
 
 def reason_of(error: qd.QuaddynError) -> str:
@@ -171,7 +165,7 @@ def main() -> int:
     print(
         f"{len(rows)} files, {len(loaded)} loaded, median of warnings {middle:g}, largest difference of M "
         f"{max(compared, default=0.0):.1e} in {len(compared)}, slowest {max(row.seconds for row in rows):.2f} s of "
-        f"processor time, {processor()}"
+        f"processor time, {cpu_name()}"
     )
     if options.csv is not None:
         with options.csv.open("w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""The robot's side under fire: readings, signals and forks that nobody would wish for.
+"""Fault injection into the runtime: sensor readings, signals and forks.
 
     python benchmarks/under_fire.py [--parts NAME ...] [--ticks 100000] [--signals 100000] [--forks 40] [--check]
 
@@ -34,6 +34,7 @@ from interrupting import interrupt
 from safety_in_c import DT, LIMITS, SafetyInC, differences
 
 import quaddyn as qd
+from quaddyn.demo.report import cpu_name
 from quaddyn.one_call import OneCall
 from quaddyn.runtime import Safety
 from quaddyn.simulation import Simulation
@@ -42,12 +43,6 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 PARTS = ("safety", "signals", "forks")
 #: Forks of one process: its first ones meet imports.
 TOGETHER = 10
-
-
-def processor() -> str:
-    """Its name."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def safety(ticks: int, seed: int) -> bool:
@@ -123,7 +118,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    print(f"{processor()}, Python {platform.python_version()}", flush=True)
+    print(f"{cpu_name()}, Python {platform.python_version()}", flush=True)
     parts: dict[str, Callable[[], bool]] = {
         "safety": lambda: safety(options.ticks, options.seed),
         "signals": lambda: signals(options.signals, options.seed),

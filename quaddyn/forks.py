@@ -1,4 +1,4 @@
-"""`os.fork` beside threads: the child must not find half done what the other threads, which it has not, were about."""
+"""`os.fork` in processes with threads: a fork waits until no other thread holds a lock that the child would inherit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 #: How long a fork waits for modules that other threads import [s].
 PATIENCE = 10.0
-#: What the fork that is under way holds.
+#: Locks that the present fork holds.
 _held: list[Any] = []
 
 
 def is_importing() -> bool:
-    """Whether another thread holds the lock of a module, as it imports it, for which a child would wait without end."""
+    """Returns whether another thread is importing a module, whose lock a forked child would wait for without end."""
     locks, me = getattr(bootstrap, "_module_locks", {}), threading.get_ident()
     return any(getattr(ref(), "owner", None) not in (None, me) for ref in list(locks.values()))
 
@@ -28,14 +28,14 @@ def await_imports() -> None:
 
 
 def hold(lock: Any) -> None:
-    """Take a lock for the time of the fork that is about to be, if it is one."""
+    """Acquires a lock, unless it is None, until the present fork is done."""
     if lock is not None:
         lock.__enter__()
         _held.append(lock)
 
 
 def let_go() -> None:
-    """After a fork, in both processes."""
+    """Releases the held locks after a fork, in parent and child."""
     while _held:
         _held.pop().__exit__(None, None, None)
 

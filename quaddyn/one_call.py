@@ -9,7 +9,7 @@ from .errors import ConcurrencyError
 
 
 class OneCall:
-    """A lock for calls, ``with one_call("add"):``; compiled code must not find other things than it began with.
+    """Lock against concurrent calls, ``with one_call("add"):``; no other call may alter the arrays of compiled code.
 
     A call that finds another one under way raises instead of waiting for it; only of two threads that begin at the same
     instant may one wait for the other.  The context is the lock itself: the interpreter looks for signals neither

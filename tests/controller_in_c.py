@@ -24,7 +24,7 @@ SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover
 OUTCOMES = ("solved", "infeasible", "inaccurate", "fallback", "overflow", "not a number", "refused")
 
 
-#: Libraries by what they were compiled from: a compiler takes seconds for a controller.
+#: Compiled libraries by their source, since compiling a controller takes seconds.
 _compiled = {}
 
 

@@ -30,7 +30,7 @@ class SafetyInC:
     """A safety layer that was exported and compiled.
 
     Args:
-        safety: what is exported.
+        safety: the layer to export.
         folder: to write to.
     """
 

@@ -46,7 +46,7 @@ def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
             assert name.group(1) in named | {path.stem}, f"{label} in {target}"
 
 
-#: Pages whose blocks take long, and where else what they show is tested by day.
+#: Pages whose blocks run at night only, with the tests that cover the same by day.
 LONG_PAGES = {
     "real-robot.md": "test_preflight, test_runtime_loop",
     "logs.md": "test_runtime_log",

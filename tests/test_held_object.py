@@ -12,7 +12,8 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
 from quaddyn.simulation.mujoco_loops import wxyz
-from quaddyn.simulation.mujoco_model import compiled, import_mujoco, specification
+from quaddyn.simulation.mujoco_model import compiled, specification
+from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
 
 MASS, INERTIA = 3.0, np.diag([0.02, 0.03, 0.04])

@@ -1,4 +1,4 @@
-"""`quaddyn convert`: the URDF of whatever `load` reads."""
+"""`quaddyn convert`: writes the URDF of any source that `load` reads."""
 
 from __future__ import annotations
 

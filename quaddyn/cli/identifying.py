@@ -151,7 +151,7 @@ def identify(
 
 
 def _robot_of(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
-    """The robot, with the root whose coordinates the data has where none is asked for: `excite` holds every root."""
+    """Loads the robot; without `root`, with the root that has as many coordinates as the data, as `excite` fixes it."""
     from ..identification.data import configuration_size
 
     robot = load(source, root=root, packages=packages)

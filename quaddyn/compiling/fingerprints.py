@@ -1,4 +1,4 @@
-"""What machine code follows from: the sources of modules and of all that they import from packages edited with them."""
+"""Fingerprints of machine code: of the sources of modules and of what these import, except other distributions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|im
 
 @cache
 def fingerprint(*files: Path) -> str:
-    """Of the sources of modules, of all that they import (`sources`), and of this room."""
+    """Returns the digest of modules, of what they import (`sources`), and of the compiler's own sources."""
     room = frozenset(Path(__file__).parent.glob("*.py"))
     return objects.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
 
 
 def sources(*files: Path) -> frozenset[Path]:
-    """Modules, and what they import from this package, from their own and from files beside them, and so on."""
+    """Returns modules and, recursively, what they import from this package, from their own, and from their folder."""
     found: frozenset[Path] = frozenset()
     left = frozenset(files)
     while left:

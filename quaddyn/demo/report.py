@@ -17,7 +17,7 @@ from ..simulation import Simulation
 from ..urdf.tree import Array
 from .motion import Motion, Squat, Swing, Wanted, gravity_of
 
-#: Share of what was asked for that limits may cut off before a run is another one than that.
+#: Largest fraction of a request that limits may remove without an exit code of its own.
 MAX_CUT = 0.1
 
 

@@ -20,7 +20,7 @@ from ..locomotion import FEET, LocomotionCommand, LocomotionController, Mode, Pr
 from ..robot import Robot
 from ..robot.configuration import put, turned
 from ..simulation import MujocoPlant, Simulation
-from ..simulation.mujoco_model import import_mujoco
+from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
 from . import driving
 from .ground import parse_ground

@@ -71,7 +71,7 @@ class LocomotionCommand:
 
     @property
     def dt(self) -> float | None:
-        """Control period of the controller that it is of [s]; None when fallen or righting."""
+        """Control period of the controller [s]; None when fallen or righting."""
         return getattr(self.whole_body, "dt", None)
 
     @property

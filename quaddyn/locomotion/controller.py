@@ -57,9 +57,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         dt: control period [s].
         gait: to move with, of `GAITS` or your own; "stand" steps only to recover.
         friction: "estimated" to assume Coulomb's coefficient, on level ground 0.4, two thirds of what plants have by
-            default (`quaddyn.contact.NOMINAL_FRICTION`), and on slopes what it takes to walk there, and to count on
-            less as soon as feet slip (`FeltFriction`); a number to be told what the ground has, of which the lower
-            counts: choose it below the expected one, slopes that ask for more are not walked on (`SlopeVerdict`).
+            default (`quaddyn.contact.NOMINAL_FRICTION`), and on slopes what it takes to walk there, and less once
+            feet have slipped (`FeltFriction`); or the coefficient of the ground, which is then an upper bound: choose
+            it below the expected one, since slopes that need more are refused (`SlopeVerdict`).
             "assumed" to look for no slips; the coefficient may then be set by `friction` below.
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet

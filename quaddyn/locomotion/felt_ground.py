@@ -27,9 +27,9 @@ ERROR_MULTIPLE, MAX_ERROR = 2.0, 0.4
 class FeltGround:
     """Forces at the feet (`quaddyn.estimation.ContactForceEstimator`), and whether they say that a foot touches.
 
-    All contacts are active in the estimate, as a touchdown out of turn is what is looked for; feet in the air get
-    nearly nothing.  What they do get is the error of the estimate: a model whose masses, damping or rotor inertias are
-    not those of the robot leaves forces that grow with the accelerations of a swing.  The error is the second largest
+    All contacts are active in the estimate, so that touchdowns outside the schedule are found.  The force estimated at
+    a swing foot is the error of the estimate: with masses, damping or rotor inertias that are not those of the robot,
+    it grows with the accelerations of the swing.  The error is the second largest
     of the four feet's maxima over their present or last swings, so that a single foot that meets an obstacle in its
     swing does not count, and a force counts as contact only beyond `ERROR_MULTIPLE` times the error.
 

@@ -117,7 +117,7 @@ class Proprioception:
 
     @property
     def model_mismatch(self) -> bool:
-        """Whether the model does not explain the motion of feet in the air, so that estimated forces say little."""
+        """Whether the model does not explain the motion of feet in the air, so that estimated forces are unreliable."""
         return self._felt is not None and self._felt.model_mismatch
 
     @property

@@ -27,7 +27,7 @@ from .proprioception import Proprioception
 from .thrust import LOADING
 from .trunk import Trunk
 
-#: By how much less than the nominal coefficient is counted on where it is found out on the way, and that coefficient.
+#: Nominal friction divided by the coefficient that is assumed where friction is estimated, and that coefficient.
 CAUTION = 1.5
 FRICTION = round(NOMINAL_FRICTION / CAUTION, 3)
 #: Natural frequency of feet in the air [1/sqrt(l/g)], and the weight of their accelerations against those of the centre

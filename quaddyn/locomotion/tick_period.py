@@ -1,4 +1,4 @@
-"""`TickPeriod`: the time between ticks, as the motion of the robot shows it."""
+"""`TickPeriod`: the time between ticks, estimated from the motion of the robot."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from .motion import Motion
 
 #: Ratios of the period that the motion shows to the one that the controller was made for, outside of which they differ.
 MIN_RATIO, MAX_RATIO = 0.75, 1.33
-#: Share of the squared displacements that a period has to explain: jumps of the state from elsewhere explain nothing.
+#: Minimum fraction of the squared displacements that a period explains: a state that jumps has no period.
 MIN_EXPLAINED = 0.95
-#: Least time [s] and way [m] of the centre of mass that say something.
+#: Minimum time [s] and displacement [m] of the centre of mass from which a period is computed.
 MIN_TIME, MIN_WAY = 0.2, 0.003
 
 
@@ -26,7 +26,7 @@ class TickPeriod:
         self.reset()
 
     def reset(self) -> None:
-        """The next tick is a first one."""
+        """Resets the estimate."""
         self._before: Motion | None = None
         self._restart()
 

@@ -1,4 +1,4 @@
-"""Geometry of a robot as Pinocchio's `GeometryModel`, for its displays, for coal, and for libraries that take one."""
+"""Geometry of a robot as `pin.GeometryModel`."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ from .limbs import LEG_PLACES, MAX_SPINE, Limb, directions, on_trunk, trunk
 MIN_SCORE = 0.2
 #: A runner-up with at least this fraction of the best score makes the choice a guess, and so does a score below this.
 GUESS_RATIO, GUESS_SCORE = 0.85, 0.45
-#: Axes of the base frame other than z are up only where that is this many times as likely.
+#: Minimum ratio of scores for another axis of the base frame than z to count as the upward one.
 TURNED_RATIO = 2.0
 #: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
 MAX_LONE_LEG = 4
 #: The longest leg of a quadruped is at most this many times as long as the shortest.
 MAX_UNLIKE = 2.5
-#: No more limbs than this are combined.
+#: Maximum number of limbs of which combinations are tried, and the same for six legs.
 MAX_LIMBS, MAX_HEXAPOD_LIMBS = 16, 9
 #: Lowest extension of a leg that bears, as a fraction of its length.
 MIN_EXTENSION = 0.3
@@ -55,7 +55,7 @@ class Hypothesis:
     score: float
 
     def __str__(self) -> str:
-        """The kind, and what is a leg."""
+        """Returns the kind and the first joint of each leg."""
         if not self.legs:
             return "no legs"
         runs = (f"{name} from {limb.chain.joints[0].name!r}" for name, limb in self.legs.items())  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from .bodies import Body
 
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-#: Parts of names that belong to legs, and to what is no leg.  Short ones count as whole words only.
+#: Parts of names of legs and of other limbs.  Short ones count as whole words only.
 _LEG_WORDS = ("leg", "hip", "toe", "haa", "hfe", "kfe", "paw")
 _LEG_PARTS = ("thigh", "calf", "shank", "knee", "ankle", "femur", "tibia", "coxa", "foot", "hock")
 _OTHER_WORDS = ("arm", "hand", "neck", "head", "tail", "tool", "pan", "tilt", "pole", "cart", "mast")

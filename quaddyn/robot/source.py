@@ -90,7 +90,7 @@ def _values(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
 
 
 def _document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str | os.PathLike[str]]) -> Document:
-    """What `source` names, as it is."""
+    """Returns the document that `source` names, before xacro expansion."""
     for item in packages:
         if not isinstance(item, str | os.PathLike):
             raise ArgumentTypeError(f"packages: expected folders, got {type(item).__name__}")

@@ -1,4 +1,4 @@
-"""`base=`: the document of a robot whose base frame is turned, so that whatever reads it means the same frame."""
+"""The argument `base` of `load`: a rotation of the base frame, applied to the document."""
 
 from __future__ import annotations
 

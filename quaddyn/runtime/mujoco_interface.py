@@ -10,8 +10,9 @@ import pinocchio as pin
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..robot.arguments import Numbers, check_vector
 from ..robot.robot import Robot
-from ..simulation.mujoco_model import Coordinates, coordinates, import_mujoco
+from ..simulation.mujoco_model import Coordinates, coordinates
 from ..simulation.sensors import Observable, Sensors
+from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
 from .motor_command import MotorCommand
 from .simulated import SimulatedInterface

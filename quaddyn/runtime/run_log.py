@@ -382,7 +382,7 @@ def _check_about(about: Any) -> None:
 
 
 def _damage(records: np.ndarray[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """By name of what a loop itself writes in a tick (n,) whether it cannot be so; sensors may read anything."""
+    """Returns by field that a loop writes (n,) whether its value is impossible; values of sensors are not judged."""
     for name in ("deadline", "begun"):
         yield name, ~(np.abs(records[name]) <= LATEST)
     for name in ("stage", "goal"):

@@ -80,7 +80,7 @@ class Allowed(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What sensors said; see `quaddyn.simulation.Measurement`.
+    """Sensor readings; see `quaddyn.simulation.Measurement`.
 
     A sensor that the robot does not have is an array of length 0 or, as in packets, NaN alone.
     """
@@ -145,7 +145,7 @@ def is_same(x: Vector, y: Vector) -> bool:
 
 @compiled()
 def is_there(x: Vector) -> bool:
-    """Whether a sensor says anything at all; see `Reading`."""
+    """Returns whether a sensor reports a value; see `Reading`."""
     there = False
     for i in range(len(x)):
         there = there or x[i] == x[i]
@@ -176,7 +176,7 @@ def wrapped(angle: float) -> float:
 
 @compiled()
 def missing(r: Reading, m: SafetyMemory) -> int:
-    """Index of a sensor that was there and is no more, -1 for none; those that are there are written down."""
+    """Returns the index of a sensor that reported values before and does not now, or -1; updates which ones report."""
     gone = -1
     for k in range(3):
         sensor = r.torque if k == TORQUES else r.feet if k == FEET else r.temperature

@@ -11,8 +11,9 @@ from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
+from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, Pose
-from .mujoco_model import add_terrain, import_mujoco
+from .mujoco_model import add_terrain
 from .plant import Plant
 
 #: Most pixels of a picture.

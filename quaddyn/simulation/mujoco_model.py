@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, QuaddynError, UnknownNameError
+from ..errors import ModelError, UnknownNameError
 from ..robot.bodies import Body
 from ..robot.configuration import simple_joints
 from ..robot.loops import Loops
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
+from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
 from .mujoco_loops import Followers, add_loops, wxyz
@@ -35,19 +36,6 @@ FLAT = 1e-6
 KINDS = ("free", "ball", "slide", "hinge")
 #: Who touches whom: spheres of the robot the terrain, and nothing else.
 ROBOT_BIT, TERRAIN_BIT = 1, 2
-
-
-def import_mujoco() -> Any:
-    """The module mujoco.
-
-    Raises:
-        QuaddynError: it is not installed.
-    """
-    try:
-        import mujoco
-    except ImportError:
-        raise QuaddynError("MuJoCo is not installed; pip install 'quaddyn[mujoco]' brings it") from None
-    return mujoco
 
 
 @dataclass(frozen=True, slots=True, eq=False)

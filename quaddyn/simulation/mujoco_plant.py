@@ -13,12 +13,13 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import end_step, start_step
 from .held_bodies import HeldBody
 from .mujoco_contact import MujocoContact, contact_named
-from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, import_mujoco, specification
+from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, specification
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
 from .spheres import ContactSphere, located

@@ -423,7 +423,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._resume(c.inner)
 
     def _differences(self, c: Checkpoint) -> list[str]:
-        """What of a checkpoint is not as in this plant, in words; nothing is changed."""
+        """Returns the differences between a checkpoint and this plant, in words."""
         spheres = tuple(sphere.name for sphere in self._spheres)
         motors = [np.shape(x) for x in remembered(self._drives)]
         found = [

@@ -221,7 +221,7 @@ def _prepared(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dict[str
 
 
 def _needed(mujoco: Any, spec: Any) -> dict[str, str]:
-    """What is computed from a mesh, by the name of each of which something is."""
+    """Returns, by name of the mesh, what MuJoCo computes from it, in words: a body's inertia or a shape's size."""
     out: dict[str, str] = {}
     for body in spec.bodies[1:]:
         rule = int(body.compiler.inertiafromgeom)

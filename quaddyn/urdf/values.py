@@ -63,7 +63,7 @@ _KNOWN_ATTRIBUTES = {
 
 
 class Refusal(ModelError):
-    """What is wrong with an element: a finding that refuses the file, or costs what `ElementReader.drawn` reads."""
+    """Error about an element: it refuses the file, but inside `ElementReader.drawn` only the element is left out."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(f"{finding.where}: {finding.reason}; {finding.advice}")

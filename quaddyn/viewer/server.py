@@ -374,13 +374,13 @@ class _Client(tornado.websocket.WebSocketHandler):
             server._connected.clear()
 
     def refresh(self) -> None:
-        """Sees to it that the page gets what it has not got yet."""
+        """Starts to send the packets that the page has not received."""
         if not self._busy:
             self._busy = True
             asyncio.get_running_loop().create_task(self._pump())
 
     async def _pump(self) -> None:
-        """One packet after the other, each when the last one has been taken: nothing piles up for a page."""
+        """Sends packets one at a time, each when the one before was taken, so that at most one is held for a page."""
         try:
             while (packet := self._next()) is not None:
                 is_frame = packet is self._server._frame
