@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from random_trees import random_states
 
 import quaddyn as qd
-from quaddyn.compiling.machine import host
+from quaddyn.compiler.machine import host
 from quaddyn.kernels.recipes import Options, traced
 
 N = 1024

@@ -46,7 +46,7 @@ from collision_campaign import DT, EVERY, Distances, HostileReferences, controll
 
 import quaddyn as qd
 from quaddyn.campaigns import Failure, Progress, Record, run, workers
-from quaddyn.compiling import Vector, entry
+from quaddyn.compiler import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
 from quaddyn.wbc.codes import COLLISION_LIMITS

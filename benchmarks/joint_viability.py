@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.compiling import Vector, compiled, entry
+from quaddyn.compiler import Vector, compiled, entry
 from quaddyn.wbc import JointBounds, PostureTask, TorqueLimits
 from quaddyn.wbc.constraints.joint_bound_rows import joint_bound, joint_bound_parameters
 

@@ -55,7 +55,7 @@ ROOMS = {
         "quaddyn/kernels", ("noticed", "mimic", "kernels", "kernels_export", "tick_terms"),
         "not demo and not small_stacks",
     ),
-    "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
+    "compiling": Room("quaddyn/compiler", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
         "doctor")),
     "hierarchy": Room(
         "quaddyn/hierarchy",
@@ -85,7 +85,7 @@ ROOMS = {
         "campaign_trials", "campaigns_cli", "datasheet")),
     "reference": Room("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "agreement")),
     "agreement": Room(
-        "quaddyn/agreement", ("agreement",), "mutant or table or opinion or state or unchanged or differ or records"
+        "quaddyn/verification", ("agreement",), "mutant or table or opinion or state or unchanged or differ or records"
     ),
     "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")),
     "demo": Room("quaddyn/demo", ("noticed", "leg_command", "surface_commands", "demo"),
@@ -104,7 +104,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/urdf/tree.py", "", "def of(rotation: object, translation: object) -> Pose:"): (
         "without @staticmethod it is called on the class as before, and on nothing else"
     ),
-    ("quaddyn/compiling/syntax.py", "eq=False", "eq=True"): (
+    ("quaddyn/compiler/syntax.py", "eq=False", "eq=True"): (
         "nothing compares expressions or keeps them in a set: with __eq__ and __hash__ that raise, all compile"
     ),
     ("quaddyn/identification/base.py", "min(64,", "min( 63,"): "one random state in 64 fewer: as good as any",
@@ -117,7 +117,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "integers up to 256 are one object each"
     ),
     ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
-    ("quaddyn/compiling/calling.py", "+ 16).value == number", "+ 16).value <= number"): (
+    ("quaddyn/compiler/calling.py", "+ 16).value == number", "+ 16).value <= number"): (
         "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
     ),
     ("quaddyn/kernels/llvm_body.py", "self.home.get(i, -1)", "self.home.get(i, ~1)"): "no part has either number",
@@ -138,7 +138,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/dynamics/dynamics.py", "robot.nq**-0.5", "robot.nq%-0.5"): (
         "arguments are examined the long way, with the same answer"
     ),
-    ("quaddyn/agreement/bodies.py", "!= carrier else", "!= carrier else"): (
+    ("quaddyn/verification/bodies.py", "!= carrier else", "!= carrier else"): (
         "a link directly below a joint lies in the joint's frame: there is nothing to undo"
     ),
     ("quaddyn/kinematics/collision.py", "distanceResults, strict=True", "distanceResults, strict=False"): (
@@ -153,7 +153,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/cli/verdict.py", "*,", "/,"): "a function of the room's own, which it calls one way",
     ("quaddyn/cli/console.py", "", "def done(self) -> int: ..."): "a protocol, which type checkers alone read",
     ("quaddyn/cli/app.py", "code == INTERRUPTED", "code is INTERRUPTED"): "integers up to 256 are one object each",
-    ("quaddyn/agreement/check.py", "rng.normal(size=6) * force", "rng.normal(size=6) % force"): (
+    ("quaddyn/verification/check.py", "rng.normal(size=6) * force", "rng.normal(size=6) % force"): (
         "other random forces of the same size"
     ),
     ("quaddyn/demo/motion.py", "Wanted(q, v, a, 0.0)", "Wanted(q, v, a, -1.0)"): (
@@ -165,7 +165,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/dynamics/compiled.py", 'parameters == "runtime"', 'parameters >= "runtime"'): (
         "no other word comes after it in the alphabet"
     ),
-    ("quaddyn/compiling/lanes.py", "(m + 7) // 16", "(m % 7) // 16"): "one sum at a time instead of two: time alone",
+    ("quaddyn/compiler/lanes.py", "(m + 7) // 16", "(m % 7) // 16"): "one sum at a time instead of two: time alone",
     ("quaddyn/locomotion/foothold_map.py", "TIMES < APEX", "TIMES <= APEX"): "both halves of the curve meet there",
     ("quaddyn/kernels/graph.py", "self.op[i] == CONST", "self.op[i] is CONST"): "one object for each kind of node",
     ("quaddyn/robot/limbs.py", "for i in range(1, len(bodies))", "for i in range(2, len(bodies))"): (

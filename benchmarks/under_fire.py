@@ -35,7 +35,7 @@ from safety_in_c import DT, LIMITS, SafetyInC, differences
 
 import quaddyn as qd
 from quaddyn.demo.report import cpu_name
-from quaddyn.one_call import OneCall
+from quaddyn.exclusive_call import OneCall
 from quaddyn.runtime import Safety
 from quaddyn.simulation import Simulation
 

@@ -27,17 +27,17 @@ from .urdf.tree import Limits
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .agreement import Agreement, cross_check
     from .dynamics import Dynamics, State, compile
     from .kernels import Kernels, generate_c
     from .locomotion import LocomotionController
     from .simulation import MujocoPlant, Plant, Simulation
+    from .verification import Agreement, cross_check
     from .viewer import Viewer
     from .wbc import WholeBodyController
 
 # Imported on first use: viewers and simulators cost time that a controller need not pay.
 _LAZY = {
-    "Agreement": "agreement",
+    "Agreement": "verification",
     "Dynamics": "dynamics",
     "LocomotionController": "locomotion",
     "MujocoPlant": "simulation",
@@ -48,7 +48,7 @@ _LAZY = {
     "WholeBodyController": "wbc",
     "Kernels": "kernels",
     "compile": "dynamics",
-    "cross_check": "agreement",
+    "cross_check": "verification",
     "generate_c": "kernels",
 }
 

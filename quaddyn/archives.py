@@ -24,7 +24,7 @@ def read_arrays(file: IO[bytes], most: int | None = None) -> dict[str, NDArray[A
 
     Raises:
         ArgumentError: they would take more.
-        Exception: one of `quaddyn.files.DAMAGE`: the archive is damaged, or none.
+        Exception: one of `quaddyn.safe_files.DAMAGE`: the archive is damaged, or none.
     """
     limit = PACKED * file.seek(0, os.SEEK_END) if most is None else most
     file.seek(0)

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from quaddyn.compiling.c99 import c_source
-from quaddyn.compiling.c99_types import identifier
-from quaddyn.compiling.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
-from quaddyn.compiling.programs import symbol
-from quaddyn.compiling.signatures import signature_of
+from quaddyn.compiler.c99 import c_source
+from quaddyn.compiler.c99_types import identifier
+from quaddyn.compiler.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
+from quaddyn.compiler.programs import symbol
+from quaddyn.compiler.signatures import signature_of
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")

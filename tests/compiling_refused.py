@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quaddyn.compiling import (
+from quaddyn.compiler import (
     IntVector,
     Lanes,
     Matrix,
@@ -547,7 +547,7 @@ def calls_twins(a: float) -> float:
 #: Refused at their first line, the decorator's.
 AT_THE_TOP = {
     "calls_itself": "calls itself, by way of compiling_refused.calls_itself; write a loop",
-    "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiling.kinds",
+    "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiler.kinds",
     "no_result_annotation": "annotate what it returns",
     "strange_annotation": "parameter 'a': annotate it",
     "strange_record": "parameter 'a': annotate it",

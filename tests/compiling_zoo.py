@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quaddyn.compiling import (
+from quaddyn.compiler import (
     ByteMatrix,
     ByteVector,
     IntMatrix,

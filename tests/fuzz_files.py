@@ -26,7 +26,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn import identification
-from quaddyn.compiling import objects
+from quaddyn.compiler import objects
 from quaddyn.errors import QuaddynError
 
 #: CPU time that a case may take [s].

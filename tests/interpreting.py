@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from quaddyn.compiling import objects
-from quaddyn.compiling.machine import portable
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import objects
+from quaddyn.compiler.machine import portable
+from quaddyn.compiler.units import Unit
 
 
 def keep_in(folder: Path, units: Iterable[Unit]) -> None:

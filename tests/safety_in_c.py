@@ -14,7 +14,7 @@ import numpy as np
 from compiling_c import COMPILER, FLAGS
 
 import quaddyn as qd
-from quaddyn.compiling import quietly
+from quaddyn.compiler import quietly
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.safety import OTHERS
 from quaddyn.runtime.safety_checks import UNCOMMANDED

@@ -19,17 +19,17 @@ from sparing import others_slow
 from wild import Urdf
 
 import quaddyn as qd
-from quaddyn.agreement import Agreement, cross_check
-from quaddyn.agreement.algorithms import ILL_CONDITIONED, Sample, compare
-from quaddyn.agreement.bodies import _words
-from quaddyn.agreement.check import reading
-from quaddyn.agreement.report import SHOWN
-from quaddyn.agreement.third_opinion import third_opinion
 from quaddyn.dynamics import Dynamics
 from quaddyn.reference import Reference, aba, coriolis, derivatives, frames, kinematics, lie_group, momentum, rnea
 from quaddyn.reference import reference as boundary
 from quaddyn.reference import regressor as parameters
 from quaddyn.robot.catalogue import CATALOGUE, example_robots, find, own_robots
+from quaddyn.verification import Agreement, cross_check
+from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare
+from quaddyn.verification.bodies import _words
+from quaddyn.verification.check import reading
+from quaddyn.verification.report import SHOWN
+from quaddyn.verification.third_opinion import third_opinion
 
 #: What the guard refuses: bodies that no matter can have, a file without links, and mimics of joints that are missing.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
@@ -527,6 +527,6 @@ def test_compiled_kernels_are_compared_on_request(monkeypatch: pytest.MonkeyPatc
     agreement = cross_check(robot, samples=4, mujoco=False, kernels=True)
     assert agreement.passed and names < set(agreement.errors)
     other = qd.load("two_link_leg", armature=0.5)
-    monkeypatch.setattr("quaddyn.agreement.check.compile", lambda _, what: qd.compile(other, what))
+    monkeypatch.setattr("quaddyn.verification.check.compile", lambda _, what: qd.compile(other, what))
     wrong = cross_check(robot, samples=2, mujoco=False, kernels=True)
     assert not wrong.passed and all(wrong.errors[name] > 1e-3 for name in names)

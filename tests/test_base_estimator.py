@@ -11,7 +11,7 @@ import pytest
 from loop_robots import quadruped
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.estimation import BaseEstimator, SensorNoise
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors

@@ -154,7 +154,9 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     for name in ("travel", "run"):
         monkeypatch.setattr(f"quaddyn.demo.{name}", job(name))
-    monkeypatch.setattr("quaddyn.agreement.cross_check", lambda robot, **o: asked.append(("check", o)) or agreement())
+    monkeypatch.setattr(
+        "quaddyn.verification.cross_check", lambda robot, **o: asked.append(("check", o)) or agreement()
+    )
     return asked
 
 

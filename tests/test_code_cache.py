@@ -13,12 +13,12 @@ from kept_units import keep_in
 from test_loops import four_bar
 
 import quaddyn
-from quaddyn.compiling import fingerprints, shipping
+from quaddyn.compiler import fingerprints, shipping
 from quaddyn.kernels import TickTerms, keeping
 from quaddyn.kernels.compiling import compile as compile_kernels
 
 PARTS = """
-from quaddyn.compiling import compiled
+from quaddyn.compiler import compiled
 
 @compiled()
 def twice(x: float) -> float:
@@ -30,7 +30,7 @@ def more(x: float) -> float:
 """
 
 WHOLE = """
-from quaddyn.compiling import compiled, entry
+from quaddyn.compiler import compiled, entry
 
 from .parts import more, twice
 from .slots import FIRST
@@ -46,7 +46,7 @@ def f(x: float) -> float:
 
 ASK = """
 from package.whole import f
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler.units import Unit
 print(f(1.0), Unit.of("package.whole").origin.source)
 """
 
@@ -138,8 +138,8 @@ def test_every_entry_of_the_package_is_in_a_unit_that_wheels_can_carry() -> None
     """What is found by its text is what the decorator has registered, once all of the package is imported."""
     script = """
 import importlib, pkgutil, quaddyn
-from quaddyn.compiling import shipping
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import shipping
+from quaddyn.compiler.units import Unit
 units = shipping.units()
 for each in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
     if not each.name.endswith("__main__"):
@@ -155,7 +155,7 @@ def test_objects_are_found_again_whatever_made_them(package: Package) -> None:
     """What is kept belongs to a version of llvmlite; what was shipped to none."""
     assert package.answer() == "5.0 compiled"
     script = """
-from quaddyn.compiling import units
+from quaddyn.compiler import units
 from package.whole import f
 unit = units.Unit.of("package.whole")
 before = unit.key("x86-64-v3"), unit.kept_key("x86-64-v3")
@@ -183,7 +183,7 @@ def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch
     finally:
         sys.setprofile(before)
     shaping = {Path(name) for name in ran if Path(name).is_relative_to(package)}
-    assert {package / "robot" / "planar_loops.py", package / "compiling" / "machine.py"} <= shaping
+    assert {package / "robot" / "planar_loops.py", package / "compiler" / "machine.py"} <= shaping
     assert shaping <= fingerprints.sources(*(package / "kernels").glob("*.py"))
 
 

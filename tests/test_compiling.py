@@ -8,8 +8,8 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiling import interpreted
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import interpreted
+from quaddyn.compiler.units import Unit
 
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 200
 UNIT = Unit.of(zoo.__name__)

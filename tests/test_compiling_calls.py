@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.compiling import IntVector, Vector, entry, interpreted
-from quaddyn.compiling import units as units_module
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import IntVector, Vector, entry, interpreted
+from quaddyn.compiler import units as units_module
+from quaddyn.compiler.units import Unit
 
 
 class Numbers(NamedTuple):

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from sparing import others_slow
 
-from quaddyn.compiling import interpreted
-from quaddyn.compiling.c99 import c_source
-from quaddyn.compiling.c99_types import identifier
-from quaddyn.compiling.programs import symbol
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import interpreted
+from quaddyn.compiler.c99 import c_source
+from quaddyn.compiler.c99_types import identifier
+from quaddyn.compiler.programs import symbol
+from quaddyn.compiler.units import Unit
 from quaddyn.hierarchy import HierarchySolver, core, solver
 from quaddyn.hierarchy.problem import Buffers, Solution
 

@@ -14,15 +14,15 @@ import pytest
 from sparing import others_slow
 
 import quaddyn
-from quaddyn.compiling import machine, objects, units
-from quaddyn.compiling.fingerprints import fingerprint, sources
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import machine, objects, units
+from quaddyn.compiler.fingerprints import fingerprint, sources
+from quaddyn.compiler.units import Unit
 from quaddyn.errors import ArgumentError
 
 ROOT = str(Path(quaddyn.__file__).parents[1])
 
 PROGRAM = """
-    from quaddyn.compiling import Vector, compiled, entry
+    from quaddyn.compiler import Vector, compiled, entry
 
     @compiled()
     def weight(x: float) -> float:
@@ -41,12 +41,12 @@ RUN = """
     start = time.perf_counter()
     import numpy as np
     import little
-    from quaddyn.compiling.units import Unit
+    from quaddyn.compiler.units import Unit
     began = time.perf_counter()
     out = little.total(np.arange(5.0))
     origin = Unit.of("little").origin
     print(json.dumps([out, origin.source, origin.place, time.perf_counter() - began,
-                      "quaddyn.compiling.reading" in sys.modules]))
+                      "quaddyn.compiler.reading" in sys.modules]))
 """
 
 
@@ -229,7 +229,7 @@ CACHED = ("_content", "_digest", "_imported", "_outermost", "_modules")
 
 
 def clear():
-    from quaddyn.compiling import fingerprints
+    from quaddyn.compiler import fingerprints
 
     for each in (fingerprint, *(getattr(fingerprints, name) for name in CACHED)):
         each.cache_clear()
@@ -271,7 +271,7 @@ def test_absolute_imports_count_too(tmp_path):
     (package / "more.py").write_text("from package import (  # two (of them)\n    tables,\n)\n", encoding="utf-8")
     (tmp_path / "beside.py").write_text("import json, package.numbers as n\n", encoding="utf-8")
     path.write_text(
-        "from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\nimport numpy as np\n"
+        "from quaddyn.compiler.lanes import axpy\nfrom quaddyn.errors import ArgumentError\nimport numpy as np\n"
         "def f():\n    from beside import x\n    import package.more\n",
         encoding="utf-8",
     )

@@ -9,9 +9,9 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiling.programs import reachable
-from quaddyn.compiling.signatures import options_of
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler.programs import reachable
+from quaddyn.compiler.signatures import options_of
+from quaddyn.compiler.units import Unit
 from quaddyn.errors import ArgumentTypeError, CompileError
 
 SOURCE = Path(refused.__file__).read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def test_two_functions_of_one_name_are_not_taken_for_one():
 
 
 def test_names_tell_modules_of_equal_name_apart():
-    from quaddyn.compiling.programs import symbol
+    from quaddyn.compiler.programs import symbol
     from quaddyn.hierarchy import levels, problem
 
     assert symbol(problem.has_ended) == "hierarchy.problem.has_ended"
@@ -61,7 +61,7 @@ def test_names_tell_modules_of_equal_name_apart():
 
 
 def test_what_is_no_function_is_refused():
-    from quaddyn.compiling import compiled
+    from quaddyn.compiler import compiled
 
     with pytest.raises(CompileError, match="only functions that are defined by 'def'"):
         reachable([compiled()(_annotated(lambda a: a))])

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app, doctor
-from quaddyn.compiling import machine, shipping, units
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import machine, shipping, units
+from quaddyn.compiler.units import Unit
 from quaddyn.errors import CompileError
 
 

@@ -12,7 +12,7 @@ import pytest
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.contact import Contact, ContactSet
 from quaddyn.estimation import (
     ContactForceEstimator,

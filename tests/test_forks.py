@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from forking import fork
 
-from quaddyn.compiling import machine
+from quaddyn.compiler import machine
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 

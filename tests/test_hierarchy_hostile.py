@@ -9,7 +9,7 @@ import numpy as np
 import numpy_hierarchy as oracle
 import pytest
 
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.hierarchy import HierarchySolver, Level, active_set, finish, least_violation, solve
 
 

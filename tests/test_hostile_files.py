@@ -19,7 +19,7 @@ from test_viewer_meshes import dae, triangles, write
 
 import quaddyn as qd
 from quaddyn import identification
-from quaddyn.compiling import objects
+from quaddyn.compiler import objects
 from quaddyn.simulation import Log
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import MAX_SHAPES
@@ -361,7 +361,7 @@ def test_pipes_and_devices_are_refused_by_every_reader(
 
 
 def test_corrupt_lzma_is_among_what_archives_raise() -> None:
-    from quaddyn.files import DAMAGE
+    from quaddyn.safe_files import DAMAGE
 
     assert issubclass(lzma.LZMAError, DAMAGE)
 

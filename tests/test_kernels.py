@@ -20,7 +20,7 @@ from random_trees import arm, random_robot, random_states, random_tree
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.compiling import calling, machine, objects
+from quaddyn.compiler import calling, machine, objects
 from quaddyn.kernels import forward, keeping, kernels, llvm_body, llvm_ir, native, recipes
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import LARGEST_ANGLE

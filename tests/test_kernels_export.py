@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.compiling import machine
+from quaddyn.compiler import machine
 from quaddyn.dynamics import compiled
 from quaddyn.kernels import Unsupported
 

@@ -16,7 +16,6 @@ from printed import same_as_kept, terminal
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.agreement.report import Agreement, Deviation, State, ThirdOpinion
 from quaddyn.campaigns import Progress, Tally
 from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
 from quaddyn.cli.app import robot_names
@@ -25,6 +24,7 @@ from quaddyn.demo.report import Check, DemoReport, Request, TorqueRange
 from quaddyn.kinematics.survey import Branch, LegSurvey
 from quaddyn.robot.report import Report
 from quaddyn.urdf.tree import Finding, Where
+from quaddyn.verification.report import Agreement, Deviation, State, ThirdOpinion
 
 WIDTHS = (100, 56)
 

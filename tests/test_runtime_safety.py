@@ -12,7 +12,7 @@ from runtime_faults import CALF, DT, FAULTS, Trot, recorded_trot, with_fault
 from safety_in_c import LIMITS, SafetyInC, differences
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
 from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, GAVE_UP, LINK_LOST, ROBOT_STOPPED, STOPPED

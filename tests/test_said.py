@@ -13,7 +13,6 @@ from printed import check_output, rounded, same_as_kept
 from test_printed import agreement
 
 import quaddyn as qd
-from quaddyn.agreement.report import SHOWN, Deviation, ThirdOpinion
 from quaddyn.identification.actuators import ActuatorFit
 from quaddyn.identification.base import RankCertificate
 from quaddyn.identification.identified import SCREEN, Identification
@@ -24,6 +23,7 @@ from quaddyn.runtime.loop import LoopReport
 from quaddyn.runtime.preflight_report import Check, PreflightReport
 from quaddyn.runtime.statistics import LoopStatistics
 from quaddyn.urdf.tree import Finding, Where
+from quaddyn.verification.report import SHOWN, Deviation, ThirdOpinion
 from quaddyn.wbc import ComTask, FrameTask, PostureTask
 from quaddyn.wbc.certificate import Status
 from quaddyn.wbc.explanation import Loss

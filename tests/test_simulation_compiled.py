@@ -15,8 +15,8 @@ from oracle import EVERYTHING
 
 import quaddyn as qd
 from quaddyn import Simulation
-from quaddyn.compiling import Entry, interpreted
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler import Entry, interpreted
+from quaddyn.compiler.units import Unit
 from quaddyn.contact.solvers import compiled as solver
 from quaddyn.locomotion import preview_kernel
 from quaddyn.simulation import (

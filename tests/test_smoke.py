@@ -56,7 +56,7 @@ def test_room_kernels(robot: qd.Robot) -> None:
 
 
 def test_room_compiling() -> None:
-    from quaddyn.compiling import interpreted
+    from quaddyn.compiler import interpreted
     from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
 
     problem = ContactProblem(np.eye(3), np.array([0.0, 0.0, -1.0]), 0.6)

@@ -13,11 +13,11 @@ from rich.console import Console
 
 import quaddyn as qd
 from quaddyn.__main__ import main as start
-from quaddyn.agreement import cross_check
 from quaddyn.cli import tables
 from quaddyn.cli.app import main, robot_names, tell
 from quaddyn.cli.tables import grouped
 from quaddyn.cli.verdict import Verdict
+from quaddyn.verification import cross_check
 
 
 def run(

@@ -69,8 +69,8 @@ def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.Capt
     assert report.asked == (9.0, 0.0, 0.0) and report.limit and report.velocity is not None
     assert 0.1 < report.velocity[0] < 2.0
 
-    from quaddyn.agreement import cross_check
     from quaddyn.cli.tables import demo_json, print_demo
+    from quaddyn.verification import cross_check
 
     plain = json.loads(json.dumps(demo_json(report)))
     assert plain["asked"] == [9.0, 0.0, 0.0] and plain["limit"] == report.limit

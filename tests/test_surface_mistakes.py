@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.attributes import StrictAttributes
 from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
+from quaddyn.strict_attributes import StrictAttributes
 from quaddyn.wbc import (
     ComTask,
     FrameAxisTask,

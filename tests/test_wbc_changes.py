@@ -15,7 +15,7 @@ from sparing import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.contact import Contact
 from quaddyn.wbc import (
     Command,

@@ -11,8 +11,8 @@ from interrupting import interrupt
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.errors import ArgumentError, ArgumentTypeError, ConcurrencyError
+from quaddyn.exclusive_call import OneCall
 from quaddyn.locomotion import LocomotionController
-from quaddyn.one_call import OneCall
 from quaddyn.simulation import Simulation
 from quaddyn.wbc import PostureTask, WholeBodyController
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quaddyn.compiling import shipping
+from quaddyn.compiler import shipping
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -77,7 +77,7 @@ TORQUE = """
 import json
 import numpy as np
 import quaddyn as qd
-from quaddyn.compiling.units import Unit
+from quaddyn.compiler.units import Unit
 robot = qd.load("go2")
 command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
 origins = {unit.module: unit.origin.source for unit in Unit.every.values() if unit.origin is not None}

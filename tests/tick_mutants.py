@@ -21,7 +21,7 @@ import pinocchio as pin
 from wbc_elements import check_that_every_kind_is_there
 
 import quaddyn as qd
-from quaddyn.compiling import interpreted
+from quaddyn.compiler import interpreted
 from quaddyn.contact import Contact
 from quaddyn.wbc import (
     ComTask,

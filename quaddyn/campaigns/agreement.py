@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from ..agreement import cross_check
 from ..errors import ArgumentError, ModelError
 from ..robot import load
 from ..robot.catalogue import example_robots, own_robots
+from ..verification import cross_check
 from .campaign import Campaign, Record, digest
 
 

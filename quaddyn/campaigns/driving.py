@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ..compiling import quietly
+from ..compiler import quietly
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
 from ..locomotion import LocomotionCommand, LocomotionController, Mode, heading_axes

@@ -106,7 +106,7 @@ def here(campaign: Campaign[Any]) -> Worker:
 
 @functools.cache
 def _processor() -> str:
-    from ..compiling import machine
+    from ..compiler import machine
 
     try:
         found = machine.host()

@@ -15,8 +15,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ..compiling import machine, objects, quietly, shipping
-from ..compiling.units import SHIPPED, Unit
+from ..compiler import machine, objects, quietly, shipping
+from ..compiler.units import SHIPPED, Unit
 from ..errors import QuaddynError
 from ..kernels.keeping import kept_kernels
 from ..version import __version__

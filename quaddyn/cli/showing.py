@@ -114,8 +114,8 @@ def demo(
     if every check holds; 3 if they hold, but limits cut off more than a tenth of a velocity or jump that was asked for.
     """
     from .. import demo as main_job
-    from ..agreement import cross_check
     from ..locomotion import GAITS
+    from ..verification import cross_check
 
     for path in (record, video, plot):
         check_writable(path)

@@ -18,9 +18,9 @@ from .console import out, say
 from .verdict import Verdict
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement
     from ..demo import DemoReport
     from ..kinematics import LegSurvey
+    from ..verification import Agreement
 
 
 def print_robots(rows: list[dict[str, object]]) -> None:

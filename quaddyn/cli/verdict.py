@@ -9,7 +9,7 @@ from ..errors import ModelError
 from ..robot import Robot, load
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement
+    from ..verification import Agreement
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def judge(name: str, **options: Any) -> Verdict:
 
 def compare(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
     """What the reference says of a robot that the guard let in; with `source`, it reads that instead."""
-    from ..agreement import cross_check
+    from ..verification import cross_check
 
     if loaded.robot is None:
         return loaded

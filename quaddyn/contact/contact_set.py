@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector, several
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .cones import cone_margin, pyramid
 from .contact import FACES, Contact

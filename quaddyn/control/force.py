@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..attributes import Setting, StrictAttributes
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
 from .gains import gain_vector, share
 from .impedance import standing

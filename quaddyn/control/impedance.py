@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..attributes import Setting, StrictAttributes
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import positive
 from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, Pose
 from .distribution import stance_feet
 from .gains import gain_matrix, modal_damping, share

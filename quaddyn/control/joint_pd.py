@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..attributes import Setting, StrictAttributes
 from ..dynamics import Dynamics
 from ..dynamics.arguments import overflow
 from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, frozen
 from .gains import check_robot, gain_vector
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, frozen
 from .gains import gain_vector
 from .joint_pd import JointPD

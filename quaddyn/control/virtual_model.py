@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..attributes import StrictAttributes
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..kinematics.velocity import ROWS
 from ..robot.arguments import positive
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from .gains import check_robot, share
 from .impedance import CartesianImpedance

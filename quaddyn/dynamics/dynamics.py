@@ -10,10 +10,10 @@ import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import FLOAT, Numbers, check_wrench, spatial_vector
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import frames
 from .arguments import ENERGETIC, FAR, UNIT_TOLERANCE

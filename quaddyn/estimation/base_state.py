@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 
-from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit
 from ..dynamics.state_terms import terms_of_tick
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -15,6 +14,7 @@ from ..robot.arguments import Numbers, check_vector, number, several, whole
 from ..robot.configuration import rotation_of
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from . import invariant_filter as core
 from .filter_memory import FEET, FilterMemory, FilterModel

@@ -8,11 +8,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..contact import ContactSet
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .force_sharing import explain, share_out, sharing_of, touching_of
 from .momentum_observer import MomentumObserver

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, floats, number, positive
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose, frozen
 
 #: Most cells of a map; four millions weigh 64 MB.

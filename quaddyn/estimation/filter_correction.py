@@ -1,6 +1,6 @@
 """Corrections of the invariant filter by what standing feet measure, and feet that come and go."""
 
-from ..compiling import Matrix, Vector, compiled, local
+from ..compiler import Matrix, Vector, compiled, local
 from .filter_memory import (
     ACCELEROMETER_BIAS,
     ATTITUDE,

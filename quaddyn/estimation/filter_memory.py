@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ..compiling import IntVector, Matrix, Tensor, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, local
 from .rotations import exponentials, orthonormal
 
 # Where the parts of the error begin; feet follow the biases, three entries each.

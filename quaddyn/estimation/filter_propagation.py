@@ -2,7 +2,7 @@
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, local
+from ..compiler import Matrix, Vector, compiled, local
 from .filter_memory import (
     ACCELEROMETER_BIAS,
     ATTITUDE,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
 from ..contact import ContactSet
 from ..robot.robot import Robot
 from .moving_points import Points, locate, points_of

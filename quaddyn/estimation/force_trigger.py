@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiling import IntVector, Matrix, Vector, entry
+from ..compiler import IntVector, Matrix, Vector, entry
 
 
 class Trigger(NamedTuple):

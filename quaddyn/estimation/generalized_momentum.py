@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Matrix, Tensor, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, local
 from ..robot.robot import Robot
 from .rotations import cross
 

@@ -21,7 +21,7 @@ out.
 
 import math
 
-from ..compiling import IntVector, Vector, entry, local
+from ..compiler import IntVector, Vector, entry, local
 from .filter_correction import anchor, correct, fill_diagonal, forget, innovate, look_at_place, look_at_velocity
 from .filter_memory import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterMemory, FilterModel
 from .filter_propagation import level, propagate

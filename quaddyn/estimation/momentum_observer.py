@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .generalized_momentum import bodies_of
 from .momentum_residual import Residual, follow, observe

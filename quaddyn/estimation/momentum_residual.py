@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiling import IntVector, Matrix, Tensor, Vector, entry
+from ..compiler import IntVector, Matrix, Tensor, Vector, entry
 from .generalized_momentum import Bodies, momentum_and_drive
 
 

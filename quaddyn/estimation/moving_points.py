@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
+from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 

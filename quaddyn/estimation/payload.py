@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..contact import ContactSet
 from ..contact.geometry import cross_matrix
 from ..dynamics import State
@@ -14,6 +13,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.payload import with_payload
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays
 from .momentum_observer import MomentumObserver
 

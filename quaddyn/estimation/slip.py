@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .foot_forces import FootForces
 from .moving_points import points_of

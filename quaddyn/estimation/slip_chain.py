@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiling import IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
 from .moving_points import Points, locate, velocity_at
 
 #: Probability from which on a foot counts as slipping, and below which no longer.

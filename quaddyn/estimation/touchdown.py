@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..contact import ContactEvent, ContactEvents
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .foot_forces import FootForces
 from .force_trigger import Trigger, pull

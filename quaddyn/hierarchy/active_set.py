@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import compiled
-from ..compiling.lanes import gemv, gemv_add
-from ..compiling.linalg import norm
+from ..compiler import compiled
+from ..compiler.lanes import gemv, gemv_add
+from ..compiler.linalg import norm
 from .working_set import solve_working_set
 from .workspace import KEPT, LIMIT, OWN, VIOLATED, Subproblem, Workspace
 

@@ -31,16 +31,16 @@ If an answer is not verified, `solve_verified` tries without the guess, with row
 
 Sources: Escande, Mansard and Wieber, *Hierarchical quadratic programming: fast online humanoid-robot motion
 generation*, IJRR 2014; Goldfarb and Idnani 1983 (`nearest`); Golub and Van Loan, *Matrix Computations*
-(`compiling.linalg`); Nocedal and Wright, *Numerical Optimization*, section 16.5 (`active_set`).
+(`compiler.linalg`); Nocedal and Wright, *Numerical Optimization*, section 16.5 (`active_set`).
 """
 
 from __future__ import annotations
 
 import math
 
-from ..compiling import WIDTH, ByteMatrix, Vector, compiled, entry
-from ..compiling.language import load8, store8
-from ..compiling.linalg import norm
+from ..compiler import WIDTH, ByteMatrix, Vector, compiled, entry
+from ..compiler.language import load8, store8
+from ..compiler.linalg import norm
 from .equalities import keeps_inequalities, load_bounds, load_inequalities, solve_equalities
 from .guess import guess_active_set
 from .least_violation import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled
-from ..compiling.lanes import clear, copy_columns, dot, gemm, gemv, gemv_transposed
-from ..compiling.linalg import (
+from ..compiler import Matrix, Vector, compiled
+from ..compiler.lanes import clear, copy_columns, dot, gemm, gemv, gemv_transposed
+from ..compiler.linalg import (
     RowFactor,
     apply_reflectors,
     factor_rows,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Vector, compiled
-from ..compiling.lanes import copy_columns, gemv_add, gemv_transposed
-from ..compiling.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
+from ..compiler import Vector, compiled
+from ..compiler.lanes import copy_columns, gemv_add, gemv_transposed
+from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
 from .active_set import SIGN, gradient_scale, held_bound
 from .equalities import step_along
 from .problem import REACH, VERIFIED, WORST_KKT

@@ -7,10 +7,10 @@ In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2``
 
 from __future__ import annotations
 
-from ..compiling import Matrix, Vector, compiled
-from ..compiling.kinds import WIDTH
-from ..compiling.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
-from ..compiling.linalg import column_reflector
+from ..compiler import Matrix, Vector, compiled
+from ..compiler.kinds import WIDTH
+from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
+from ..compiler.linalg import column_reflector
 from .equalities import step_along
 from .nearest import nearest
 from .problem import ITERATIONS

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import WIDTH, ByteMatrix, Matrix, Vector, compiled
-from ..compiling.lanes import axpy, clear, dot, gemv, gemv_transposed
-from ..compiling.language import load8, store8
-from ..compiling.linalg import cholesky, norm
+from ..compiler import WIDTH, ByteMatrix, Matrix, Vector, compiled
+from ..compiler.lanes import axpy, clear, dot, gemv, gemv_transposed
+from ..compiler.language import load8, store8
+from ..compiler.linalg import cholesky, norm
 from .equalities import load_level
 from .problem import ITERATIONS
 from .workspace import KEPT, LATER, GuessWork, Hierarchy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import ByteMatrix, ByteVector, compiled
-from ..compiling.lanes import gemv_add
-from ..compiling.linalg import norm
+from ..compiler import ByteMatrix, ByteVector, compiled
+from ..compiler.lanes import gemv_add
+from ..compiler.linalg import norm
 from .active_set import iterate_active_set, try_working_set
 from .equalities import load_level, project, reset_basis, subtract_from
 from .finish import finish_level

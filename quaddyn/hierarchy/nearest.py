@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import IntVector, Matrix, Vector, compiled
-from ..compiling.lanes import gemv_add, gemv_transposed, reflect_rows, rotate, row_squares
-from ..compiling.linalg import unit_reflector
+from ..compiler import IntVector, Matrix, Vector, compiled
+from ..compiler.lanes import gemv_add, gemv_transposed, reflect_rows, rotate, row_squares
+from ..compiler.linalg import unit_reflector
 from .workspace import KEPT, LIMIT, GuessWork, Hierarchy
 
 #: A row is independent of the active ones if more than this share of its length is left of it.

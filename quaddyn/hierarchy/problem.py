@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import ByteMatrix, IntVector, Matrix, Vector, compiled
-from ..compiling.lanes import dot
+from ..compiler import ByteMatrix, IntVector, Matrix, Vector, compiled
+from ..compiler.lanes import dot
 
 #: An answer is verified up to this residual of the optimality conditions, relative to the size of their terms.
 VERIFIED = 1e-9

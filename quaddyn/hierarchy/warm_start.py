@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..compiling import ByteMatrix, compiled
-from ..compiling.lanes import gemv_add
-from ..compiling.linalg import norm
+from ..compiler import ByteMatrix, compiled
+from ..compiler.lanes import gemv_add
+from ..compiler.linalg import norm
 from .active_set import try_working_set
 from .equalities import reset_basis
 from .finish import finish_level

@@ -7,9 +7,9 @@ they leave (null-space method); the equations' multipliers follow from the gradi
 
 from __future__ import annotations
 
-from ..compiling import compiled
-from ..compiling.lanes import copy_columns, gemv, gemv_transposed
-from ..compiling.linalg import apply_reflectors, factor_rows, least_squares, row_multipliers, undo_reflectors
+from ..compiler import compiled
+from ..compiler.lanes import copy_columns, gemv, gemv_transposed
+from ..compiler.linalg import apply_reflectors, factor_rows, least_squares, row_multipliers, undo_reflectors
 from .workspace import LIMIT, OWN, Subproblem, Workspace
 
 #: Held limits are independent beyond this share of their reference length.

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import ByteVector, IntVector, Matrix, Tensor, Vector, compiled
-from ..compiling.kinds import WIDTH
-from ..compiling.linalg import RowFactor, aligned, odd_stride, row_factor
+from ..compiler import ByteVector, IntVector, Matrix, Tensor, Vector, compiled
+from ..compiler.kinds import WIDTH
+from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
 from .problem import SUMMARY, Problem, Settings, Solution, empty_solution
 
 # What an inequality is to the level being solved: of a level below; to be kept; its own, to be kept as well as

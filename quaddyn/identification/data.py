@@ -21,8 +21,8 @@ from typing import IO, cast
 import numpy as np
 
 from ..errors import ArgumentError
-from ..files import DAMAGE, open_regular
 from ..robot.robot import Robot
+from ..safe_files import DAMAGE, open_regular
 from ..urdf.tree import Array
 from .samples import Place, Samples
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..archives import read_arrays
 from ..errors import ArgumentError, ArgumentTypeError
-from ..files import DAMAGE
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..safe_files import DAMAGE
 from ..urdf.tree import Array
 from .base import BaseParameters, base_parameters, triangle
 from .regression import chunks

@@ -5,7 +5,7 @@ counts, `llvm_ir` and `c_source` write code, `keeping` has machine code of it ma
 what a user holds.  `TickTerms` is what a controller holds: all terms of one tick in one call.
 """
 
-from ..compiling.machine import Unsupported
+from ..compiler.machine import Unsupported
 from .c_source import CSource
 from .compiling import c_files, compile, generate_c
 from .kernels import Kernels

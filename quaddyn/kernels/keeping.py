@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..compiling import machine, objects
-from ..compiling.fingerprints import fingerprint
+from ..compiler import machine, objects
+from ..compiler.fingerprints import fingerprint
 from ..robot.loops import Loops
 from ..robot.robot import Robot
 from . import native

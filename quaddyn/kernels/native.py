@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiling.calling import builtin, fill, function_address, heads_as_expected, layout_as_expected
-from ..compiling.machine import Machine, Unsupported, link
+from ..compiler.calling import builtin, fill, function_address, heads_as_expected, layout_as_expected
+from ..compiler.machine import Machine, Unsupported, link
 from .llvm_call import CONTEXT
 from .llvm_writer import Target
 

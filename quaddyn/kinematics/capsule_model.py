@@ -10,11 +10,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_vector, number, several
 from ..robot.model import body_joint, se3
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.srdf import disabled_collisions
 from ..urdf.tree import Array
 from .capsules import Capsule, fit, placed_ends

@@ -15,13 +15,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_vector, several
 from ..robot.geometry_models import primitive
 from ..robot.meshes import vertices
 from ..robot.model import se3
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, Mesh, Shape, frozen
 
 #: Links that touch at home by no more than this far apart [m] are built that way.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import IntMatrix, Matrix, Tensor, Vector, compiled, entry
+from ..compiler import IntMatrix, Matrix, Tensor, Vector, compiled, entry
 
 #: Square of the sine of the angle below which two segments count as parallel.
 PARALLEL = 1e-12

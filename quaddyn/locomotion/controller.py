@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import NoReturn
 
-from ..attributes import StrictAttributes
-from ..compiling import quietly
+from ..compiler import quietly
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .arguments import named_feet

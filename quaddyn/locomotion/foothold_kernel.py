@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Tensor, Vector, entry
+from ..compiler import Matrix, Tensor, Vector, entry
 
 #: Half the side of the patch that a foot wants to be a plane, in cells.
 PATCH = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiling import Matrix, Vector, compiled, entry, local
+from ..compiler import Matrix, Vector, compiled, entry, local
 
 #: Instants looked at.
 INSTANTS = 256

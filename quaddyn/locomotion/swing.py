@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import Matrix, Vector, compiled, entry
+from ..compiler import Matrix, Vector, compiled, entry
 from ..urdf.tree import Array
 
 #: Share of the swing after which the target no longer moves: a shorter way would ask for too much acceleration.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..compiling import objects
+from ..compiler import objects
 from ..errors import ArgumentError, QuaddynError
 from ..locomotion.curl import folded
 from ..locomotion.proportions import Proportions

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, entry
+from ..compiler import Matrix, Vector, compiled, entry
 from .loop_geometry import bias, dependents_of, linearize, place, rows_of
 from .loop_numbers import Closing, Closures
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, local
+from ..compiler import Matrix, Vector, compiled, local
 from .loop_numbers import Closing, Closures
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntMatrix, IntVector, Matrix, Vector
+from ..compiler import IntMatrix, IntVector, Matrix, Vector
 
 
 class Closures(NamedTuple):

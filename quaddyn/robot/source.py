@@ -10,7 +10,7 @@ from pathlib import Path
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
-from ..files import read_regular
+from ..safe_files import read_regular
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
 from ..urdf.mjcf_document import HomePose, urdf_of_mjcf

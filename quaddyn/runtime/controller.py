@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from ..attributes import StrictAttributes
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .motor_command import MotorCommand
 from .stages import Stage

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from ..compiling.c99 import c_source
+from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..estimation import BaseEstimator
 from ..estimation.invariant_filter import begin, estimate, odometry, rest, tell

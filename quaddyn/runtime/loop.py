@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from . import safety_checks as checks
 from .clock import Clock, SystemClock

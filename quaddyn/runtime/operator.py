@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..locomotion.course import commanded_velocity
 from ..robot.arguments import Numbers, number
+from ..strict_attributes import StrictAttributes
 from .stages import Stage
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
+from ..strict_attributes import StrictAttributes
 from ..version import __version__
 from .controller import Controller
 from .faults import Fault

@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
-from ..files import remove_same
 from ..robot.loader import load
 from ..robot.robot import Robot
+from ..safe_files import remove_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
+from ..strict_attributes import StrictAttributes
 from .link import LinkQuality
 from .realtime import RealTime
 from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer

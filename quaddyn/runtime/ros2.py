@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import QuaddynError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .interface import RobotInterface
 from .motor_command import MotorCommand

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
-from ..files import open_regular
 from ..identification import ActuatorFit, fit_actuators
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
+from ..safe_files import open_regular
 from ..simulation.log import draw
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen

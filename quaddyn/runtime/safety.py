@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import Numbers, number
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
 from . import safety_checks as checks
 from .faults import Fault

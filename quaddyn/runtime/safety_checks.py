@@ -7,7 +7,7 @@ controller is about.  The first that fails names a code and an index, and writes
 import math
 from typing import NamedTuple
 
-from ..compiling import IntMatrix, IntVector, Matrix, Vector, compiled, local
+from ..compiler import IntMatrix, IntVector, Matrix, Vector, compiled, local
 
 # Codes, in the order in which checks are made; 0 is "nothing". `faults.KINDS` has the words.
 NOTHING = 0

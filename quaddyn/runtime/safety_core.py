@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from ..compiling import Vector, compiled, entry
+from ..compiler import Vector, compiled, entry
 from .safety_checks import (
     CLOCK,
     COMMAND,

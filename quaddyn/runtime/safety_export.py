@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..compiling.c99 import c_source
+from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
 from ..wbc.export_data import StaticData

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..robot.arguments import number
+from ..strict_attributes import StrictAttributes
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .faults import Fault

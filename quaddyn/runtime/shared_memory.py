@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
-from ..files import open_own, remove_same
 from ..robot.robot import Robot
+from ..safe_files import open_own, remove_same
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand

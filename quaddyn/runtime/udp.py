@@ -7,10 +7,10 @@ import select
 import socket
 import time
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand

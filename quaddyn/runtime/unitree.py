@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import frozen
 from .interface import RobotInterface
 from .motor_command import MotorCommand

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..attributes import StrictAttributes
-from ..compiling import ByteVector, Vector, compiled, entry
+from ..compiler import ByteVector, Vector, compiled, entry
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector
 from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 
 #: Width of a limit without a corner, and least share of a torque that is more than none.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..archives import read_arrays
 from ..errors import ArgumentError
-from ..files import DAMAGE, open_regular
+from ..safe_files import DAMAGE, open_regular
 
 FORMAT = 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Vector, compiled
+from ..compiler import Vector, compiled
 from .bodies import Bodies, Pushes
 from .contact_data import ContactLaw, Contacts, Motion, StepModel, StepState
 from .contact_step import CORRECTED, REBOUND, RESIDUAL, SPEED, TOLERANCE, finish, position_correction, step

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..compiling import IntVector, Matrix, Vector
+from ..compiler import IntVector, Matrix, Vector
 from ..errors import QuaddynError
 from ..robot.coupling import Coupling
 from ..robot.loop_numbers import Closures, no_closures

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiling import IntVector, Matrix, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Vector, compiled, entry, local
 
 #: Contacts of one sphere with one height field, at most; further ones must differ in direction by this cosine.
 FIELD_CONTACTS, ALIKE = 3, 0.95

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import ByteVector, IntVector, Matrix, Vector
+from ..compiler import ByteVector, IntVector, Matrix, Vector
 from ..contact.solvers.compiled import Workspace as SolverWorkspace
 from ..contact.solvers.compiled import workspace as solver_workspace
 from .bodies import Bodies

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, local, matrix
+from ..compiler import Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.compiled import copy, rounds_for, solve, velocities
 from .collisions import collide_some, within_reach
 from .contact_data import ContactLaw, Contacts, Motion, StepModel, StepState

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, Pose
 from .mujoco_model import add_terrain

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import IntVector, Matrix, Vector, compiled, entry
+from ..compiler import IntVector, Matrix, Vector, compiled, entry
 from ..urdf.tree import Array
 from .actuators import Actuators, Motors, delivered
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compiling import Vector, compiled
+from ..compiler import Vector, compiled
 from .bodies import Bodies
 from .terms import Terms
 

@@ -8,7 +8,7 @@ impulses that the compiled solver did not find.  It is called again with them an
 
 from __future__ import annotations
 
-from ..compiling import Matrix, Vector, compiled, entry
+from ..compiler import Matrix, Vector, compiled, entry
 from .actuators import Motors
 from .attempt import ROUNDS, allowed_error, attempt, clear, evaluate
 from .bodies import Bodies, Pushes

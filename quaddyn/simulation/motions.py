@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Vector, compiled, local
+from ..compiler import Vector, compiled, local
 from ..robot.loop_geometry import turn
 from .bodies import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, Bodies
 

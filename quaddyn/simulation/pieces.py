@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Matrix, Vector, compiled
+from ..compiler import IntVector, Matrix, Vector, compiled
 from .collisions import Touching
 from .contact_data import Contacts, room_for_touching
 

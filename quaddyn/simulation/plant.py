@@ -11,15 +11,15 @@ import numpy as np
 import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 
-from ..attributes import StrictAttributes
 from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
-from ..one_call import OneCall
+from ..exclusive_call import OneCall
 from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import drives_of, remembered, restart

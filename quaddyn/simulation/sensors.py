@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .plant import Plant
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..compiling import quietly
+from ..compiler import quietly
 from ..contact import Contact
 from ..contact.solvers.compiled import solve
 from ..contact.solvers.problem import NOMINAL_FRICTION

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import IntVector, Matrix, Vector, compiled
+from ..compiler import IntVector, Matrix, Vector, compiled
 
 
 @compiled()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Vector
+from ..compiler import IntVector, Vector
 from .drives import Drives
 
 #: What `run` says: all steps are taken; the impulses of `CONTACTS` contacts are wanted; so is room for `NEEDED`

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Vector, compiled
+from ..compiler import IntVector, Vector, compiled
 from ..robot.robot import Robot
 from .collisions import Touching
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Matrix, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Vector, compiled, local
 from ..robot.closure import close_all, drift_all
 from ..robot.loop_geometry import compose
 from ..robot.loop_numbers import Closing, room_for_closing

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from ..files import read_regular
+from ..safe_files import read_regular
 
 #: Slashes of a URI at most.
 MAX_FOLDERS = 64

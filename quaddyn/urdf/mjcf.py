@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from ..errors import ModelError, QuaddynError
-from ..files import read_regular
+from ..safe_files import read_regular
 from .meshes import MeshFinder
 from .xml import MAX_BYTES, Element, clipped, read_xml
 

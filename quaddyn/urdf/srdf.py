@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection
 
 from ..errors import ModelError
-from ..files import read_regular
+from ..safe_files import read_regular
 from .xml import MAX_BYTES, Element, read_xml
 
 #: Elements that say which pairs are looked at, and their attributes (MoveIt's documentation of SRDF).

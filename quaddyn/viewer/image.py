@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ..files import read_regular
+from ..safe_files import read_regular
 
 #: Largest texture that is drawn [bytes].
 MAX_BYTES = 16 * 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..files import read_regular
+from ..safe_files import read_regular
 from .collada import read_collada
 from .image import Neighbours
 from .obj import read_obj

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..files import read_regular
+from ..safe_files import read_regular
 from ..urdf.tree import Array
 from .image import Neighbours
 from .parts import MAX_PARTS, Indices, Material, MeshError, Part, fan

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..attributes import StrictAttributes
 from ..contact import Contact
 from ..contact.contact import surfaces
 from ..contact.solvers.problem import NOMINAL_FRICTION
@@ -26,6 +25,7 @@ from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import TouchingPoint
 from ..simulation.terrain import Surface, Terrain
+from ..strict_attributes import StrictAttributes
 from . import camera, checks
 from . import signals as plotted
 from .checks import vector

@@ -10,9 +10,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..robot.arguments import floats, number
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 
 

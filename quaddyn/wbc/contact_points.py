@@ -8,7 +8,7 @@ slipping forbids is ``a_c + alpha x (-r n)``, which has no term ``omega x (omega
 
 from __future__ import annotations
 
-from ..compiling import Matrix, Vector, compiled, zeros
+from ..compiler import Matrix, Vector, compiled, zeros
 from .data import (
     BILATERAL,
     COMPLIANT,

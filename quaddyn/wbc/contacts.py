@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from ..attributes import StrictAttributes
 from ..contact import Contact, pyramid
 from ..contact.geometry import cross_matrix, drift, jacobian, levers
 from ..contact.polygon_cones import wrench_facets
@@ -22,6 +21,7 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 
 #: Rows of the cone of wrenches of a rectangle.

@@ -21,15 +21,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..attributes import StrictAttributes
-from ..compiling import quietly
+from ..compiler import quietly
 from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..one_call import OneCall
+from ..exclusive_call import OneCall
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .assembly import Assembly
 from .command import Command, TickCommand

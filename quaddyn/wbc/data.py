@@ -2,14 +2,14 @@
 
 The unknowns u of a tick are joint accelerations, and contact forces divided by the robot's mass.  Accelerations,
 torques and forces are affine in u: a *map* is a matrix with ``value_i = sum_j row_i[j] u[j] + row_i[n]`` over n
-unknowns.  Rows are padded to a multiple of the SIMD width (`quaddyn.compiling.lanes`).
+unknowns.  Rows are padded to a multiple of the SIMD width (`quaddyn.compiler.lanes`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiling import WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
+from ..compiler import WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
 from ..hierarchy.workspace import Workspace
 
 #: Roles of a contact: it only pushes, it also pulls, its force is a spring's, its force is free and its motion, too.

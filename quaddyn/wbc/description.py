@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..compiling import IntVector
+from ..compiler import IntVector
 from ..dynamics.state_terms import AnyTerms
 from ..robot.robot import Robot
 from . import tick_core

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
+from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..dynamics.arguments import ENERGETIC, FAR, UNIT_TOLERANCE
 from .codes import (
     FORCE_TASK,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..compiling.c99 import c_source
+from ..compiler.c99 import c_source
 from ..contact import friction_share, pyramid
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kernels import tick_terms_c

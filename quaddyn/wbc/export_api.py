@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ..compiling.c99_functions import comment
+from ..compiler.c99_functions import comment
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__

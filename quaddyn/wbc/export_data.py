@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiling.c99_types import identifier, literal
-from ..compiling.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
-from ..compiling.syntax import Constant
+from ..compiler.c99_types import identifier, literal
+from ..compiler.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
+from ..compiler.syntax import Constant
 
 #: C's types of entries.
 _ITEMS = {"float": "double", "int": "int64_t", "byte": "int8_t"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, compiled
-from ..compiling.lanes import clear
+from ..compiler import Matrix, compiled
+from ..compiler.lanes import clear
 from .data import Contacts, Model, Points, Work
 
 #: A limb is eliminated if its Jacobian is so far from singular: of 3 x 3 the determinant over that of orthogonal rows

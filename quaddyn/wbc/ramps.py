@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Matrix, Vector, compiled
+from ..compiler import IntVector, Matrix, Vector, compiled
 from .data import Contacts
 
 #: What came of a tick: all contacts have arrived; some has just been made.

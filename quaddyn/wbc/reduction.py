@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, compiled
-from ..compiling.lanes import axpy, clear, copy_columns, gemm, gemv, gemv_indexed, reflect_rows, row_squares, scale
+from ..compiler import Matrix, compiled
+from ..compiler.lanes import axpy, clear, copy_columns, gemm, gemv, gemv_indexed, reflect_rows, row_squares, scale
 from .data import FORCE, MOTION, NOTHING, Contacts, Model, Points, Terms, Work
 from .limbs import reduce_limb
 

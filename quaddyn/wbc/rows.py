@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiling import IntVector, Vector, compiled
-from ..compiling.lanes import clear, gemv_indexed, scale
+from ..compiler import IntVector, Vector, compiled
+from ..compiler.lanes import clear, gemv_indexed, scale
 from .data import Instant, RowBuffer
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from ..compiling import IntVector
+from ..compiler import IntVector
 from ..urdf.tree import Array
 from .contacts import Changes, ContactSettings
 from .named import known_names

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..compiling import ByteVector, IntMatrix, IntVector, Vector
+from ..compiler import ByteVector, IntMatrix, IntVector, Vector
 from ..errors import ArgumentError
 from . import constraints, tasks
 from .codes import CONTACT_MOTION, CUSTOM

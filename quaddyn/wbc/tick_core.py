@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import IntVector, Matrix, Vector, compiled, entry, matrix
-from ..compiling.lanes import clear, gemv_transposed
+from ..compiler import IntVector, Matrix, Vector, compiled, entry, matrix
+from ..compiler.lanes import clear, gemv_transposed
 from ..hierarchy.core import solve_verified
 from ..hierarchy.problem import INFEASIBLE as SUMMARY_INFEASIBLE
 from ..hierarchy.problem import WORST_KKT, Problem, Settings, Solution, has_ended, is_infeasible

@@ -18,10 +18,10 @@ from typing import IO, Any
 import numpy as np
 
 from ..archives import read_arrays
-from ..compiling.fingerprints import fingerprint
-from ..compiling.kinds import ArrayKind
+from ..compiler.fingerprints import fingerprint
+from ..compiler.kinds import ArrayKind
 from ..errors import ArgumentError
-from ..files import DAMAGE, open_regular
+from ..safe_files import DAMAGE, open_regular
 from ..urdf.tree import Array
 from . import tick_core
 from .certificate import Details, Status

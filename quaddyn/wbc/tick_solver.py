@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import empty, isfinite, zeros
 
-from ..compiling import WIDTH, IntVector
+from ..compiler import WIDTH, IntVector
 from ..dynamics import State
 from ..dynamics.state_terms import terms_of_tick
 from ..errors import ArgumentError

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiling import WIDTH
-from ..compiling.kinds import ArrayKind, Kind, RecordKind, record_kind
+from ..compiler import WIDTH
+from ..compiler.kinds import ArrayKind, Kind, RecordKind, record_kind
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from . import tick_core

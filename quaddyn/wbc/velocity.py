@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..attributes import Setting, StrictAttributes
 from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolution, Level, SolverPool, solve
 from ..robot.arguments import number, positive, several
 from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
 from .certificate import Outcome, Status
 from .constraints.constraint import tolerance

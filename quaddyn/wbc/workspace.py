@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiling import WIDTH
-from ..compiling.linalg import aligned
+from ..compiler import WIDTH
+from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace

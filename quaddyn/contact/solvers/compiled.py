@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiling import IntVector, Matrix, Vector, compiled, entry, local, matrix
+from ...compiler import IntVector, Matrix, Vector, compiled, entry, local, matrix
 
 #: Newton steps per round before Gauss-Seidel is asked for a better start, in the first round and later; its sweeps.
 FIRST_STEPS, STEPS, SWEEPS = 12, 30, 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiling import Lanes, choose8, compiled, max8, min8, splat8, sqrt8
+from ...compiler import Lanes, choose8, compiled, max8, min8, splat8, sqrt8
 
 #: A pair has a row unless it could approach with this many times `most` and not come near its limit.
 SPARE = 2.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...compiler import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
 from ...kinematics.segments import PARALLEL
 from .barrier import FARTHEST, KEPT, Barrier, may_need
 from .collision_blocks import PairBlock, PointBlock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...compiling import (
+from ...compiler import (
     Lanes,
     Vector,
     choose8,

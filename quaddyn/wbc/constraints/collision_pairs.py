@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compiling import WIDTH
+from ...compiler import WIDTH
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import compiled, local, zeros
+from ...compiler import compiled, local, zeros
 from ..data import Instant
 from ..rows import Item
 from .barrier import Barrier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ..block import Scalar

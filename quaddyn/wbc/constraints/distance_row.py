@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiling import compiled, load8, local, splat8, sqrt8, store8, sum8, within8
-from ...compiling.lanes import axpy, clear
+from ...compiler import compiled, load8, local, splat8, sqrt8, store8, sum8, within8
+from ...compiler.lanes import axpy, clear
 from ..data import Instant, Model, frame_of
 from ..rows import Item, finish_limit
 from .barrier import USED, Barrier

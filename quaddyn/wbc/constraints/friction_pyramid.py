@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import Vector, compiled
+from ...compiler import Vector, compiled
 from ...contact.cones import friction_share
 from ..codes import FRICTION_PYRAMID
 from ..contact_points import rotated

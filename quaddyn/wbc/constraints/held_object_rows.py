@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...compiling import Matrix, Vector, compiled, local
+from ...compiler import Matrix, Vector, compiled, local
 from ..contact_points import add_cross, add_turning, contact_lever, move_jacobian, rotated
 from ..data import Frame, Instant, frame_of
 from ..rows import Item, add_force, finish_equality, motion_row, name_equality, want_motion

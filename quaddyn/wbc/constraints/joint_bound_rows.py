@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiling import Vector, compiled
+from ...compiler import Vector, compiled
 from ..data import Instant
 from ..rows import Item, bound_joint
 

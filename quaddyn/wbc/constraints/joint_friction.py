@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiling import Vector, compiled
+from ...compiler import Vector, compiled
 from ...robot.configuration import simple_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array

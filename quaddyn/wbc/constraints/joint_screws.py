@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import Matrix, Vector, compiled
-from ...compiling.lanes import clear
+from ...compiler import Matrix, Vector, compiled
+from ...compiler.lanes import clear
 from ..data import Frame
 
 #: Rows, joints side by side: linear and angular part of the screw; the same of its derivative by time; those of V; sum

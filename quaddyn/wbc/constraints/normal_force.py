@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ..codes import NORMAL_FORCE
 from ..contact_points import rotated
 from ..data import COMPLIANT, Instant, frame_of

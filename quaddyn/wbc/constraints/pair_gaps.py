@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...compiling import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
+from ...compiler import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from .barrier import Barrier

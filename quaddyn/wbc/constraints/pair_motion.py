@@ -6,7 +6,7 @@ are a vector.  Segments are those of `segment_motion`: a start and what leads to
 
 from __future__ import annotations
 
-from ...compiling import Lanes, Matrix, Vector, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...compiler import Lanes, Matrix, Vector, compiled, load8, max8, min8, splat8, sqrt8, store8
 from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, SEGMENT, START, START_DRIFT, START_SPEED
 
 #: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compiling import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
+from ...compiler import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
 from ..data import Instant, frame_of
 from ..rows import Item
 from .barrier import KEPT, SPARE, Barrier, may_need

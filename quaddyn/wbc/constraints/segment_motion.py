@@ -6,7 +6,7 @@ their accelerations at a = 0.  A point between the ends is the start and a share
 
 from __future__ import annotations
 
-from ...compiling import Matrix, Vector, compiled
+from ...compiler import Matrix, Vector, compiled
 
 #: Entries: of the start and of what leads to the end, position, velocity and acceleration of each.
 START, ALONG, START_SPEED, ALONG_SPEED, START_DRIFT, ALONG_DRIFT, SEGMENT = 0, 3, 6, 9, 12, 15, 18

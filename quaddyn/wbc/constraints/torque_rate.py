@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...compiling import compiled
-from ...compiling.lanes import clear
+from ...compiler import compiled
+from ...compiler.lanes import clear
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ..codes import FOOT
 from ..data import BILATERAL, Instant, frame_of
 from ..element import Counts, Layout, References

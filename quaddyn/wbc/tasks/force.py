@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, floats, several
 from ...robot.robot import Robot

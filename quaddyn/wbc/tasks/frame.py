@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
 from ..codes import FRAME

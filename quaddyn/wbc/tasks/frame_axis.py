@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiling import Vector, compiled
+from ...compiler import Vector, compiled
 from ...dynamics import State
 from ...errors import ArgumentError
 from ...robot.arguments import floats

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pinocchio as pin
 
-from ...compiling import compiled
+from ...compiler import compiled
 from ...errors import ArgumentError
 from ...robot.arguments import floats
 from ...robot.configuration import rotation_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...compiling import Matrix, Vector, compiled
+from ...compiler import Matrix, Vector, compiled
 from ...contact.geometry import cross_matrix
 from ...dynamics import State
 from ...robot.robot import Robot

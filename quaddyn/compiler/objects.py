@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import of_another_user, read_regular, writable_by_others
+from ..safe_files import of_another_user, read_regular, writable_by_others
 
 _DIGEST = 32
 #: Largest file that is read [bytes].

@@ -1,4 +1,4 @@
-"""Every unit of the package, and their objects for a wheel: ``python -m quaddyn.compiling.shipping FOLDER``."""
+"""Every unit of the package, and their objects for a wheel: ``python -m quaddyn.compiler.shipping FOLDER``."""
 
 from __future__ import annotations
 

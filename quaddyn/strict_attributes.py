@@ -19,7 +19,7 @@ _MISSING = object()
 
 
 class _Completed(ABCMeta):
-    """Marks what it makes as complete when the constructor, subclasses' included, is through."""
+    """Metaclass that marks an object as complete once its constructor, subclasses' included, has returned."""
 
     if not TYPE_CHECKING:  # a type checker reads the constructor itself
 
@@ -27,6 +27,15 @@ class _Completed(ABCMeta):
             made = super().__call__(*args, **kwargs)
             object.__setattr__(made, "_complete", True)
             return made
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            """The constructor's signature without ``self``, which `inspect` would take from ``__call__`` above."""
+            constructor = cls.__init__ if cls.__init__ is not object.__init__ else cls.__new__
+            if constructor is object.__new__:
+                return inspect.Signature()
+            found = inspect.signature(constructor)
+            return found.replace(parameters=list(found.parameters.values())[1:])
 
 
 class StrictAttributes(metaclass=_Completed):

@@ -45,11 +45,11 @@ def _signature(function: Any) -> Signature:
             refuse(function, 0, f"parameter {name!r}: parameters must be plain, without *")
         kind = kind_of(notes.get(name, "?"), scope)
         if kind is None or kind == NOTHING:
-            refuse(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiling.kinds")
+            refuse(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiler.kinds")
         parameters.append((name, kind))
     returns = kind_of(notes.get("return", "?"), scope)
     if returns is None:
-        refuse(function, 0, "annotate what it returns with a kind of quaddyn.compiling.kinds, or None")
+        refuse(function, 0, "annotate what it returns with a kind of quaddyn.compiler.kinds, or None")
     return tuple(parameters), returns
 
 

@@ -1,0 +1,151 @@
+"""Old public names, which work for one more version with a `DeprecationWarning` that says the new name.
+
+Everything that is renamed is declared where the new name is defined, with one of `renamed_names` (of a module),
+`renamed_attributes` (of a class), `renamed_parameters` (of a function or constructor) and `renamed_values` (of one
+parameter).  Each adds to `RENAMED`, from which the migration table of the documentation is made.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from . import strict_attributes
+
+#: Pairs of old and new name, such as "quaddyn.locomotion.Clock" and "GaitScheduler", of the modules imported so far.
+RENAMED: dict[str, str] = {}
+
+_OWN_FILES = {__file__, strict_attributes.__file__}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Class = TypeVar("Class", bound=type)
+
+
+def _warn(old: str, new: str) -> None:
+    """Warns of `old` at the line that uses it: the first frame outside of this module and of `StrictAttributes`."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename in _OWN_FILES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{old} is now {new}; the old name goes with the next version", DeprecationWarning, stacklevel=level)
+
+
+def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Returns a module's ``__getattr__`` that serves old names of its classes, functions and constants.
+
+    Args:
+        module: ``__name__`` of the module.
+        names: new name of each old one.
+    """
+    RENAMED.update({f"{module}.{old}": new for old, new in names.items()})
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        _warn(f"{module}.{name}", names[name])
+        return getattr(sys.modules[module], names[name])
+
+    return __getattr__
+
+
+def renamed_attributes(**names: str) -> Callable[[Class], Class]:
+    """Returns a class decorator that forwards old attributes and methods, ``old="new"``, to the new ones."""
+
+    def decorate(kind: Class) -> Class:
+        for old, new in names.items():
+            RENAMED[f"{kind.__module__}.{kind.__qualname__}.{old}"] = new
+            setattr(kind, old, _forward(kind.__name__, old, new))
+        return kind
+
+    return decorate
+
+
+def _forward(kind: str, old: str, new: str) -> property:
+    """A property by the name `old` that reads and writes the attribute `new`."""
+
+    def read(owner: Any) -> Any:
+        _warn(f"{kind}.{old}", f"{kind}.{new}")
+        return getattr(owner, new)
+
+    def write(owner: Any, value: Any) -> None:
+        _warn(f"{kind}.{old}", f"{kind}.{new}")
+        setattr(owner, new, value)
+
+    return property(read, write, doc=f"Deprecated: the old name of `{new}`.")
+
+
+def renamed_parameters(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Returns a decorator of a function, method or ``__init__`` that takes old keyword arguments, ``old="new"``.
+
+    Raises:
+        TypeError: on calling with both the old and the new name.
+    """
+    old_names = names.keys()
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        shown = function.__qualname__.removesuffix(".__init__")
+        RENAMED.update({f"{function.__module__}.{shown}({old})": new for old, new in names.items()})
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            if kwargs and not old_names.isdisjoint(kwargs):
+                for old in old_names & kwargs.keys():
+                    new = names[old]
+                    if new in kwargs:
+                        raise TypeError(f"{shown}({old}=, {new}=): two names of one argument; pass {new}= alone")
+                    _warn(f"{shown}({old}=)", f"{shown}({new}=)")
+                    kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def renamed_values(parameter: str, **values: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Returns a decorator that takes old values, ``old="new"``, of a parameter whose values are words."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        shown = function.__qualname__.removesuffix(".__init__")
+        place = list(inspect.signature(function).parameters).index(parameter)
+        RENAMED.update(
+            {f"{function.__module__}.{shown}({parameter}={old!r})": repr(new) for old, new in values.items()}
+        )
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            given = kwargs[parameter] if parameter in kwargs else args[place] if place < len(args) else None
+            if isinstance(given, str) and given in values:
+                _warn(f"{shown}({parameter}={given!r})", f"{parameter}={values[given]!r}")
+                if parameter in kwargs:
+                    kwargs[parameter] = values[given]
+                else:
+                    args = (*args[:place], values[given], *args[place + 1 :])  # type: ignore[assignment]
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def renamed_module(old: str, new: str) -> Callable[[str], Any]:
+    """Returns the ``__getattr__`` of a module `old` that serves everything of the module `new`.
+
+    Args:
+        old: ``__name__`` of the module that stands under the old name.
+        new: dotted name of the module under its new name.
+    """
+    RENAMED[old] = new
+
+    def __getattr__(name: str) -> Any:
+        found = getattr(importlib.import_module(new), name)
+        if not name.startswith("__"):
+            _warn(f"{old}.{name}", f"{new}.{name}")
+        return found
+
+    return __getattr__
