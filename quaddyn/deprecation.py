@@ -1,8 +1,9 @@
 """Old public names, which work for one more version with a `DeprecationWarning` that says the new name.
 
 Everything that is renamed is declared where the new name is defined, with one of `renamed_names` (of a module),
-`renamed_attributes` (of a class), `renamed_parameters` (of a function or constructor) and `renamed_values` (of one
-parameter).  Each adds to `RENAMED`, from which the migration table of the documentation is made.
+`renamed_attributes` (of a class), `renamed_fields` (of a dataclass), `renamed_overrides` (of a class that users derive
+from), `renamed_parameters` (of a function or constructor) and `renamed_values` (of one parameter).  Each adds to
+`RENAMED`, from which the migration table of the documentation is made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from . import strict_attributes
 #: Pairs of old and new name, such as "quaddyn.locomotion.Clock" and "GaitScheduler", of the modules imported so far.
 RENAMED: dict[str, str] = {}
 
-_OWN_FILES = {__file__, strict_attributes.__file__}
+_OWN_FILES = {__file__, strict_attributes.__file__, "<frozen abc>"}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,18 +66,61 @@ def renamed_attributes(**names: str) -> Callable[[Class], Class]:
     return decorate
 
 
-def _forward(kind: str, old: str, new: str) -> property:
-    """A property by the name `old` that reads and writes the attribute `new`."""
+class _Forward:
+    """Descriptor that reads, writes and, for class methods, calls an attribute under its old name."""
 
-    def read(owner: Any) -> Any:
-        _warn(f"{kind}.{old}", f"{kind}.{new}")
-        return getattr(owner, new)
+    def __init__(self, kind: str, old: str, new: str) -> None:
+        self.new, self.names = new, (f"{kind}.{old}", f"{kind}.{new}")
+        self.__doc__ = f"Deprecated: the old name of `{new}`."
 
-    def write(owner: Any, value: Any) -> None:
-        _warn(f"{kind}.{old}", f"{kind}.{new}")
-        setattr(owner, new, value)
+    def __get__(self, owner: Any, kind: type) -> Any:
+        _warn(*self.names)
+        return getattr(kind if owner is None else owner, self.new)
 
-    return property(read, write, doc=f"Deprecated: the old name of `{new}`.")
+    def __set__(self, owner: Any, value: Any) -> None:
+        _warn(*self.names)
+        setattr(owner, self.new, value)
+
+
+def _forward(kind: str, old: str, new: str) -> _Forward:
+    """Returns an attribute by the name `old` that stands for the attribute `new` of a class."""
+    return _Forward(kind, old, new)
+
+
+def renamed_fields(**names: str) -> Callable[[Class], Class]:
+    """Returns a class decorator for dataclasses: constructor and attributes take old field names, ``old="new"``."""
+
+    def decorate(kind: Class) -> Class:
+        type.__setattr__(kind, "__init__", renamed_parameters(**names)(kind.__init__))  # type: ignore[misc]
+        return renamed_attributes(**names)(kind)
+
+    return decorate
+
+
+def renamed_overrides(**names: str) -> Callable[[Class], Class]:
+    """Returns a class decorator for classes that users derive from, ``old="new"``.
+
+    Old attributes and methods forward to the new ones, as of `renamed_attributes`.  A derived class that defines an old
+    name and not the new one defines the new one by it, with a warning.
+    """
+
+    def decorate(kind: Class) -> Class:
+        own = kind.__dict__.get("__init_subclass__")
+
+        def __init_subclass__(cls: Any, /, **rest: Any) -> None:
+            if own is not None:
+                own.__func__(cls, **rest)
+            else:
+                super(kind, cls).__init_subclass__(**rest)  # type: ignore[arg-type]
+            for old, new in names.items():
+                if old in cls.__dict__ and new not in cls.__dict__:
+                    _warn(f"{kind.__name__}.{old}", f"{kind.__name__}.{new}")
+                    setattr(cls, new, cls.__dict__[old])
+
+        type.__setattr__(kind, "__init_subclass__", classmethod(__init_subclass__))
+        return renamed_attributes(**names)(kind)
+
+    return decorate
 
 
 def renamed_parameters(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -4,10 +4,20 @@ import importlib
 import inspect
 import sys
 import types
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 import pytest
 
-from quaddyn.deprecation import RENAMED, renamed_attributes, renamed_names, renamed_parameters, renamed_values
+from quaddyn.deprecation import (
+    RENAMED,
+    renamed_attributes,
+    renamed_fields,
+    renamed_names,
+    renamed_overrides,
+    renamed_parameters,
+    renamed_values,
+)
 from quaddyn.strict_attributes import StrictAttributes
 
 
@@ -59,6 +69,52 @@ def test_old_names_of_a_module_give_the_new_objects():
     with pytest.raises(AttributeError, match="no attribute 'Older'"):
         _ = module.Older
     del sys.modules["some_module"]
+
+
+@renamed_fields(slow="speed")
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A dataclass with a renamed field."""
+
+    speed: float = 1.0
+
+
+def test_old_fields_of_a_dataclass_are_taken_and_forwarded():
+    with pytest.warns(DeprecationWarning, match=r"Limits\(slow=\) is now Limits\(speed=\)"):
+        limits = Limits(slow=2.0)
+    assert replace(limits, speed=3.0) == Limits(3.0)
+    with pytest.warns(DeprecationWarning, match=r"Limits.slow is now Limits.speed"):
+        assert limits.slow == 2.0
+
+
+@renamed_overrides(listen="read_device")
+@renamed_attributes(of="from_number")
+class Device(ABC):
+    """A class that users derive from."""
+
+    @abstractmethod
+    def read_device(self) -> int:
+        """The abstract method under its new name."""
+
+    @classmethod
+    def from_number(cls, number: int) -> tuple[type, int]:
+        return cls, number
+
+
+def test_old_class_methods_are_called_on_the_class():
+    with pytest.warns(DeprecationWarning, match=r"Device.of is now Device.from_number"):
+        assert Device.of(3) == (Device, 3)
+
+
+def test_overrides_of_old_names_define_the_new_ones():
+    with pytest.warns(DeprecationWarning, match=r"Device.listen is now Device.read_device") as caught:
+
+        class Old(Device):
+            def listen(self):
+                return 4
+
+    assert caught[0].filename == __file__
+    assert Old().read_device() == 4
 
 
 def test_every_renaming_is_listed():
