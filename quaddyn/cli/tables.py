@@ -11,7 +11,6 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ..locomotion import LIMIT
 from ..robot import Robot
 from ..robot.report import Finding
 from .console import out, say
@@ -136,6 +135,8 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
         said = f"{request.planned:.3f} of {request.asked:.3f} asked for{reason}"
         table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(said)}[/]" if reason else said)
     if report.velocity is not None:
+        from ..locomotion import LIMIT  # imports the controllers, which most commands do without
+
         cut = f" ({LIMIT}: {report.limit})" if report.limit else ""
         for word, values in (("asked", report.asked), ("commanded", report.velocity), ("measured", report.measured)):
             said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import pinocchio as pin
@@ -66,12 +65,16 @@ def turned_document(source: str | bytes, tree: Tree, rotation: Array) -> str | b
     rpy = " ".join(repr(float(x) + 0.0) for x in pin.rpy.matrixToRpy(rotation))
     link = f'<link name="{LINK}"/>'
     joint = f'<joint name="{JOINT}" type="fixed"><origin xyz="0 0 0" rpy="{rpy}"/>'
+    from xml.sax.saxutils import quoteattr  # imports urllib and ssl
+
     ends = f'<parent link="{LINK}"/><child link={quoteattr(carried)}/></joint>'
     return inserted(source, link + joint + ends)
 
 
 def _carrying(source: str | bytes, link: str, file: str) -> str | bytes:
     """The document where the joint that carries `link` carries the turned base instead."""
+    from xml.sax.saxutils import escape  # imports urllib and ssl
+
     pattern = rf"""(<child\s+link\s*=\s*)(["']){re.escape(escape(link))}\2"""
     replacement = rf"\g<1>\g<2>{LINK}\g<2>"
     if isinstance(source, str):

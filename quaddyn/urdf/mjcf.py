@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -142,6 +141,8 @@ class _Writer:
         given = dict(element.attrib)
         if element.tag == "model" and "file" in given:
             given["file"] = self._attach(element)
+        from xml.sax.saxutils import quoteattr  # imports urllib and ssl
+
         attributes = "".join(f" {key}={quoteattr(value)}" for key, value in given.items())
         parts.append(f"<{element.tag}{attributes}>")
         for child in element:
