@@ -112,8 +112,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/demo/journey.py", "if self.ticks % FLOWN == 0", "if not self.ticks % FLOWN == 0"): (
         "more points on the same curve, which the page draws"
     ),
-    ("quaddyn/control/torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
-    ("quaddyn/control/distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
+    ("quaddyn/control/task_torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
+    ("quaddyn/control/load_distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
         "integers up to 256 are one object each"
     ),
     ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
@@ -126,7 +126,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ),
     ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
     ("quaddyn/campaigns/running.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
-    ("quaddyn/hierarchy/levels.py", "2 * n + 10", "2 | n + 10"): (
+    ("quaddyn/hierarchy/level_solver.py", "2 * n + 10", "2 | n + 10"): (
         "rounds after which a guess is given up: the same answer, sooner or later"
     ),
     ("quaddyn/wbc/command.py", 'OUTCOMES[self.outcome] == "solved"', 'OUTCOMES[self.outcome] >= "solved"'): (
@@ -141,13 +141,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/verification/bodies.py", "!= carrier else", "!= carrier else"): (
         "a link directly below a joint lies in the joint's frame: there is nothing to undo"
     ),
-    ("quaddyn/kinematics/collision.py", "distanceResults, strict=True", "distanceResults, strict=False"): (
+    ("quaddyn/kinematics/collision_model.py", "distanceResults, strict=True", "distanceResults, strict=False"): (
         "one for each pair"
     ),
     ("quaddyn/kinematics/capsule_model.py", "home.tolist(), strict=True", "home.tolist(), strict=False"): (
         "both have a row for each pair"
     ),
-    ("quaddyn/kinematics/survey.py", "len(found) < ways.shape[1]", "len(found) <= ways.shape[1]"): (
+    ("quaddyn/kinematics/leg_survey.py", "len(found) < ways.shape[1]", "len(found) <= ways.shape[1]"): (
         "beside so many orthonormal directions no length is left"
     ),
     ("quaddyn/cli/verdict.py", "*,", "/,"): "a function of the room's own, which it calls one way",

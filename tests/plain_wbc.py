@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import quaddyn as qd
 from quaddyn.contact import Contact
-from quaddyn.contact.geometry import drift, grasp_map, jacobian, levers
+from quaddyn.contact.contact_kinematics import drift, grasp_map, jacobian, levers
 from quaddyn.hierarchy import Level, solve
 from quaddyn.wbc import (
     CollisionLimits,

@@ -54,10 +54,10 @@ def test_two_functions_of_one_name_are_not_taken_for_one():
 
 def test_names_tell_modules_of_equal_name_apart():
     from quaddyn.compiler.programs import symbol
-    from quaddyn.hierarchy import levels, problem
+    from quaddyn.hierarchy import level_solver, problem
 
     assert symbol(problem.has_ended) == "hierarchy.problem.has_ended"
-    assert symbol(levels.sweep_from) == "hierarchy.levels.sweep_from"
+    assert symbol(level_solver.sweep_from) == "hierarchy.level_solver.sweep_from"
 
 
 def test_what_is_no_function_is_refused():

@@ -21,7 +21,7 @@ from quaddyn.contact import (
     support_margin,
     support_polygon,
 )
-from quaddyn.contact.events import HISTORY
+from quaddyn.contact.contact_events import HISTORY
 from quaddyn.contact.solvers import FrictionalSolver, RigidSolver
 
 G = 9.81

@@ -22,8 +22,8 @@ from quaddyn.contact.solvers import (
     project_all,
     residual,
 )
-from quaddyn.contact.solvers.cone_programs import ConePrograms
-from quaddyn.contact.solvers.frictional import Method
+from quaddyn.contact.solvers.frictional_solver import Method
+from quaddyn.contact.solvers.pinocchio_solvers import ConePrograms
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
 

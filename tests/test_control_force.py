@@ -14,8 +14,8 @@ from sparing import others_slow
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
 from quaddyn.control import ForceControl, HybridControl, NullSpacePosture, TaskTorque
-from quaddyn.control.force import ForceRegulator
-from quaddyn.control.task import FrameTask
+from quaddyn.control.cartesian_task import FrameTask
+from quaddyn.control.force_control import ForceRegulator
 from quaddyn.urdf.tree import Pose
 
 Array = np.ndarray

@@ -15,9 +15,9 @@ from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute, gravity_compensation
+from quaddyn.control.cartesian_task import FrameTask, inverse_right_jacobian, inverse_right_jacobian_rate
 from quaddyn.control.gains import gain_matrix, modal_damping
-from quaddyn.control.operational import operational
-from quaddyn.control.task import FrameTask, inverse_right_jacobian, inverse_right_jacobian_rate
+from quaddyn.control.operational_space import operational
 from quaddyn.urdf.tree import Pose
 
 Array = np.ndarray

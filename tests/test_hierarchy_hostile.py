@@ -10,7 +10,7 @@ import numpy_hierarchy as oracle
 import pytest
 
 from quaddyn.compiler import interpreted
-from quaddyn.hierarchy import HierarchySolver, Level, active_set, finish, least_violation, solve
+from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_completion, solve, working_set_changes
 
 
 def both(levels: list[Level]) -> list[np.ndarray]:
@@ -140,15 +140,15 @@ def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradi
 
 def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signs are checked only where the remainder of the gradient, which is rounding, exceeds 1e-9: in most wedges."""
-    certify, found, first = finish.certify, [], []
+    certify, found, first = level_completion.certify, [], []
 
     def kept(*given: Any) -> float:
         found.append(certify(*given))
         return float(found[-1])
 
-    monkeypatch.setattr(finish, "certify", kept)
-    monkeypatch.setattr(active_set, "worst_sign", lambda *_: -1)  # the third limit stays held
-    monkeypatch.setattr(active_set, "find_overlooked", lambda s, work, decided, size: (-1, decided))
+    monkeypatch.setattr(level_completion, "certify", kept)
+    monkeypatch.setattr(working_set_changes, "worst_sign", lambda *_: -1)  # the third limit stays held
+    monkeypatch.setattr(working_set_changes, "find_overlooked", lambda s, work, decided, size: (-1, decided))
     for seed in range(8):
         levels, _ = wedge(seed, inward=1e-4)
         solver = HierarchySolver(5, [(0, 3), (5, 0)])

@@ -8,7 +8,7 @@ import pytest
 
 from quaddyn.errors import ArgumentError
 from quaddyn.hierarchy import Level, prioritized, solve
-from quaddyn.hierarchy.finish import is_implied
+from quaddyn.hierarchy.level_completion import is_implied
 
 
 def certificate_error(levels, solution):

@@ -21,7 +21,7 @@ from quaddyn.cli import app, campaigning, codegen, console, control, doctor, ide
 from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
 from quaddyn.demo.report import Check, DemoReport, Request, TorqueRange
-from quaddyn.kinematics.survey import Branch, LegSurvey
+from quaddyn.kinematics.leg_survey import Branch, LegSurvey
 from quaddyn.robot.report import Report
 from quaddyn.urdf.tree import Finding, Where
 from quaddyn.verification.report import Agreement, Deviation, State, ThirdOpinion

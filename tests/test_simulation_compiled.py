@@ -17,7 +17,7 @@ import quaddyn as qd
 from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpreted
 from quaddyn.compiler.units import Unit
-from quaddyn.contact.solvers import compiled as solver
+from quaddyn.contact.solvers import frictional_core as solver
 from quaddyn.locomotion import preview_kernel
 from quaddyn.simulation import (
     Actuators,

@@ -11,9 +11,9 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several, whole
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .polygon_cones import checked_polygon
 from .soles import find_sole, inscribed
 from .solvers.problem import MAX_FRICTION, NOMINAL_FRICTION
+from .wrench_cones import checked_polygon
 
 Kind = Literal["point", "surface"]
 

@@ -12,11 +12,11 @@ from ..robot.arguments import check_vector, several
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .cones import cone_margin, pyramid
+from .center_of_pressure import pressure_point
 from .contact import FACES, Contact
-from .geometry import cross_matrix, drift, jacobian, lever, levers
-from .pressure import pressure_point
-from .solvers.compliant import CompliantSolver
+from .contact_kinematics import cross_matrix, drift, jacobian, lever, levers
+from .friction_cones import cone_margin, pyramid
+from .solvers.compliant_solver import CompliantSolver
 from .solvers.problem import ContactProblem
 from .support import support_polygon
 
@@ -211,7 +211,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return out
 
     def center_of_pressure(self, s: State, name: str, wrench: Array) -> Array | None:
-        """Where a surface's pressure acts (`quaddyn.contact.pressure`), world axes [m].
+        """Where a surface's pressure acts (`quaddyn.contact.center_of_pressure`), world axes [m].
 
         Args:
             s: the state.

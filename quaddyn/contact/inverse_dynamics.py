@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..urdf.tree import Array
 from .contact_set import ContactSet
-from .load_sharing import passive_rows, share_load
+from .force_distribution import passive_rows, share_load
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,14 +1,14 @@
 """Torques at the joints: joint PD, compensation of gravity and friction, impedance, force and trunk control."""
 
-from .distribution import Compensation, distribute
-from .force import ForceControl, ForceRegulator
+from .force_control import ForceControl, ForceRegulator
 from .friction import friction_compensation
 from .gravity import gravity_compensation
-from .hybrid import HybridControl
+from .hybrid_control import HybridControl
 from .impedance import CartesianImpedance
 from .joint_pd import JointPD, JointTorque
-from .posture import NullSpacePosture
-from .torque import TaskTorque
+from .load_distribution import Compensation, distribute
+from .null_space_posture import NullSpacePosture
+from .task_torque import TaskTorque
 from .virtual_model import VirtualModel
 
 __all__ = [

@@ -8,7 +8,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
-from .distribution import Compensation, check_state, distribute
+from .load_distribution import Compensation, check_state, distribute
 
 
 def gravity_compensation(

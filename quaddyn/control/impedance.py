@@ -13,12 +13,12 @@ from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, Pose
-from .distribution import stance_feet
+from .cartesian_task import FrameTask, twist
 from .gains import gain_matrix, modal_damping, share
-from .operational import operational
-from .posture import NullSpacePosture, null_space_of
-from .task import FrameTask, twist
-from .torque import TaskTorque, task_torque
+from .load_distribution import stance_feet
+from .null_space_posture import NullSpacePosture, null_space_of
+from .operational_space import operational
+from .task_torque import TaskTorque, task_torque
 
 
 class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "rows", "null_space")):

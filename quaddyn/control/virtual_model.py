@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
-from ..kinematics.velocity import ROWS
+from ..kinematics.velocity_tasks import ROWS
 from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
+from .cartesian_task import FrameTask
 from .gains import check_robot, share
 from .impedance import CartesianImpedance
-from .operational import Operational, operational
-from .posture import NullSpacePosture
-from .task import FrameTask
-from .torque import TaskTorque
+from .null_space_posture import NullSpacePosture
+from .operational_space import Operational, operational
+from .task_torque import TaskTorque
 
 #: Rows of the trunk by root, those that a stance needs most first.
 TRUNK_ROWS = {"free": ("z", "rx", "ry", "x", "y", "rz"), "planar": ("z", "ry", "x")}

@@ -7,7 +7,7 @@ from collections import deque
 
 import numpy as np
 
-from ..contact.geometry import cross_matrix
+from ..contact.contact_kinematics import cross_matrix
 from ..dynamics import Dynamics, State
 from ..locomotion import FEET, LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant

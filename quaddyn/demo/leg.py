@@ -11,7 +11,7 @@ import pinocchio as pin
 
 from ..errors import ArgumentError
 from ..kinematics import LegKinematics, LegSolution, closed_curve
-from ..kinematics.survey import home_knee
+from ..kinematics.leg_survey import home_knee
 from ..robot.configuration import put
 from ..urdf.tree import Array
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..contact import ContactSet
-from ..contact.geometry import cross_matrix
+from ..contact.contact_kinematics import cross_matrix
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number

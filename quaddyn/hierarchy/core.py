@@ -41,8 +41,8 @@ import math
 from ..compiler import WIDTH, ByteMatrix, Vector, compiled, entry
 from ..compiler.language import load8, store8
 from ..compiler.linalg import norm
+from .active_set_prediction import guess_active_set
 from .equalities import keeps_inequalities, load_bounds, load_inequalities, solve_equalities
-from .guess import guess_active_set
 from .least_violation import (
     find_least_violation,
     is_even,
@@ -50,7 +50,7 @@ from .least_violation import (
     is_plausible,
     was_violated,
 )
-from .levels import flag_infeasible, start_over, sweep_from
+from .level_solver import flag_infeasible, start_over, sweep_from
 from .problem import (
     ACTIVE_SET,
     ENDED,

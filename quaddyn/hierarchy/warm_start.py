@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..compiler import ByteMatrix, compiled
 from ..compiler.lanes import gemv_add
 from ..compiler.linalg import norm
-from .active_set import try_working_set
 from .equalities import reset_basis
-from .finish import finish_level
-from .levels import flag_infeasible, is_decided, project_level, propose
+from .level_completion import finish_level
+from .level_solver import flag_infeasible, is_decided, project_level, propose
 from .problem import PATH, REACH, WARM
+from .working_set_changes import try_working_set
 from .workspace import FIXED, KEPT, LATER, LIMIT, Hierarchy, restore, save, subproblem
 
 

@@ -2,12 +2,12 @@
 
 from .capsule_model import CapsuleModel
 from .capsules import Capsule
-from .collision import CollisionModel, Separation
+from .collision_model import CollisionModel, Separation
 from .inverse import InverseSolution, inverse_kinematics
-from .legs import LegKinematics, LegSolution
+from .leg_kinematics import LegKinematics, LegSolution
+from .leg_survey import Branch, LegSurvey, closed_curve, survey
 from .obstacles import Obstacle
-from .survey import Branch, LegSurvey, closed_curve, survey
-from .velocity import frame_task, joint_task
+from .velocity_tasks import frame_task, joint_task
 
 __all__ = [
     "Branch",

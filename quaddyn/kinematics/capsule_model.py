@@ -18,7 +18,7 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.srdf import disabled_collisions
 from ..urdf.tree import Array
 from .capsules import Capsule, fit, placed_ends
-from .segments import capsule_distances
+from .segment_distances import capsule_distances
 
 #: Configurations that tell which pairs ever come near each other.
 SAMPLES = 500

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Array
-from .geometry import LegGeometry
+from .leg_geometry import LegGeometry
 
 Complex = NDArray[np.complex128]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, QuaddynError
-from ..kinematics.collision import CollisionModel
+from ..kinematics.collision_model import CollisionModel
 from ..locomotion.motor_guard import MotorGuard
 from ..locomotion.proportions import Proportions
 from ..locomotion.righting import PERIOD, RESTING, UPRIGHT, JointServo, Roll, lies_on

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler import ByteVector, IntVector, Matrix, Vector
-from ..contact.solvers.compiled import Workspace as SolverWorkspace
-from ..contact.solvers.compiled import workspace as solver_workspace
+from ..contact.solvers.frictional_core import Workspace as SolverWorkspace
+from ..contact.solvers.frictional_core import workspace as solver_workspace
 from .bodies import Bodies
 from .collisions import Ground, Touching
 from .drives import Drives

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
-from ..contact.solvers.compiled import copy, rounds_for, solve, velocities
+from ..contact.solvers.frictional_core import copy, rounds_for, solve, velocities
 from .collisions import collide_some, within_reach
 from .contact_data import ContactLaw, Contacts, Motion, StepModel, StepState
 from .drives import engage

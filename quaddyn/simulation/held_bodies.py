@@ -21,7 +21,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..contact import Contact
-from ..contact.geometry import grasp_map, jacobian, lever
+from ..contact.contact_kinematics import grasp_map, jacobian, lever
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, positive, several

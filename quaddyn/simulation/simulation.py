@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from ..compiler import quietly
 from ..contact import Contact
-from ..contact.solvers.compiled import solve
+from ..contact.solvers.frictional_core import solve
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
 from ..robot.robot import Robot

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from ..contact import Contact, pyramid
-from ..contact.geometry import cross_matrix, drift, jacobian, levers
-from ..contact.polygon_cones import wrench_facets
+from ..contact.contact_kinematics import cross_matrix, drift, jacobian, levers
+from ..contact.wrench_cones import wrench_facets
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number

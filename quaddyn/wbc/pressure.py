@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..contact.pressure import pressure_point
+from ..contact.center_of_pressure import pressure_point
 from ..urdf.tree import Array
 from .data import Contacts, Terms
 

@@ -1,9 +1,9 @@
 """Contact laws behind one interface: a `ContactProblem` in, a `ContactSolution` with its certificate out."""
 
-from . import compiled
-from .compliant import CompliantSolver
-from .frictional import FrictionalSolver
-from .impact import Impact, ImpactSolver
+from . import frictional_core
+from .compliant_solver import CompliantSolver
+from .frictional_solver import FrictionalSolver
+from .impact_solver import Impact, ImpactSolver
 from .problem import (
     MAX_FRICTION,
     NOMINAL_FRICTION,
@@ -14,7 +14,7 @@ from .problem import (
     project_all,
     residual,
 )
-from .rigid import RigidSolver
+from .rigid_solver import RigidSolver
 
 __all__ = [
     "MAX_FRICTION",
@@ -36,4 +36,4 @@ __all__ = [
 
 def warmup() -> None:
     """Compile what is compiled now, so that no first step is late: a second once per machine, then a tenth."""
-    compiled.solve.ready()
+    frictional_core.solve.ready()

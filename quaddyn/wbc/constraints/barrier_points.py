@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
-from ...kinematics.segments import PARALLEL
+from ...kinematics.segment_distances import PARALLEL
 from .barrier import FARTHEST, KEPT, Barrier, may_need
 from .collision_blocks import PairBlock, PointBlock
 from .pair_motion import (

@@ -13,7 +13,7 @@ from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
 from ...kinematics.obstacles import Obstacle
-from ...kinematics.segments import nearest_on_segments
+from ...kinematics.segment_distances import nearest_on_segments
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
 from .placed_capsules import FLAT, RADIUS

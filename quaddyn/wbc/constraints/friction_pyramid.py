@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Vector, compiled
-from ...contact.cones import friction_share
+from ...contact.friction_cones import friction_share
 from ..codes import FRICTION_PYRAMID
 from ..contact_points import rotated
 from ..data import FORCED, UNILATERAL, Instant, frame_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...contact.geometry import grasp_map
+from ...contact.contact_kinematics import grasp_map
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import check_vector, number, positive, several

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...contact import Contact
-from ...contact.geometry import cross_matrix
+from ...contact.contact_kinematics import cross_matrix
 from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number

@@ -15,8 +15,8 @@ from ..robot.legs import limbs_of
 from ..robot.limbs import bending_directions, directions, trunk
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .geometry import LegGeometry, read_geometry
-from .nearest import HIP_TOLERANCE, in_turned_plane, into_annulus
+from .leg_geometry import LegGeometry, read_geometry
+from .nearest_foot_position import HIP_TOLERANCE, in_turned_plane, into_annulus
 from .numeric_leg import NumericLeg, chain_jacobian
 from .two_link import REDUNDANCY, TwoLinks, reduce_links
 

@@ -7,10 +7,10 @@ import math
 from ..compiler import ByteMatrix, ByteVector, compiled
 from ..compiler.lanes import gemv_add
 from ..compiler.linalg import norm
-from .active_set import iterate_active_set, try_working_set
 from .equalities import load_level, project, reset_basis, subtract_from
-from .finish import finish_level
+from .level_completion import finish_level
 from .problem import ACTIVE_SET, ENDED, INFEASIBLE, ITERATIONS, PATH, REACH, WARM, WORST_KKT, level_0_violation
+from .working_set_changes import iterate_active_set, try_working_set
 from .workspace import FIXED, KEPT, LATER, LIMIT, OWN, Hierarchy, Subproblem, Workspace, row_scaled, subproblem
 
 #: Share of the largest multiplier beyond which a row of the guess is taken to press on the guess's first level.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Array
-from .geometry import LegGeometry
+from .leg_geometry import LegGeometry
 from .two_link import Complex, TwoLinks
 
 #: Points tried on each boundary circle before the best is refined.

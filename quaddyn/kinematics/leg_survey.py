@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..robot.legs import limbs_of
 from ..robot.limbs import directions
 from ..urdf.tree import Array
-from .legs import LIMIT_TOLERANCE, LegKinematics
+from .leg_kinematics import LIMIT_TOLERANCE, LegKinematics
 
 #: Where a joint has no limits: half a turn to each side, or half a metre [rad or m].
 _TURN, _SLIDE = np.pi, 0.5

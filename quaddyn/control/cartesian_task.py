@@ -11,12 +11,12 @@ import pinocchio as pin
 from ..dynamics import Dynamics, State
 from ..dynamics.arguments import FAR
 from ..errors import ArgumentError, ArgumentTypeError
-from ..kinematics.velocity import ROWS
+from ..kinematics.velocity_tasks import ROWS
 from ..robot.arguments import check_vector, check_wrench, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
-from .distribution import check_state
 from .gains import check_robot
+from .load_distribution import check_state
 
 #: Rows whose Jacobian stays below this share of the frame's largest at every sampled posture cannot move.
 IMMOBILE = 1e-9

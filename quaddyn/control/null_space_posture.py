@@ -14,7 +14,7 @@ from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, frozen
 from .gains import gain_vector
 from .joint_pd import JointPD
-from .operational import Operational
+from .operational_space import Operational
 
 
 class NullSpacePosture(StrictAttributes, fixed=("robot",)):

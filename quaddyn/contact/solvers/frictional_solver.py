@@ -11,8 +11,8 @@ import numpy as np
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
-from . import compiled as core
-from .cone_programs import ConePrograms
+from . import frictional_core as core
+from .pinocchio_solvers import ConePrograms
 from .problem import ContactProblem, ContactSolution, check_problem, residual
 
 Method = Literal["newton", "admm", "pgs"]

@@ -12,7 +12,7 @@ import math
 from ..compiler import compiled
 from ..compiler.lanes import gemv, gemv_add
 from ..compiler.linalg import norm
-from .working_set import solve_working_set
+from .fixed_working_set import solve_working_set
 from .workspace import KEPT, LIMIT, OWN, VIOLATED, Subproblem, Workspace
 
 #: A multiplier has the wrong sign beyond this share of the size of the gradient's terms, a slack beyond that of its

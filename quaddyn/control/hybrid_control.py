@@ -14,13 +14,13 @@ from ..robot.arguments import positive, several
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, Pose
-from .force import ForceRegulator, check_forces
+from .cartesian_task import FrameTask
+from .force_control import ForceRegulator, check_forces
 from .gains import share
 from .impedance import standing
-from .operational import operational
-from .posture import NullSpacePosture, null_space_of
-from .task import FrameTask
-from .torque import TaskTorque, task_torque
+from .null_space_posture import NullSpacePosture, null_space_of
+from .operational_space import operational
+from .task_torque import TaskTorque, task_torque
 
 
 class HybridControl(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..urdf.tree import Array
-from .distribution import distribute
+from .load_distribution import distribute
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,9 +10,9 @@ import math
 from ..compiler import Vector, compiled
 from ..compiler.lanes import copy_columns, gemv_add, gemv_transposed
 from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
-from .active_set import SIGN, gradient_scale, held_bound
 from .equalities import step_along
 from .problem import REACH, VERIFIED, WORST_KKT
+from .working_set_changes import SIGN, gradient_scale, held_bound
 from .workspace import FIXED, FLOOR, LIMIT, OWN, VIOLATED, Hierarchy, Subproblem, Workspace
 
 #: A limit is held for good where its multiplier exceeds this share of the gradient's scale.

@@ -14,12 +14,12 @@ from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
+from .cartesian_task import FrameTask, bounded
 from .gains import gain_vector, share
 from .impedance import standing
-from .operational import operational
-from .posture import NullSpacePosture, null_space_of
-from .task import FrameTask, bounded
-from .torque import TaskTorque, task_torque
+from .null_space_posture import NullSpacePosture, null_space_of
+from .operational_space import operational
+from .task_torque import TaskTorque, task_torque
 
 
 class ForceRegulator(StrictAttributes, fixed=("size",)):

@@ -11,8 +11,8 @@ from ..compiler import Matrix, Vector, compiled
 from ..compiler.kinds import WIDTH
 from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
 from ..compiler.linalg import column_reflector
+from .dual_active_set import nearest
 from .equalities import step_along
-from .nearest import nearest
 from .problem import ITERATIONS
 from .workspace import FIXED, LATER, LIMIT, Hierarchy
 

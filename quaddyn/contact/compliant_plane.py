@@ -46,7 +46,7 @@ class CompliantPlane(FrozenArrays):
 
         f_n = \max(0,\; k\, d - c\, v \cdot n), \qquad f_t = -\mu f_n \frac{v_t}{\max(|v_t|, v_s)}
 
-    Why this law is in the head of `quaddyn.contact.compliant`.  Made directly or by `floor` and `wall`.
+    Why this law is in the head of `quaddyn.contact.compliant_plane`.  Made directly or by `floor` and `wall`.
 
     Attributes:
         point: (3,) any point of the surface, world axes [m].

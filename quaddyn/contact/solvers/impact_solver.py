@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
-from .frictional import FrictionalSolver, Method
+from .frictional_solver import FrictionalSolver, Method
 from .problem import ContactProblem, ContactSolution, check_problem
 
 #: Bisections of the restitution where Newton's law would create energy.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..contact.load_sharing import passive_rows, share_load
+from ..contact.force_distribution import passive_rows, share_load
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError

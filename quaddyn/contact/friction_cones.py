@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import check_wrench, whole
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
-from .polygon_cones import wrench_facets
+from .wrench_cones import wrench_facets
 
 
 def cone_margin(contact: Contact, force: Array) -> float:
