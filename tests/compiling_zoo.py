@@ -18,20 +18,20 @@ from quaddyn.compiler import (
     Tensor,
     Vector,
     alignment,
-    choose8,
+    broadcast8,
     compiled,
     entry,
     load8,
     local,
+    mask_range8,
     matrix,
     max8,
     min8,
-    splat8,
+    select8,
     sqrt8,
     store8,
     sum8,
     tensor,
-    within8,
     zeros,
 )
 
@@ -538,23 +538,27 @@ def twice(x: Lanes, f: float) -> Lanes:
 
 @case(_lanes)
 def lanes(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
-    s = splat8(0.0)
-    t = splat8(f)
+    s = broadcast8(0.0)
+    t = broadcast8(f)
     for i in range(0, m, 8):
         t = s
         s += f * load8(x, i) - load8(M, 1, i) * 2
         s -= twice(load8(M, 2, i + 1), 0.5)
-        s *= splat8(1.25)
-        store8(within8(s, first - i, m - i), M, 0, i)
+        s *= broadcast8(1.25)
+        store8(mask_range8(s, first - i, m - i), M, 0, i)
         store8(-t, x, i + 24)
     pick = s if f > 0.0 else t
-    return sum8(s) + sum8(within8(t, first, 3)) - sum8(pick)
+    return sum8(s) + sum8(mask_range8(t, first, 3)) - sum8(pick)
 
 
 @case(lambda g: (tame(g, (2, 3)), tame(g, 11)))
 def lanes_at_the_end(M: Matrix, x: Vector) -> float:
     """Within memory that goes on; Python sees zeros beyond the end."""
-    return sum8(within8(load8(x, 5), 0, 6)) + sum8(within8(load8(M, 1, 0), 0, 3)) + sum8(within8(load8(x, 3), 1, 1))
+    return (
+        sum8(mask_range8(load8(x, 5), 0, 6))
+        + sum8(mask_range8(load8(M, 1, 0), 0, 3))
+        + sum8(mask_range8(load8(x, 3), 1, 1))
+    )
 
 
 @case(lambda g: (tame(g, 40), int(g.integers(0, 8))))
@@ -564,13 +568,13 @@ def cache_lines(x: Vector, k: int) -> int:
 
 @case(_lanes)
 def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
-    s = splat8(0.0)
+    s = broadcast8(0.0)
     for i in range(0, m, 8):
         a, b = load8(x, i), load8(M, 1, i)
-        root = sqrt8(max8(a, splat8(0.0)) + min8(-b, splat8(0.0)) * min8(-b, splat8(0.0)))
-        s += choose8(a - b, a / (1.0 + root), f / (b * b + 1))
+        root = sqrt8(max8(a, broadcast8(0.0)) + min8(-b, broadcast8(0.0)) * min8(-b, broadcast8(0.0)))
+        s += select8(a - b, a / (1.0 + root), f / (b * b + 1))
         s /= 1.0 + root
-        store8(choose8(b, splat8(f), root), x, i + 24)
+        store8(select8(b, broadcast8(f), root), x, i + 24)
     return sum8(s)
 
 

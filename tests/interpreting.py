@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _interpreted() -> Iterator[None]:
-    with interpreted():
+    with interpret():
         yield

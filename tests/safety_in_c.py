@@ -14,7 +14,7 @@ import numpy as np
 from compiling_c import COMPILER, FLAGS
 
 import quaddyn as qd
-from quaddyn.compiler import quietly
+from quaddyn.compiler import silence_messages
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.safety import OTHERS
 from quaddyn.runtime.safety_checks import UNCOMMANDED
@@ -35,7 +35,7 @@ class SafetyInC:
     """
 
     def __init__(self, safety: Safety, folder: Path) -> None:
-        with quietly():
+        with silence_messages():
             export_safety(safety, folder, name="layer")
         sources, out = [str(folder / f"layer{part}.c") for part in ("", "_core")], folder / "layer.so"
         flags = *FLAGS, "-O1", "-ffp-contract=off", "-shared", "-fPIC"

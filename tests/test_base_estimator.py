@@ -11,7 +11,7 @@ import pytest
 from loop_robots import quadruped
 
 import quaddyn as qd
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.estimation import BaseEstimator, SensorNoise
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors
@@ -277,7 +277,7 @@ def test_it_starts_upright_on_its_feet() -> None:
 def test_machine_code_agrees_with_its_python(trot: Trot) -> None:
     fast = follow(trot, VENDOR, VENDOR_IMU)
     kept = [next(fast) for _ in range(3)]
-    with interpreted():
+    with interpret():
         slow = follow(trot, VENDOR, VENDOR_IMU)
         for (_, _, q, v), (_, _, other, same) in zip(kept, slow, strict=False):
             np.testing.assert_allclose(other, q, atol=1e-12)

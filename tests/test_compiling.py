@@ -8,7 +8,7 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.compiler.units import Unit
 
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 200
@@ -56,7 +56,7 @@ def outcome(function, arguments):
 def as_python(name, arguments):
     """Likewise, of Python; None where it raises for a number."""
     function = zoo.CASES[name][0].python
-    with interpreted():
+    with interpret():
         try:
             found, arrays = outcome(function, arguments)
         except (ZeroDivisionError, OverflowError, ValueError):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.compiler import IntVector, Vector, entry, interpreted
+from quaddyn.compiler import IntVector, Vector, entry, interpret
 from quaddyn.compiler import units as units_module
 from quaddyn.compiler.units import Unit
 
@@ -100,7 +100,7 @@ def test_what_fits_is_not_examined_again(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_bound_records_are_given_once(way: str) -> None:
     x = np.arange(5.0)
     numbers = Numbers(3, x, np.array([1, 4]))
-    call = total.bound(numbers)
+    call = total.bind(numbers)
     assert call(2.0) == total(numbers, 2.0) == 11.0
     x[4] = 10.0  # the array itself is read, not a copy
     numbers.indices[0] = 0
@@ -110,26 +110,26 @@ def test_bound_records_are_given_once(way: str) -> None:
             call(*wrong)
     for record in (Numbers(3, x[::2], np.array([1])), (3, x, np.array([1])), Numbers(2**63, x, np.array([1]))):
         with pytest.raises(qd.ArgumentTypeError, match="numbers"):
-            total.bound(record)
+            total.bind(record)
     with pytest.raises(qd.ArgumentTypeError, match="takes numbers, got 2"):
-        total.bound(numbers, numbers)
-    with interpreted():
-        assert total.bound(numbers)(-1.0) == 7.0
+        total.bind(numbers, numbers)
+    with interpret():
+        assert total.bind(numbers)(-1.0) == 7.0
 
 
 def test_bound_records_are_kept_and_cannot_be_resized() -> None:
-    call = total.bound(Numbers(0, np.arange(1000.0), np.array([999])))
+    call = total.bind(Numbers(0, np.arange(1000.0), np.array([999])))
     np.ones(1000)  # what would be freed, if it were, is used again
     assert call(0.0) == 999.0
     values = np.arange(5.0)
     numbers = Numbers(0, values, np.array([4]))
     del values
-    call = total.bound(numbers)
+    call = total.bind(numbers)
     with pytest.raises(ValueError, match="resize"):
         numbers.values.resize(1 << 20)
     assert call(0.0) == 4.0
 
 
 def test_bound_scalars_of_records_keep_their_bits(way: str) -> None:
-    call = scaled.bound(Factors(-0.5, -(2**40), True, Numbers(-1, np.array([2.0]), np.array([0]))))
+    call = scaled.bind(Factors(-0.5, -(2**40), True, Numbers(-1, np.array([2.0]), np.array([0]))))
     assert call(np.array([3.0]), 4) == 3.0 * -0.5 - 2.0**40 + 1.0 - 1.0 + 2.0 + 4.0

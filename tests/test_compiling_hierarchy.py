@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sparing import others_slow
 
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
 from quaddyn.compiler.programs import symbol
@@ -94,7 +94,7 @@ def test_c_for_this_processor_answers_alike(calls, plain, tmp_path):
 def test_python_has_the_bits_of_uncontracted_machine_code(calls, plain):
     function = getattr(core, NAME).python
     for arguments, expected in list(zip(calls, plain, strict=True))[::9]:
-        with interpreted():
+        with interpret():
             assert same(answers(function, arguments), expected)
 
 

@@ -12,7 +12,7 @@ import pytest
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.contact import Contact, ContactSet
 from quaddyn.estimation import (
     ContactForceEstimator,
@@ -154,7 +154,7 @@ def test_directions_that_the_motion_hides_get_nothing_at_any_tolerance(tolerance
 def test_the_same_kernels_run_as_plain_python() -> None:
     robot = qd.load("go2")
     answers = []
-    for context in (nullcontext, interpreted):
+    for context in (nullcontext, interpret):
         dyn, contacts, said = qd.Dynamics(robot), ContactSet.of_feet(robot), []
         estimator = ContactForceEstimator(contacts, dt=DT, rank_tolerance=0.2)
         slips, touchdowns = SlipDetector(robot, dt=DT, length=0.3), TouchdownDetector(robot)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy_hierarchy as oracle
 import pytest
 
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_completion, solve, working_set_changes
 
 
@@ -155,7 +155,7 @@ def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytes
         solver.load(levels)
         solver.memory = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
         found.clear()
-        with interpreted():
+        with interpret():
             solver.solve()
         first.append(found[0])
     assert np.median(first) > 1e-9
@@ -187,6 +187,6 @@ def test_least_violation_is_not_looked_for_where_it_has_ended(changed: int, monk
         for part in (level.A, level.b, level.C):
             part *= 1.0 + 2.0**-52 * last_digits.integers(-1, 2, size=part.shape)
     monkeypatch.setattr(least_violation, "search_line", kept)
-    with interpreted():
+    with interpret():
         assert solve(levels).verified
     assert 10 <= len(shares) < least_violation.ROUNDS / 2

@@ -12,7 +12,7 @@ from runtime_faults import CALF, DT, FAULTS, Trot, recorded_trot, with_fault
 from safety_in_c import LIMITS, SafetyInC, differences
 
 import quaddyn as qd
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
 from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, GAVE_UP, LINK_LOST, ROBOT_STOPPED, STOPPED
@@ -277,7 +277,7 @@ def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
 def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
     short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, BEGIN)[BEGIN - 10 : BEGIN + 15]
     compiled = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
-    with interpreted():
+    with interpret():
         plain = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
     assert compiled[-1].fault.name == plain[-1].fault.name == "IMU contradicts itself"
     assert np.isclose(compiled[-1].fault.time, plain[-1].fault.time)

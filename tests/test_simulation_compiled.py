@@ -15,7 +15,7 @@ from oracle import EVERYTHING
 
 import quaddyn as qd
 from quaddyn import Simulation
-from quaddyn.compiler import Entry, interpreted
+from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.units import Unit
 from quaddyn.contact.solvers import frictional_core as solver
 from quaddyn.locomotion import preview_kernel
@@ -41,7 +41,7 @@ CLOSE = 1e-12
 @contextmanager
 def as_python() -> Iterator[None]:
     """Every entry is the Python function, also where another one calls it."""
-    with interpreted(), pytest.MonkeyPatch.context() as patch:
+    with interpret(), pytest.MonkeyPatch.context() as patch:
         for unit in Unit.every.values():
             for each in unit.entries:
                 patch.setattr(each, "_call", None)
@@ -51,9 +51,9 @@ def as_python() -> Iterator[None]:
 def both(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
     """Result and arguments afterwards, by machine code and by Python, each from a copy of the arguments."""
     mine, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
-    machine = entry.ready()(*mine)
+    machine = entry.compile()(*mine)
     with as_python():
-        assert entry.ready() is entry.python
+        assert entry.compile() is entry.python
         return [(machine, mine), (entry.python(*theirs), theirs)]
 
 

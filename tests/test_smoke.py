@@ -56,11 +56,11 @@ def test_room_kernels(robot: qd.Robot) -> None:
 
 
 def test_room_compiling() -> None:
-    from quaddyn.compiler import interpreted
+    from quaddyn.compiler import interpret
     from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
 
     problem = ContactProblem(np.eye(3), np.array([0.0, 0.0, -1.0]), 0.6)
-    with interpreted():
+    with interpret():
         slow = FrictionalSolver().solve(problem).impulses
     assert np.allclose(slow, FrictionalSolver().solve(problem).impulses)
 

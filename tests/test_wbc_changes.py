@@ -15,7 +15,7 @@ from sparing import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
 import quaddyn as qd
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.contact import Contact
 from quaddyn.wbc import (
     Command,
@@ -444,7 +444,7 @@ def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
         return wbc
 
     dyn, fast = qd.Dynamics(robot), make()
-    with interpreted():
+    with interpret():
         slow = make()
         slow._assembly.solver.ready()
     every = tuple(fast.contacts)
@@ -453,7 +453,7 @@ def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
             if k == 3:
                 wbc.tasks["torque"].limits *= 0.01
         one = tick(fast, dyn, k, stance)
-        with interpreted():
+        with interpret():
             other = tick(slow, dyn, k, stance)
         assert one.status.outcome == other.status.outcome
         np.testing.assert_allclose(one.tau, other.tau, atol=1e-9 * (1.0 + np.abs(other.tau).max()))

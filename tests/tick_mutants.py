@@ -21,7 +21,7 @@ import pinocchio as pin
 from wbc_elements import check_that_every_kind_is_there
 
 import quaddyn as qd
-from quaddyn.compiler import interpreted
+from quaddyn.compiler import interpret
 from quaddyn.contact import Contact
 from quaddyn.wbc import (
     ComTask,
@@ -141,7 +141,7 @@ def judge(path: Path) -> bool:
     """Whether Python's answer, every index checked, is that of compiled code, as far as such numbers allow."""
     record = tick_file.read(path)
     outcome, answer = tick_start.again(record.inputs)
-    with interpreted():
+    with interpret():
         other, expected = tick_start.again(record.inputs)
     if outcome != other or outcome != 0:
         return True  # beyond what can be solved, rounding decides

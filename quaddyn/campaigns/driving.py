@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ..compiler import quietly
+from ..compiler import silence_messages
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
 from ..locomotion import LocomotionCommand, LocomotionController, Mode, heading_axes
@@ -51,7 +51,7 @@ def drive(case: Trial, watch: Watch | None = None) -> Record:
     if case.slope:
         way = case.slope, case.slope_direction, case.velocity
         figures.foreseen = made.controller.slope_limit(*way, friction=case.friction)
-    with quietly(), _uncollected():
+    with silence_messages(), _uncollected():
         try:
             return _loop(case, made, figures, watch)
         except DivergenceError:

@@ -15,7 +15,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ..compiler import machine, objects, quietly, shipping
+from ..compiler import machine, objects, shipping, silence_messages
 from ..compiler.units import SHIPPED, Unit
 from ..errors import QuaddynError
 from ..kernels.keeping import kept_kernels
@@ -137,7 +137,7 @@ def _state(unit: Unit, target: str, make: bool, count: str, quiet: bool, problem
             err.print(f"{count} {escape(unit.title)} ...", end=" ", highlight=False)
         start = time.perf_counter()
         try:
-            with quietly():
+            with silence_messages():
                 found = unit.compile(target)
         except (QuaddynError, RuntimeError) as error:
             problems.append(f"{unit.title} cannot be compiled: {error}")

@@ -4,8 +4,9 @@
 makes code, `objects` keeps it, `calling` lets Python call it; `units` has the decorators.
 """
 
+from ..deprecation import renamed_names
 from .kinds import (
-    WIDTH,
+    LANE_WIDTH,
     ByteMatrix,
     ByteVector,
     IntMatrix,
@@ -18,24 +19,24 @@ from .kinds import (
 )
 from .language import (
     alignment,
-    choose8,
+    broadcast8,
     load8,
     local,
+    mask_range8,
     matrix,
     max8,
     min8,
-    splat8,
+    select8,
     sqrt8,
     store8,
     sum8,
     tensor,
-    within8,
     zeros,
 )
-from .units import Entry, compiled, entry, interpreted, quietly
+from .units import Entry, compiled, entry, interpret, silence_messages
 
 __all__ = [
-    "WIDTH",
+    "LANE_WIDTH",
     "ByteMatrix",
     "ByteVector",
     "Entry",
@@ -47,21 +48,33 @@ __all__ = [
     "Tensor",
     "Vector",
     "alignment",
-    "choose8",
+    "broadcast8",
     "compiled",
     "entry",
-    "interpreted",
+    "interpret",
     "load8",
     "local",
+    "mask_range8",
     "matrix",
     "max8",
     "min8",
-    "quietly",
-    "splat8",
+    "select8",
+    "silence_messages",
     "sqrt8",
     "store8",
     "sum8",
     "tensor",
-    "within8",
     "zeros",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "WIDTH": "LANE_WIDTH",
+        "choose8": "select8",
+        "interpreted": "interpret",
+        "quietly": "silence_messages",
+        "splat8": "broadcast8",
+        "within8": "mask_range8",
+    },
+)

@@ -27,7 +27,7 @@ from .c99_types import (
     part_helper,
     slice_helper,
 )
-from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, RecordKind
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, RecordKind
 from .syntax import (
     Binary,
     Call,
@@ -121,7 +121,7 @@ class ExpressionWriter(LineWriter):
             case Local():
                 name = self.temporary()
                 begin = " = {0}" if e.clear else ""
-                self.top.append(f"    double {name}[{math.prod(e.sizes) + WIDTH}]{begin};")
+                self.top.append(f"    double {name}[{math.prod(e.sizes) + LANE_WIDTH}]{begin};")
                 return f"({self.types.of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
             case Make():
                 values = self.operands(e.values)
@@ -168,7 +168,7 @@ class ExpressionWriter(LineWriter):
     def converted(self, e: Convert) -> Text:
         """A number as another kind."""
         if e.kind == LANES:
-            return f"{self.helper('lanes_splat')}({self.value(e.operand)})", ATOM
+            return f"{self.helper('lanes_broadcast')}({self.value(e.operand)})", ATOM
         if e.kind == BOOL:
             return f"{self.value(e.operand, ADD)} != 0", COMPARE
         if e.operand.kind == FLOAT:
@@ -298,6 +298,6 @@ class ExpressionWriter(LineWriter):
                 return out, ATOM
             case "abs":
                 name = self.helper("int_abs") if e.kind == INT else "fabs"
-            case "sum8" | "within8" | "sqrt8" | "min8" | "max8" | "choose8":
+            case "sum8" | "mask_range8" | "sqrt8" | "min8" | "max8" | "select8":
                 name = self.helper(f"lanes_{name[:-1]}")
         return f"{name}({', '.join(values)})", ATOM

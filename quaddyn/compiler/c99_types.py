@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from .kinds import BOOL, FLOAT, INT, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, Scalar
 from .registers import parts
 from .syntax import Constant
 
@@ -98,7 +98,7 @@ class Types:
 
 def _lanes(name: str, parameters: str, value: str) -> str:
     """A helper that gives lanes; written out, because compilers keep in registers what no loop indexes."""
-    values = ",\n        ".join(value.format(k=k) for k in range(WIDTH))
+    values = ",\n        ".join(value.format(k=k) for k in range(LANE_WIDTH))
     return _number("Lanes", name, parameters, f"return (Lanes){{{{\n        {values},\n    }}}};")
 
 
@@ -118,7 +118,7 @@ _PAIR = "int64_t a, int64_t b"
 
 #: Definitions of helpers by name, in the order in which they are written out.
 HELPERS = {
-    "Lanes": f"/* {WIDTH} numbers side by side. */\ntypedef struct {{ double at[{WIDTH}]; }} Lanes;",
+    "Lanes": f"/* {LANE_WIDTH} numbers side by side. */\ntypedef struct {{ double at[{LANE_WIDTH}]; }} Lanes;",
     "int_add": "/* Ints wrap. */\n"
     + _number("int64_t", "int_add", _PAIR, "return (int64_t)((uint64_t)a + (uint64_t)b);"),
     "int_sub": _number("int64_t", "int_sub", _PAIR, "return (int64_t)((uint64_t)a - (uint64_t)b);"),
@@ -141,10 +141,10 @@ HELPERS = {
     ),
     "line_begins": "/* How many numbers lie before the first that begins a line of the cache. */\n"
     + _number("int64_t", "line_begins", "const double *at", "return (int64_t)((0 - (uintptr_t)at) % 64 / 8);"),
-    "lanes_splat": _lanes("lanes_splat", "double x", "x"),
+    "lanes_broadcast": _lanes("lanes_broadcast", "double x", "x"),
     "lanes_load": _lanes("lanes_load", "const double *from", "from[{k}]"),
     "lanes_store": _number(
-        "void", "lanes_store", "Lanes x, double *to", "\n    ".join(f"to[{k}] = x.at[{k}];" for k in range(WIDTH)),
+        "void", "lanes_store", "Lanes x, double *to", "\n    ".join(f"to[{k}] = x.at[{k}];" for k in range(LANE_WIDTH)),
     ),
     "lanes_add": _lanes("lanes_add", "Lanes a, Lanes b", "a.at[{k}] + b.at[{k}]"),
     "lanes_sub": _lanes("lanes_sub", "Lanes a, Lanes b", "a.at[{k}] - b.at[{k}]"),
@@ -155,12 +155,14 @@ HELPERS = {
     "lanes_min": "/* Of a unless b is less, or greater. */\n"
     + _lanes("lanes_min", "Lanes a, Lanes b", "b.at[{k}] < a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
     "lanes_max": _lanes("lanes_max", "Lanes a, Lanes b", "b.at[{k}] > a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
-    "lanes_choose": "/* Of a where the test is positive. */\n"
-    + _lanes("lanes_choose", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
-    "lanes_within": "/* Lanes first to last - 1, zero in the others. */\n"
-    + _lanes("lanes_within", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0"),
+    "lanes_select": "/* Of a where the test is positive. */\n"
+    + _lanes("lanes_select", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
+    "lanes_mask_range": "/* Lanes first to last - 1, zero in the others. */\n"
+    + _lanes(
+        "lanes_mask_range", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0",
+    ),
     "lanes_sum": "/* By halves. */\n"
-    + _number("double", "lanes_sum", "Lanes x", f"return {_halves([f'x.at[{k}]' for k in range(WIDTH)])};"),
+    + _number("double", "lanes_sum", "Lanes x", f"return {_halves([f'x.at[{k}]' for k in range(LANE_WIDTH)])};"),
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ FLOAT_FUNCTIONS: dict[object, str] = {
     math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.atan2: "atan2", math.exp: "exp", math.log: "log",
 }  # fmt: skip
 #: Functions of one lane each, by name: how many lanes they take.
-LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "choose8": 3}
+LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "select8": 3}
 
 
 class Expressions(Operations):
@@ -124,10 +124,10 @@ class Expressions(Operations):
             min: self._extreme, max: self._extreme, abs: self._abs, int: self._cast, float: self._cast, len: self._len,
             math.isfinite: self._isfinite, math.floor: self._floor, language.matrix: self._carve,
             language.tensor: self._carve, language.alignment: self._alignment, language.load8: self._load,
-            language.store8: self._store, language.splat8: self._splat, language.sum8: self._sum,
-            language.within8: self._within, language.local: self._local, language.zeros: self._local,
+            language.store8: self._store, language.broadcast8: self._splat, language.sum8: self._sum,
+            language.mask_range8: self._within, language.local: self._local, language.zeros: self._local,
             language.sqrt8: self._by_lane, language.min8: self._by_lane, language.max8: self._by_lane,
-            language.choose8: self._by_lane,
+            language.select8: self._by_lane,
         }  # fmt: skip
 
     def _function(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
@@ -267,7 +267,7 @@ class Expressions(Operations):
 
     def _splat(self, node: ast.Call) -> Expression:
         self._count(node, 1)
-        return self.fits(node, self.read(node.args[0]), LANES, "splat8")
+        return self.fits(node, self.read(node.args[0]), LANES, "broadcast8")
 
     def _sum(self, node: ast.Call) -> Expression:
         self._count(node, 1)
@@ -275,8 +275,8 @@ class Expressions(Operations):
 
     def _within(self, node: ast.Call) -> Expression:
         self._count(node, 3)
-        lanes = self.fits(node, self.read(node.args[0]), LANES, "within8")
-        return Intrinsic(LANES, "within8", (lanes, self.integer(node.args[1]), self.integer(node.args[2])))
+        lanes = self.fits(node, self.read(node.args[0]), LANES, "mask_range8")
+        return Intrinsic(LANES, "mask_range8", (lanes, self.integer(node.args[1]), self.integer(node.args[2])))
 
     def _by_lane(self, node: ast.Call) -> Expression:
         name = self._callee(node.func).__name__

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Numbers that one SIMD operation works on.
-WIDTH = 8
+LANE_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number: "float" (64 bits), "int" (64 bits), "bool", or "lanes", a SIMD register of `WIDTH` floats."""
+    """A number: "float" (64 bits), "int" (64 bits), "bool", or "lanes", a SIMD register of `LANE_WIDTH` floats."""
 
     name: str
 

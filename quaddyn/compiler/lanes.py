@@ -1,14 +1,14 @@
-"""SIMD linear algebra over many rows at once, `WIDTH` at a time, on arrays padded to a multiple of `WIDTH`.
+"""SIMD linear algebra over many rows at once, `LANE_WIDTH` at a time, on arrays padded to a multiple of `LANE_WIDTH`.
 
 Matrices are transposed in memory: ``M[c, i]`` is entry c of row i, so that inner loops run over consecutive rows.
-Every function works up to the next multiple of `WIDTH`: each column must have room for that many rows, and padding is
-overwritten.  Arrays that are written must not overlap the others, unless a docstring allows it.
+Every function works up to the next multiple of `LANE_WIDTH`: each column must have space for that many rows, and padding
+is overwritten.  Arrays that are written must not overlap the others, unless a docstring allows it.
 """
 
 from __future__ import annotations
 
 from .kinds import IntVector, Matrix, Vector
-from .language import load8, splat8, store8, sum8, within8
+from .language import broadcast8, load8, mask_range8, store8, sum8
 from .units import compiled
 
 
@@ -17,7 +17,7 @@ def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
     """``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
     wide = 32 * ((m + 7) // 32)  # four sums at a time: one alone waits for itself
     for i in range(0, wide, 32):
-        s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+        s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
             s0 += f[c] * load8(M, c, i)
             s1 += f[c] * load8(M, c, i + 8)
@@ -29,14 +29,14 @@ def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
         store8(s3, out, i + 24)
     two = wide + 16 * ((m + 7 - wide) // 16)
     for i in range(wide, two, 16):
-        s0, s1 = splat8(0.0), splat8(0.0)
+        s0, s1 = broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
             s0 += f[c] * load8(M, c, i)
             s1 += f[c] * load8(M, c, i + 8)
         store8(s0, out, i)
         store8(s1, out, i + 8)
     for i in range(two, m, 8):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for c in range(n):
             s += f[c] * load8(M, c, i)
         store8(s, out, i)
@@ -78,7 +78,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
     fours, twos = d - d % 4, d - d % 2  # four sums at a time: one alone waits for itself
     for i in range(0, m, 8):
         for j in range(0, fours, 4):
-            s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+            s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
             for c in range(n):
                 x = load8(M, c, i)
                 s0 += F[j, c] * x
@@ -90,7 +90,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
             store8(s2, out, j + 2, i)
             store8(s3, out, j + 3, i)
         for j in range(fours, twos, 2):
-            s0, s1 = splat8(0.0), splat8(0.0)
+            s0, s1 = broadcast8(0.0), broadcast8(0.0)
             for c in range(n):
                 x = load8(M, c, i)
                 s0 += F[j, c] * x
@@ -98,7 +98,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
             store8(s0, out, j, i)
             store8(s1, out, j + 1, i)
         for j in range(twos, d):
-            s = splat8(0.0)
+            s = broadcast8(0.0)
             for c in range(n):
                 s += F[j, c] * load8(M, c, i)
             store8(s, out, j, i)
@@ -109,14 +109,14 @@ def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m:
     """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
     two = 16 * ((m + 7) // 16)  # two sums at a time: one alone waits for itself
     for i in range(0, two, 16):
-        s0, s1 = splat8(0.0), splat8(0.0)
+        s0, s1 = broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
             s0 += f[c] * load8(M, index[c], i)
             s1 += f[c] * load8(M, index[c], i + 8)
         store8(s0, out, i)
         store8(s1, out, i + 8)
     for i in range(two, m, 8):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for c in range(n):
             s += f[c] * load8(M, index[c], i)
         store8(s, out, i)
@@ -126,19 +126,19 @@ def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m:
 def gemv_transposed(out: Vector, M: Matrix, v: Vector, n: int, m: int) -> None:
     """``out[c] = v[:m] . M[c, :m]`` for n columns."""
     for c in range(n):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for i in range(0, m - 7, 8):
             s += load8(v, i) * load8(M, c, i)
         rest = m - m % 8
         if rest < m:
-            s += within8(load8(v, rest), 0, m - rest) * within8(load8(M, c, rest), 0, m - rest)
+            s += mask_range8(load8(v, rest), 0, m - rest) * mask_range8(load8(M, c, rest), 0, m - rest)
         out[c] = sum8(s)
 
 
 @compiled()
 def dot(x: Vector, y: Vector, n: int) -> float:
     """``x[:n] . y[:n]``; reads nothing beyond."""
-    s = splat8(0.0)
+    s = broadcast8(0.0)
     for i in range(0, n - 7, 8):
         s += load8(x, i) * load8(y, i)
     rest = 0.0
@@ -157,11 +157,11 @@ def axpy(out: Vector, f: float, x: Vector, m: int) -> None:
 @compiled()
 def scale(out: Vector, x: Vector, f: float, m: int) -> float:
     """``out[:m] = f x[:m]``, and the sum of their squares; `x` may be `out`."""
-    s = splat8(0.0)
+    s = broadcast8(0.0)
     for i in range(0, m, 8):
         y = f * load8(x, i)
         store8(y, out, i)
-        y = within8(y, -i, m - i)
+        y = mask_range8(y, -i, m - i)
         s += y * y
     return sum8(s)
 
@@ -170,15 +170,15 @@ def scale(out: Vector, x: Vector, f: float, m: int) -> float:
 def clear(out: Vector, m: int) -> None:
     """``out[:m] = 0``."""
     for i in range(0, m, 8):
-        store8(splat8(0.0), out, i)
+        store8(broadcast8(0.0), out, i)
 
 
 @compiled()
 def copy_tail(out: Vector, x: Vector, k: int, m: int) -> float:
     """``out[k:m] = x[k:m]``, zeros before and beyond, and the sum of their squares."""
-    s = splat8(0.0)
+    s = broadcast8(0.0)
     for i in range(0, m, 8):
-        y = within8(load8(x, i), k - i, m - i)
+        y = mask_range8(load8(x, i), k - i, m - i)
         store8(y, out, i)
         s += y * y
     return sum8(s)
@@ -196,7 +196,7 @@ def copy_columns(out: Matrix, M: Matrix, n: int, m: int) -> None:
 def row_squares(out: Vector, M: Matrix, n: int, m: int) -> None:
     """``out[:m] = sum_c M[c, :m]^2`` over n columns: squared lengths of the rows."""
     for i in range(0, m, 8):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for c in range(n):
             x = load8(M, c, i)
             s += x * x
@@ -217,7 +217,7 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
     """Householder's reflection of m rows of n entries by v, of length 1: ``M[c, :m] -= 2 v[c] sum_j v[j] M[j, :m]``."""
     wide = 32 * ((m + 7) // 32)
     for i in range(0, wide, 32):
-        s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+        s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
             s0 += v[c] * load8(M, c, i)
             s1 += v[c] * load8(M, c, i + 8)
@@ -231,7 +231,7 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
             store8(load8(M, c, i + 24) + v[c] * s3, M, c, i + 24)
     two = wide + 16 * ((m + 7 - wide) // 16)
     for i in range(wide, two, 16):
-        s0, s1 = splat8(0.0), splat8(0.0)
+        s0, s1 = broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
             s0 += v[c] * load8(M, c, i)
             s1 += v[c] * load8(M, c, i + 8)
@@ -240,7 +240,7 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
             store8(load8(M, c, i) + v[c] * s0, M, c, i)
             store8(load8(M, c, i + 8) + v[c] * s1, M, c, i + 8)
     for i in range(two, m, 8):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for c in range(n):
             s += v[c] * load8(M, c, i)
         s = -2.0 * s
@@ -252,7 +252,7 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
 def reflect_columns(M: Matrix, u: Vector, half: float, n: int, m: int) -> None:
     """Householder's reflection of n columns: ``M[c, :m] -= half u (u . M[c, :m])``; u is zero beyond its m entries."""
     for c in range(n):
-        s = splat8(0.0)
+        s = broadcast8(0.0)
         for i in range(0, m, 8):
             s += load8(u, i) * load8(M, c, i)
         share = -half * sum8(s)

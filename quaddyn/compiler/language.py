@@ -1,7 +1,7 @@
 """What compiled functions may call besides each other and `math`: views into memory, and SIMD loads and stores.
 
-These are the versions that run in Python.  SIMD loads and stores move `WIDTH` consecutive numbers and may pass the end
-of an array, which must be padded accordingly.  (In Python they stop at the end of the array; the rest reads as 0.)
+These are the versions that run in Python.  SIMD loads and stores move `LANE_WIDTH` consecutive numbers and may pass
+the end of an array, which must be padded accordingly.  (In Python they stop at the end of the array; the rest reads as 0.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kinds import WIDTH, Lanes
+from .kinds import LANE_WIDTH, Lanes
 
 
 class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
@@ -68,12 +68,12 @@ def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.flo
     start = 0
     for i, size in zip(index, array.shape, strict=True):
         start = start * size + i
-    return array.reshape(-1)[start : start + WIDTH]
+    return array.reshape(-1)[start : start + LANE_WIDTH]
 
 
 def load8(array: NDArray[np.float64], *index: int) -> Lanes:
     """The entry at an index and those that follow it in memory."""
-    out = np.zeros(WIDTH).view(_Lanes)
+    out = np.zeros(LANE_WIDTH).view(_Lanes)
     found = _place(array, index)
     out[: len(found)] = found
     return out
@@ -85,9 +85,9 @@ def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
     place[:] = lanes[: len(place)]
 
 
-def splat8(x: float) -> Lanes:
+def broadcast8(x: float) -> Lanes:
     """All lanes equal to x."""
-    return np.full(WIDTH, x).view(_Lanes)
+    return np.full(LANE_WIDTH, x).view(_Lanes)
 
 
 def sum8(lanes: Lanes) -> float:
@@ -97,9 +97,9 @@ def sum8(lanes: Lanes) -> float:
     return float(quarter[0] + quarter[1])
 
 
-def within8(lanes: Lanes, first: int, last: int) -> Lanes:
+def mask_range8(lanes: Lanes, first: int, last: int) -> Lanes:
     """Lanes first to last - 1; zero in the others."""
-    at = np.arange(WIDTH)
+    at = np.arange(LANE_WIDTH)
     return np.where((at >= first) & (at < last), lanes, 0.0).view(_Lanes)
 
 
@@ -119,6 +119,6 @@ def max8(a: Lanes, b: Lanes) -> Lanes:
     return np.where(b > a, b, a).view(_Lanes)
 
 
-def choose8(test: Lanes, a: Lanes, b: Lanes) -> Lanes:
+def select8(test: Lanes, a: Lanes, b: Lanes) -> Lanes:
     """Lanes of a where `test` is positive, else of b."""
     return np.where(test > 0.0, a, b).view(_Lanes)

@@ -1,7 +1,7 @@
 """Small dense linear algebra for compiled code: Householder reflectors, rank-revealing factorization, least squares.
 
 A matrix of rows is stored by columns, ``R[j, i]`` being entry j of row i, so that loops run along the rows (`lanes`).
-Every vector along the rows, and every column, needs room up to the next multiple of `WIDTH`.
+Every vector along the rows, and every column, needs room up to the next multiple of `LANE_WIDTH`.
 
 Source: Golub and Van Loan, *Matrix Computations*, 4th edition, sections 5.1 (reflectors), 5.3 and 5.4 (least squares,
 pivoting); Cox and Higham, *Stability of Householder QR factorization for weighted least squares problems*, 1998.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .kinds import WIDTH, IntVector, Matrix, Vector
+from .kinds import LANE_WIDTH, IntVector, Matrix, Vector
 from .lanes import copy_columns, copy_tail, dot, reflect_columns, reflect_rows, row_squares, scale
 from .language import load8, store8
 from .units import compiled
@@ -42,15 +42,15 @@ def odd_stride(count: int) -> int:
 
     Entries of one column then spread over all sets of the cache.
     """
-    lines = (count + WIDTH - 1) // WIDTH
-    return WIDTH * (lines + 1 - lines % 2)
+    lines = (count + LANE_WIDTH - 1) // LANE_WIDTH
+    return LANE_WIDTH * (lines + 1 - lines % 2)
 
 
 def aligned(*sizes: int) -> Matrix:
-    """Zeros that begin at a line of the cache; their last axis is a multiple of `WIDTH`."""
+    """Zeros that begin at a line of the cache; their last axis is a multiple of `LANE_WIDTH`."""
     total = int(np.prod(sizes))
-    memory = np.zeros(total + WIDTH)
-    begin = (-memory.ctypes.data % (8 * WIDTH)) // 8
+    memory = np.zeros(total + LANE_WIDTH)
+    begin = (-memory.ctypes.data % (8 * LANE_WIDTH)) // 8
     return memory[begin : begin + total].reshape(sizes)
 
 
@@ -58,7 +58,7 @@ def row_factor(d: int, m: int) -> RowFactor:
     """Memory to factor m rows of d entries."""
     stride = odd_stride(m)
     pivots, order = np.zeros(d + 1, dtype=np.int64), np.zeros(stride, dtype=np.int64)
-    reflectors, triangle, rows = aligned(d + 1, odd_stride(d + WIDTH)), aligned(d + 2, stride), aligned(3, stride)
+    reflectors, triangle, rows = aligned(d + 1, odd_stride(d + LANE_WIDTH)), aligned(d + 2, stride), aligned(3, stride)
     return RowFactor(reflectors, pivots, triangle, order, rows[0], rows[1], rows[2])
 
 
@@ -242,7 +242,7 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
                 T[j, i] = R[c + j, order[i]]
         for i in range(m):
             T[r, i] = rhs[order[i]]
-    end = WIDTH * ((m + WIDTH - 1) // WIDTH)
+    end = LANE_WIDTH * ((m + LANE_WIDTH - 1) // LANE_WIDTH)
     for j in range(r + 1):
         for i in range(m, end):
             T[j, i] = 0.0
@@ -271,8 +271,8 @@ def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
         shift: >= 0.
     """
     for k in range(n):
-        start = k - k % WIDTH
-        for i in range(start, n, WIDTH):
+        start = k - k % LANE_WIDTH
+        for i in range(start, n, LANE_WIDTH):
             s = load8(H, k, i)
             for j in range(k):
                 s -= R[j, k] * load8(R, j, i)

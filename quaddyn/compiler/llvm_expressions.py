@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind
 from .llvm_instructions import InstructionWriter, Values
 from .registers import (
     ITEMS,
@@ -289,7 +289,7 @@ class ExpressionWriter(InstructionWriter):
 
     def local(self, e: Local) -> Values:
         """An array in the memory of the call; room for lanes that run on."""
-        count = WIDTH
+        count = LANE_WIDTH
         total = 1
         for size in e.sizes:
             total *= size
@@ -339,12 +339,12 @@ class ExpressionWriter(InstructionWriter):
                 return (self.new(f"lshr i64 {self.new(f'and i64 {address}, 63')}, 3"),)
             case "sum8":
                 return (self.summed(x),)
-            case "within8":
+            case "mask_range8":
                 return (self.within(x, values[1], values[2]),)
             case "sqrt8":
-                return (self.new(f"call {VECTOR} @llvm.sqrt.v{WIDTH}f64({VECTOR} {x})"),)
+                return (self.new(f"call {VECTOR} @llvm.sqrt.v{LANE_WIDTH}f64({VECTOR} {x})"),)
             case "min8" | "max8":
                 return (self.selected("olt" if name == "min8" else "ogt", values[1], x, values[1], x),)
-            case "choose8":
+            case "select8":
                 return (self.selected("ogt", x, "zeroinitializer", *values[1:]),)
         raise AssertionError(name)

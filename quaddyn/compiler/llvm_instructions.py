@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .kinds import WIDTH, Kind, RecordKind, Scalar
+from .kinds import LANE_WIDTH, Kind, RecordKind, Scalar
 from .registers import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
 from .syntax import Expression, Field, Function, Name
 from .variables import aliases, given
@@ -101,7 +101,7 @@ class InstructionWriter:
         for t in types:
             x = self.new(f"load {'i64' if t == 'i1' else t}, ptr {self.word(base, at)}, align 8, !tbaa !8")
             out.append(self.new(f"trunc i64 {x} to i1") if t == "i1" else x)
-            at += WIDTH if t == VECTOR else 1
+            at += LANE_WIDTH if t == VECTOR else 1
         return tuple(out)
 
     def copy_record(self, base: str, at: int, source: tuple[str, int], kind: Kind) -> None:
@@ -116,12 +116,12 @@ class InstructionWriter:
         for t, x in zip(flat(kind), values, strict=True):
             word = f"i64 {self.new(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
             self.line(f"store {word}, ptr {self.word(base, at)}, align 8, !tbaa !8")
-            at += WIDTH if t == VECTOR else 1
+            at += LANE_WIDTH if t == VECTOR else 1
 
     # -- lanes ----------------------------------------------------------------------------------------------
     def summed(self, x: str) -> str:
         """Sum of lanes, by halves."""
-        n, t = WIDTH, VECTOR
+        n, t = LANE_WIDTH, VECTOR
         while n > 1:
             half = n // 2
             low = ", ".join(f"i32 {k}" for k in range(half))
@@ -137,8 +137,8 @@ class InstructionWriter:
         t, bounds = INT_VECTOR, []
         for bound in (first, last):
             one = self.new(f"insertelement {t} poison, i64 {bound}, i32 0")
-            bounds.append(self.new(f"shufflevector {t} {one}, {t} poison, <{WIDTH} x i32> zeroinitializer"))
-        at = "<" + ", ".join(f"i64 {k}" for k in range(WIDTH)) + ">"
+            bounds.append(self.new(f"shufflevector {t} {one}, {t} poison, <{LANE_WIDTH} x i32> zeroinitializer"))
+        at = "<" + ", ".join(f"i64 {k}" for k in range(LANE_WIDTH)) + ">"
         after, before = self.new(f"icmp sge {t} {at}, {bounds[0]}"), self.new(f"icmp slt {t} {at}, {bounds[1]}")
         inside = self.new(f"and {BOOL_VECTOR} {after}, {before}")
         return self.new(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
@@ -167,7 +167,9 @@ class InstructionWriter:
                 return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
             case (Scalar("float"), Scalar("lanes")):
                 one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
-                return (self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{WIDTH} x i32> zeroinitializer"),)
+                return (
+                    self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{LANE_WIDTH} x i32> zeroinitializer"),
+                )
         raise AssertionError((have, want))
 
     def divided(self, op: str, x: str, by: int) -> str:

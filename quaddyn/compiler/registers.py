@@ -1,7 +1,7 @@
 """How values lie in LLVM's registers and in memory.
 
 Arrays are a pointer and sizes, tuples and records what they consist of, one after the other.  In memory each register
-of a record takes a word of 64 bits (lanes `WIDTH` of them), records in records included; functions are handed its
+of a record takes a word of 64 bits (lanes `LANE_WIDTH` of them), records in records included; functions are handed its
 address, and write those that they return where their caller says.  No record changes once it is made.
 """
 
@@ -11,9 +11,9 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 
-from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind, Scalar
 
-VECTOR, INT_VECTOR, BOOL_VECTOR = f"<{WIDTH} x double>", f"<{WIDTH} x i64>", f"<{WIDTH} x i1>"
+VECTOR, INT_VECTOR, BOOL_VECTOR = f"<{LANE_WIDTH} x double>", f"<{LANE_WIDTH} x i64>", f"<{LANE_WIDTH} x i1>"
 SCALARS: dict[Kind, str] = {FLOAT: "double", INT: "i64", BOOL: "i1", LANES: VECTOR}
 #: Type of an item in memory, its alignment and its kind of memory.
 ITEMS = {"float": ("double", 8, "!1"), "int": ("i64", 8, "!2"), "byte": ("i8", 1, "!3")}
@@ -28,7 +28,7 @@ EPILOGUE = "\n".join(
     [f"declare double @llvm.{n}.f64(double)" for n in ("sqrt", "fabs", "floor")]
     + [f"declare double @{n}(double)" for n in ("sin", "cos", "exp", "log")]
     + [
-        f"declare {VECTOR} @llvm.sqrt.v{WIDTH}f64({VECTOR})",
+        f"declare {VECTOR} @llvm.sqrt.v{LANE_WIDTH}f64({VECTOR})",
         "declare double @atan2(double, double)",
         "declare i64 @llvm.fptosi.sat.i64.f64(double)",
         "declare i64 @llvm.abs.i64(i64, i1)",
@@ -80,7 +80,7 @@ def result(kind: Kind) -> str:
 @cache
 def words(kind: Kind) -> int:
     """How many words of memory a value takes."""
-    return sum(WIDTH if t == VECTOR else 1 for t in flat(kind))
+    return sum(LANE_WIDTH if t == VECTOR else 1 for t in flat(kind))
 
 
 def literal(x: float) -> str:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from . import objects
 from .arguments import canonical, examine, from_python
 from .calling import connect, connect_bound, direct, readable
@@ -58,6 +59,7 @@ def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
     return mark
 
 
+@renamed_attributes(ready="compile", bound="bind")
 class Entry:
     """A function that Python calls as machine code; see `entry`.
 
@@ -76,10 +78,10 @@ class Entry:
         """Run it."""
         call = self._call
         if call is None or _interpreting:
-            call = self.ready()
+            call = self.compile()
         return call(*arguments)
 
-    def ready(self) -> Callable[..., Any]:
+    def compile(self) -> Callable[..., Any]:
         """The machine code as a builtin function, made if it has to be: what loops should call."""
         if _interpreting:
             return self.python
@@ -87,8 +89,8 @@ class Entry:
             self._call = Unit.of(self.python.__module__).linked(self)
         return self._call
 
-    def bound(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
-        """Like `ready`, for calls with the same records: what is returned takes the other arguments alone.
+    def bind(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
+        """Like `compile`, for calls with the same records: what is returned takes the other arguments alone.
 
         Where the records' arrays lie is looked up once, here.  They are kept as long as what is returned.
 
@@ -98,7 +100,7 @@ class Entry:
         Raises:
             ArgumentTypeError: one that does not fit.
         """
-        return Unit.of(self.python.__module__).bound(self, records, self.ready())
+        return Unit.of(self.python.__module__).bind(self, records, self.compile())
 
 
 def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
@@ -116,7 +118,7 @@ _quiet: list[bool] = []
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
+def interpret() -> Iterator[None]:
     """Within this context, entries run as plain Python: slow, with every index checked, and open to a debugger."""
     _interpreting.append(True)
     try:
@@ -127,7 +129,7 @@ def interpreted() -> Iterator[None]:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def silence_messages() -> Iterator[None]:
     """Within this context, compiling prints no message: for callers that print their own."""
     _quiet.append(True)
     try:
@@ -255,7 +257,7 @@ class Unit:
             call = connect(engine, wrapper, refuse)
         return call
 
-    def bound(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
+    def bind(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
         """As `Entry.bound`; `call` is what the entry is called by."""
         wrapper = self.wrapper(which)
         where = [k for k, (_, kind) in enumerate(wrapper.parameters) if isinstance(kind, RecordKind)]

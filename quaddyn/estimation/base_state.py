@@ -87,7 +87,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         self._values = np.zeros(self.terms.size)
         self._said = np.zeros(len(robot.feet), dtype=np.int64)
         self.memory = memory_of(len(robot.feet))
-        self._estimate = core.estimate.bound(self.model, self.memory)
+        self._estimate = core.estimate.bind(self.model, self.memory)
         self.reset(robot.q_home)
 
     def _model(self, imu: str) -> FilterModel:

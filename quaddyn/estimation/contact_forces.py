@@ -104,7 +104,7 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
             rank = explain(self._touching, work, k, r)
         else:
             if self._share_out is None:
-                self._share_out = share_out.bound(self._touching, work)
+                self._share_out = share_out.bind(self._touching, work)
             rank = self._share_out(self._on, *s.kinematics(), r)
         forces = work.forces[:k].copy()
         by_name = {name: forces[at] for name, at in self._slices.items()}

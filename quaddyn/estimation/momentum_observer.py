@@ -122,7 +122,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         q, v = s.coordinates()
         if self._bodies is not None:
             if self._observe is None:
-                self._observe = observe.bound(self._bodies, self._filter)
+                self._observe = observe.bind(self._bodies, self._filter)
             self._observe(*s.kinematics(), v, tau)
         else:
             assert self._dynamics is not None

@@ -8,7 +8,7 @@ In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2``
 from __future__ import annotations
 
 from ..compiler import Matrix, Vector, compiled
-from ..compiler.kinds import WIDTH
+from ..compiler.kinds import LANE_WIDTH
 from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
 from ..compiler.linalg import column_reflector
 from .dual_active_set import nearest
@@ -39,7 +39,7 @@ def triangularize(
         scratch: (>= m,).
     """
     size = 0.0
-    end = WIDTH * ((m + WIDTH - 1) // WIDTH)
+    end = LANE_WIDTH * ((m + LANE_WIDTH - 1) // LANE_WIDTH)
     for j in range(free, last):
         for i in range(m, end):
             M[j, i] = 0.0

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiler import WIDTH, ByteMatrix, Vector, compiled, entry
+from ..compiler import LANE_WIDTH, ByteMatrix, Vector, compiled, entry
 from ..compiler.language import load8, store8
 from ..compiler.linalg import norm
 from .active_set_prediction import guess_active_set
@@ -299,9 +299,9 @@ def solve_buffers(
     A, b, n = problem.A, problem.b, problem.n
     for i in range(A.shape[0]):
         root = math.sqrt(rows.weights[i])
-        for j in range(0, n - 7, WIDTH):
+        for j in range(0, n - 7, LANE_WIDTH):
             store8(root * load8(rows.A, i, j), A, i, j)
-        for j in range(n - n % WIDTH, n):
+        for j in range(n - n % LANE_WIDTH, n):
             A[i, j] = root * rows.A[i, j]
         b[i] = root * rows.b[i]
         problem.A_length[i] = root * norm(rows.A[i], n)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiler import WIDTH, ByteMatrix, Matrix, Vector, compiled
+from ..compiler import LANE_WIDTH, ByteMatrix, Matrix, Vector, compiled
 from ..compiler.lanes import axpy, clear, dot, gemv, gemv_transposed
 from ..compiler.language import load8, store8
 from ..compiler.linalg import cholesky, norm
@@ -75,7 +75,7 @@ def add_squares(g: GuessWork, n: int, count: int) -> None:
     for j in range(n):
         for k in range(count):
             f[k] = sign[k] * rows[k, j]
-        for i in range(j - j % WIDTH, n, WIDTH):
+        for i in range(j - j % LANE_WIDTH, n, LANE_WIDTH):
             s = load8(H, j, i)
             for k in range(count):
                 s += f[k] * load8(rows, k, i)
@@ -134,7 +134,7 @@ def newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
     for k in range(n):
         f = -gradient[k] / R[k, k]
         step[k] = f
-        start = k - k % WIDTH  # entries before k are done with
+        start = k - k % LANE_WIDTH  # entries before k are done with
         axpy(gradient[start:], f, R[k, start:], n - start)
     for k in range(n - 1, -1, -1):
         step[k] = (step[k] - dot(R[k, k + 1 :], step[k + 1 :], n - k - 1)) / R[k, k]

@@ -166,7 +166,7 @@ class HierarchySolver:
             )
         if not self._calls:
             self._calls = tuple(
-                solve_buffers.bound(self.stacked, self._problem, self._settings, each, self._work)
+                solve_buffers.bind(self.stacked, self._problem, self._settings, each, self._work)
                 for each in (self._other, solution)
             )
         self._calls = self._calls[::-1]  # two solutions take turns

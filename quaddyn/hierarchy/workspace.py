@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import ByteVector, IntVector, Matrix, Tensor, Vector, compiled
-from ..compiler.kinds import WIDTH
+from ..compiler.kinds import LANE_WIDTH
 from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
 from .problem import SUMMARY, Problem, Settings, Solution, empty_solution
 
@@ -180,14 +180,14 @@ def workspace(n: int, rows: int, limits: int, levels: int) -> Workspace:
         levels: number of levels.
     """
     p, m = limits, max(rows, n) + n + limits
-    wide, tall, square = odd_stride(m + WIDTH), odd_stride(p + WIDTH), odd_stride(n + 2 * WIDTH)
-    given = odd_stride(max(rows, n) + limits + WIDTH)
+    wide, tall, square = odd_stride(m + LANE_WIDTH), odd_stride(p + LANE_WIDTH), odd_stride(n + 2 * LANE_WIDTH)
+    given = odd_stride(max(rows, n) + limits + LANE_WIDTH)
 
     def vectors(count: int, stride: int) -> list[Vector]:
         return list(aligned(count, stride))
 
     def integers(count: int) -> IntVector:
-        return np.zeros(count + WIDTH, dtype=np.int64)
+        return np.zeros(count + LANE_WIDTH, dtype=np.int64)
 
     x_equalities, z, z_next, y, gradient, pull, normal, along, rate = vectors(9, square)
     residual, target, j_norm, R_length, R_rhs, row_values = vectors(6, wide)
@@ -196,7 +196,7 @@ def workspace(n: int, rows: int, limits: int, levels: int) -> Workspace:
     H_length, H_rhs, at_z, at_next, wrong_sign = vectors(5, tall)
     G_square, reach, multipliers, guess_lower, guess_upper, price = vectors(6, tall)
     C, C_z, C_unit, H = (aligned(n + 1, tall) for _ in range(4))
-    R, factor = aligned(n + 1, wide), row_factor(n + 1, m + WIDTH)
+    R, factor = aligned(n + 1, wide), row_factor(n + 1, m + LANE_WIDTH)
     # While a guess is made nothing is factored: what a solve has touched already costs no further lines of the cache.
     guess = GuessWork(
         factor.triangle, H, G_square, reach, factor.reflectors, R, integers(p), integers(n), multipliers, guess_lower,

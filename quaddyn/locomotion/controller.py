@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import NoReturn
 
-from ..compiler import quietly
+from ..compiler import silence_messages
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
@@ -221,7 +221,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
         start = time.perf_counter()
-        with quietly() if quiet else nullcontext():
+        with silence_messages() if quiet else nullcontext():
             self.whole_body.warmup()
             self._quadruped.senses.warmup()
             self._walking.warmup()

@@ -58,7 +58,7 @@ class Proprioception:
     def warmup(self) -> None:
         """Compile what is compiled at first use."""
         for each in (observe, share_out, pull, watch, shown_friction, held_friction):
-            each.ready()
+            each.compile()
 
     def reset(self) -> None:
         """Forget the motion and what was found."""

@@ -130,7 +130,7 @@ class Swing:
         way = np.column_stack((self.position, self.velocity, self.acceleration))
         normal = np.array(up, dtype=np.float64)
         self._path = Path(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
-        self._onward = onward.ready()
+        self._onward = onward.compile()
         self.progress = 0.0
         self.timing = STRAIGHT
 

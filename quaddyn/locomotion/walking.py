@@ -86,7 +86,7 @@ class Walking:
     def warmup() -> None:
         """Compile what is compiled at first use."""
         for each in (preview, landings, onward, fit_planes, plane_under, find_edges):
-            each.ready()
+            each.compile()
 
     def begin(self, motion: Motion) -> None:
         """The first tick, or the first after a fall: the ground is under the feet, and the trunk where it is."""

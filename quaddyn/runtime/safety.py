@@ -122,7 +122,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
 
     def warmup(self) -> None:
         """Compile what is compiled at first use."""
-        guard.ready()
+        guard.compile()
 
     @property
     def fault(self) -> Fault | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..compiler import quietly
+from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers.frictional_core import solve
 from ..contact.solvers.problem import NOMINAL_FRICTION
@@ -241,9 +241,9 @@ class Simulation(Plant):
         """
         start = time.perf_counter()
         here = self.checkpoint()
-        with quietly() if quiet else nullcontext():
-            core.run.ready()
-            solve.ready()
+        with silence_messages() if quiet else nullcontext():
+            core.run.compile()
+            solve.compile()
             self.step(np.zeros(self.robot.nu))
         self.restore(here)
         return time.perf_counter() - start

@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..compiler import quietly
+from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
@@ -250,7 +250,7 @@ class WholeBodyController(StrictAttributes):
             How long it took [s].
         """
         start = time.perf_counter()
-        with quietly() if quiet else nullcontext():
+        with silence_messages() if quiet else nullcontext():
             self._assembly.solver.ready()
         return time.perf_counter() - start
 

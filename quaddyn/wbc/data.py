@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiler import WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
+from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
 from ..hierarchy.workspace import Workspace
 
 #: Roles of a contact: it only pushes, it also pulls, its force is a spring's, its force is free and its motion, too.
@@ -283,4 +283,4 @@ def frame_of(terms: Terms, model: Model, i: int) -> Frame:
 
 def stride(n: int) -> int:
     """Numbers of a row that has n and lanes beyond."""
-    return WIDTH * ((n + WIDTH - 1) // WIDTH)
+    return LANE_WIDTH * ((n + LANE_WIDTH - 1) // LANE_WIDTH)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import empty, isfinite, zeros
 
-from ..compiler import WIDTH, IntVector
+from ..compiler import LANE_WIDTH, IntVector
 from ..dynamics import State
 from ..dynamics.state_terms import terms_of_tick
 from ..errors import ArgumentError
@@ -113,7 +113,7 @@ class TickSolver:
         self.standing = Standing()
         self._make_room(0)
         self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
-        self.room = self._size + WIDTH
+        self.room = self._size + LANE_WIDTH
         self._nothing, self._first_force, self._weight = zeros(self.room), nu + nv, scales.mass * scales.gravity
         self._seen = self._taken = -1
         self._asked: Array | None = None
@@ -150,8 +150,8 @@ class TickSolver:
 
     def ready(self) -> None:
         """Have the machine code made."""
-        self._tick = tick_core.tick.bound(self.data)
-        self._switch = tick_core.switch.bound(self._ramps, self._contacts)
+        self._tick = tick_core.tick.bind(self.data)
+        self._switch = tick_core.switch.bind(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
     def switch(self, wanted: IntVector, step: float, values: Array | None) -> int:

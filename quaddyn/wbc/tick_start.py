@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import WIDTH
+from ..compiler import LANE_WIDTH
 from ..compiler.kinds import ArrayKind, Kind, RecordKind, record_kind
 from ..errors import ArgumentError
 from ..urdf.tree import Array
@@ -70,7 +70,7 @@ def array_of(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[in
         refuse(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
     if rank == 0:
         return x.item()
-    room = np.zeros(x.size + WIDTH, dtype=dtype)
+    room = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
     room[: x.size] = x.ravel()
     return room[: x.size].reshape(x.shape)
 
@@ -84,7 +84,7 @@ def again(start: TickStart) -> tuple[int, Answer]:
     sizes = check(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
     tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits, start.contacts.cone.shape[1])
-    inputs = start.inputs._replace(numbers=np.append(start.inputs.numbers, np.zeros(WIDTH))[:-WIDTH])
+    inputs = start.inputs._replace(numbers=np.append(start.inputs.numbers, np.zeros(LANE_WIDTH))[:-LANE_WIDTH])
     data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
     memory = data.memory
     for name in ("good", "free", "starts"):
@@ -92,7 +92,7 @@ def again(start: TickStart) -> tuple[int, Answer]:
     for to, sides in ((memory.now, start.memory.now), (memory.now_full, start.memory.now_full)):
         to[: len(sides)] = sides
     size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.numbers)
-    values = np.zeros(size + WIDTH)
+    values = np.zeros(size + LANE_WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)
     if outcome >= tick_core.OVERFLOW:
         raise ArgumentError("terms: expected finite numbers")

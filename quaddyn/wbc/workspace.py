@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import WIDTH
+from ..compiler import LANE_WIDTH
 from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SUMMARY
@@ -104,7 +104,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         left=aligned(wide, nf),
         left_value=np.zeros(nf),
         null=aligned(wide, wide),
-        reflectors=aligned(nf, wide + WIDTH),
+        reflectors=aligned(nf, wide + LANE_WIDTH),
         spare=aligned(4, max(wide, nf, stride(nv))),
         order=_ints(max(nf, nv)),
         J=np.zeros((6, stride(nv))),
@@ -113,13 +113,13 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         turn=np.zeros((3, 3)),
         vectors=aligned(8, max(24, stride(nv))),
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
-        middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]) + WIDTH)),
-        screws=aligned(SCREWS, stride(nv + WIDTH)),
+        middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]) + LANE_WIDTH)),
+        screws=aligned(SCREWS, stride(nv + LANE_WIDTH)),
         near=_ints(NEAR),
         bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
-        u=aligned(wide + WIDTH),
-        unknowns=aligned(wide + WIDTH),
+        u=aligned(wide + LANE_WIDTH),
+        unknowns=aligned(wide + LANE_WIDTH),
         row_values=np.zeros(max(m, p)),
         ranks=np.zeros(K + 1),
         kkt=np.zeros(K + 1),

@@ -36,4 +36,4 @@ __all__ = [
 
 def warmup() -> None:
     """Compile what is compiled now, so that no first step is late: a second once per machine, then a tenth."""
-    frictional_core.solve.ready()
+    frictional_core.solve.compile()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiler import Lanes, choose8, compiled, max8, min8, splat8, sqrt8
+from ...compiler import Lanes, broadcast8, compiled, max8, min8, select8, sqrt8
 
 #: A pair has a row unless it could approach with this many times `most` and not come near its limit.
 SPARE = 2.0
@@ -44,13 +44,13 @@ def largest_speed(room: float, p: float, most: float) -> float:
 @compiled(inline=True)
 def least_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
     """What ``h'' `` has to be so that ``h' + k(h)`` decays by p at most, k being `largest_speed`; and ``h' + k(h)``."""
-    soft, one = by.most / (by.p * by.p), splat8(1.0)
+    soft, one = by.most / (by.p * by.p), broadcast8(1.0)
     beyond = room - soft
-    brake = sqrt8(max8(2.0 * by.most * (room - 0.5 * soft), splat8(0.0)))
-    allowed = choose8(beyond, brake, by.p * room)
-    slope = choose8(beyond, by.most / choose8(beyond, brake, one), splat8(by.p))
+    brake = sqrt8(max8(2.0 * by.most * (room - 0.5 * soft), broadcast8(0.0)))
+    allowed = select8(beyond, brake, by.p * room)
+    slope = select8(beyond, by.most / select8(beyond, brake, one), broadcast8(by.p))
     spare = speed + allowed
-    return min8(-slope * speed - by.p * spare, splat8(by.most)), spare
+    return min8(-slope * speed - by.p * spare, broadcast8(by.most)), spare
 
 
 @compiled(inline=True)
@@ -68,8 +68,8 @@ def may_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrie
         reach: distance at which there is no room left [m].
         by: the barrier.
     """
-    d = sqrt8(max8(square, splat8(0.0)))
-    speed = min8(max8(-change, splat8(0.0)), fast * d)  # times d
+    d = sqrt8(max8(square, broadcast8(0.0)))
+    speed = min8(max8(-change, broadcast8(0.0)), fast * d)  # times d
     brake = (1.0 + 1.0 / SPARE) * speed + (SPARE * by.most / by.p) * d
     room = d - (reach + (KEPT + ROUNDED + 0.5 * by.most / (by.p * by.p)))
-    return brake * brake * (0.5 / by.most) - room * max8(square, splat8(0.0)) + ROUNDED * ROUNDED
+    return brake * brake * (0.5 / by.most) - room * max8(square, broadcast8(0.0)) + ROUNDED * ROUNDED

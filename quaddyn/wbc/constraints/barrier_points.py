@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiler import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...compiler import Lanes, Vector, broadcast8, compiled, load8, max8, min8, select8, sqrt8, store8
 from ...kinematics.segment_distances import PARALLEL
 from .barrier import FARTHEST, KEPT, Barrier, may_need
 from .collision_blocks import PairBlock, PointBlock
@@ -53,13 +53,13 @@ def look_ahead(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
         p: rate of the barrier [1/s].
         most: largest acceleration [m/s^2].
     """
-    d, soft = max8(sqrt8(max8(square, splat8(0.0))), splat8(CROSSING)), most / (p * p)
+    d, soft = max8(sqrt8(max8(square, broadcast8(0.0))), broadcast8(CROSSING)), most / (p * p)
     room = d - reach - KEPT
     beyond = room - soft
-    brake = sqrt8(max8(2.0 * most * (room - 0.5 * soft), splat8(0.0)))
+    brake = sqrt8(max8(2.0 * most * (room - 0.5 * soft), broadcast8(0.0)))
     # k' = most / brake, k = brake; and k' = p, k = p h, of which a share is left at least
-    below = choose8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, FARTHEST * d))
-    return choose8(beyond, brake, splat8(1.0)) * d / below
+    below = select8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, FARTHEST * d))
+    return select8(beyond, brake, broadcast8(1.0)) * d / below
 
 
 @compiled(inline=False)
@@ -73,7 +73,7 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
         by: the barrier.
         rounds: `ROUNDS`, or 1 for the nearest points.
     """
-    P, V, out, zero, one, reach = block.P, block.V, block.found, splat8(0.0), splat8(1.0), load8(block.reach, 0)
+    P, V, out, zero, one, reach = block.P, block.V, block.found, broadcast8(0.0), broadcast8(1.0), load8(block.reach, 0)
     rx, ry, rz = apart3(P, 0, 6)
     ux, uy, uz = load3(P, 3)
     hx, hy, hz = load3(P, 9)
@@ -81,7 +81,7 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
     px, py, pz = load3(V, 3)
     qx, qy, qz = load3(V, 9)
     ax, ay, az = add3(wx, wy, wz, one, qx, qy, qz)
-    bx, by_, bz = add3(wx, wy, wz, splat8(-1.0), px, py, pz)
+    bx, by_, bz = add3(wx, wy, wz, broadcast8(-1.0), px, py, pz)
     fast = max8(dot8(wx, wy, wz, wx, wy, wz), dot8(ax, ay, az, ax, ay, az))
     ax, ay, az = ax - px, ay - py, az - pz
     fast = max8(fast, max8(dot8(ax, ay, az, ax, ay, az), dot8(bx, by_, bz, bx, by_, bz)))
@@ -90,7 +90,7 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
     uh_rate = dot8(px, py, pz, hx, hy, hz) + dot8(ux, uy, uz, qx, qy, qz)
     ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
-    over_uu, over_hh, both = one / choose8(uu, uu, one), one / choose8(hh, hh, one), uu * hh
+    over_uu, over_hh, both = one / select8(uu, uu, one), one / select8(hh, hh, one), uu * hh
     # no part is nearer than its nearest points, nor faster than the fastest ends; and r . w, which has no squares of
     # places, is least at two ends
     both_start = dot8(rx, ry, rz, wx, wy, wz)
@@ -118,16 +118,16 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b
         skew = across - PARALLEL * both
-        s = choose8(skew, unit8((c * hh - b * f) / choose8(skew, across, one)), zero)
+        s = select8(skew, unit8((c * hh - b * f) / select8(skew, across, one)), zero)
         t = (b * s - f) * over_hh
         kept = min8(t, one - t)
         t = unit8(t)
-        s = choose8(kept, s, unit8((b * t + c) * over_uu))
+        s = select8(kept, s, unit8((b * t + c) * over_uu))
     store8(s, out, 8 * S)
     store8(t, out, 8 * T)
     # uu s - b t = c and hh t - b s = -f, and so their derivatives
     c, f = ur_rate + t * uh_rate, s * uh_rate - hr_rate
-    over = one / choose8(across, across, one)
+    over = one / select8(across, across, one)
     store8((hh * c + b * f) * over, out, 8 * S_RATE)
     store8((b * c + uu * f) * over, out, 8 * T_RATE)
     store8(ahead, out, 8 * AHEAD)
@@ -166,7 +166,7 @@ def find_points(block: PointBlock, flat: bool, by: Barrier, rounds: int) -> None
         by: the barrier.
         rounds: `ROUNDS`, or 1 for the nearest points.
     """
-    M, one, reach = block.M, splat8(1.0), load8(block.reach, 0)
+    M, one, reach = block.M, broadcast8(1.0), load8(block.reach, 0)
     if flat:
         plane_motion(M, block.motion)
         return
@@ -176,7 +176,7 @@ def find_points(block: PointBlock, flat: bool, by: Barrier, rounds: int) -> None
     qx, qy, qz = load3(M, OTHER + ALONG_SPEED)
     rr, hr, hh = dot8(rx, ry, rz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz), dot8(hx, hy, hz, hx, hy, hz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
-    over_hh = one / choose8(hh, hh, one)
+    over_hh = one / select8(hh, hh, one)
     place = unit8(-hr * over_hh)
     for _ in range(rounds - 1):
         ahead = look_ahead(rr + place * (2.0 * hr + place * hh), reach, by.p, by.most)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from ...compiler import (
     Lanes,
     Vector,
-    choose8,
+    broadcast8,
     compiled,
     load8,
     max8,
     min8,
-    splat8,
+    select8,
     sqrt8,
     store8,
 )
@@ -133,20 +133,20 @@ def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
     least, spare = least_acceleration(d - load8(block.reach, 0) - KEPT, approach, by)
     need = least + SPARE * by.most
     if not flat:  # where segments cross no direction leads out
-        need = choose8(d - CROSSING, need, splat8(-1.0))
+        need = select8(d - CROSSING, need, broadcast8(-1.0))
     store8(need, known, 8 * NEED)
     store8(spare, known, 8 * SPARE_SPEED)
     # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
-    lack = max8(by.most - need, splat8(0.0))
-    store8(load8(block.given, 0) + lack * lack / max8(need, splat8(1e-6 * by.most)), known, 8 * GIVEN)
-    mx, my, mz = splat8(0.0), splat8(0.0), splat8(0.0)  # how n turns
+    lack = max8(by.most - need, broadcast8(0.0))
+    store8(load8(block.given, 0) + lack * lack / max8(need, broadcast8(1e-6 * by.most)), known, 8 * GIVEN)
+    mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # how n turns
     if not flat:
-        drift += by.ahead * min8(load8(motion, 8 * THIRD), splat8(0.0))
-        over = splat8(1.0) / max8(d, splat8(CROSSING))
+        drift += by.ahead * min8(load8(motion, 8 * THIRD), broadcast8(0.0))
+        over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
         mx, my, mz = add3(wx, wy, wz, -approach, nx, ny, nz)
         mx, my, mz = mx * over, my * over, mz * over
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
-        less = TURN / max8(turn, splat8(TURN))
+        less = TURN / max8(turn, broadcast8(TURN))
         mx, my, mz = less * mx, less * my, less * mz
     store8(least - drift, known, 8 * BOUND)
     # the force of a row, and its moment about the origin; what it becomes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compiler import WIDTH
+from ...compiler import LANE_WIDTH
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
@@ -47,7 +47,7 @@ def listed_pairs(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
 
 
 def _parted(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:
-    return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= WIDTH or flat[i] != flat[j])
+    return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= LANE_WIDTH or flat[i] != flat[j])
 
 
 def misplaced_ends(listed: NDArray[np.int64]) -> bool:
@@ -59,7 +59,7 @@ def misplaced_ends(listed: NDArray[np.int64]) -> bool:
             return True
         together = listed[first:end]
         beyond = together[:, 1] - together[0, 1]
-        if (together[:, 0] != together[0, 0]).any() or (beyond < 0).any() or (beyond >= WIDTH).any():
+        if (together[:, 0] != together[0, 0]).any() or (beyond < 0).any() or (beyond >= LANE_WIDTH).any():
             return True
         first = end
     return False

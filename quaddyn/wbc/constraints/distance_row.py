@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiler import compiled, load8, local, splat8, sqrt8, store8, sum8, within8
+from ...compiler import broadcast8, compiled, load8, local, mask_range8, sqrt8, store8, sum8
 from ...compiler.lanes import axpy, clear
 from ..data import Instant, Model, frame_of
 from ..rows import Item, finish_limit
@@ -75,7 +75,7 @@ def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barri
         if not z[8 * NEED] >= 0.0:
             continue
         px, py, pz = points.M[8 * POINT + lane], points.M[8 * POINT + 8 + lane], points.M[8 * POINT + 16 + lane]
-        common, length, jerk, row = of[4], 0.0, splat8(0.0), rows.C[rows.count[1]]
+        common, length, jerk, row = of[4], 0.0, broadcast8(0.0), rows.C[rows.count[1]]
         clear(row, n + 1)
         for side in range(2):
             i, k, end, start = of[2 + side], common, 0, 0.0
@@ -98,7 +98,7 @@ def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barri
                 ax, ay, az = ax + y * pz - z_ * py, ay + z_ * px - x * pz, az + x * py - y * px
                 after, before = load8(S, TURNED, first) - start, load8(S, BEFORE, first) - start
                 turns = (after * (after + before) + before * before) * load8(S, SPEED, first)
-                jerk += within8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some)
+                jerk += mask_range8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some)
                 ax, ay, az = load3_at(S, CHANGE, first)
                 x, y, z_ = load3_at(S, CHANGE + 3, first)
                 change = z[8 * LATER] * ax + z[8 * LATER + 8] * ay + z[8 * LATER + 16] * az

@@ -6,7 +6,7 @@ are a vector.  Segments are those of `segment_motion`: a start and what leads to
 
 from __future__ import annotations
 
-from ...compiler import Lanes, Matrix, Vector, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...compiler import Lanes, Matrix, Vector, broadcast8, compiled, load8, max8, min8, sqrt8, store8
 from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, SEGMENT, START, START_DRIFT, START_SPEED
 
 #: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.
@@ -27,7 +27,7 @@ def dot8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> La
 @compiled(inline=True)
 def unit8(x: Lanes) -> Lanes:
     """x, or the nearer of 0 and 1."""
-    return min8(max8(x, splat8(0.0)), splat8(1.0))
+    return min8(max8(x, broadcast8(0.0)), broadcast8(1.0))
 
 
 @compiled(inline=True)
@@ -86,11 +86,11 @@ def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
     vx, vy, vz = load3(M, OTHER + ALONG_DRIFT)
     cx, cy, cz = add3(ux, uy, uz, place, vx, vy, vz)
     d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
-    over = splat8(1.0) / max8(d, splat8(CROSSING))
+    over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
     nx, ny, nz = nx * over, ny * over, nz * over
     along = dot8(nx, ny, nz, wx, wy, wz)
     second = dot8(nx, ny, nz, cx, cy, cz)
-    second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, splat8(0.0)) * over
+    second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, broadcast8(0.0)) * over
     store8(d, out, 8 * D)
     store3(nx, ny, nz, out, N)
     store3(wx, wy, wz, out, W)
@@ -110,4 +110,4 @@ def plane_motion(M: Vector, out: Vector) -> None:
     store3(ax, ay, az, out, W)
     ax, ay, az = load3(M, POINT_DRIFT)
     store8(dot8(nx, ny, nz, ax, ay, az), out, 8 * SECOND)
-    store8(splat8(0.0), out, 8 * THIRD)
+    store8(broadcast8(0.0), out, 8 * THIRD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compiler import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
+from ...compiler import Matrix, Vector, broadcast8, compiled, load8, max8, select8, sqrt8, store8, sum8
 from ..data import Instant, frame_of
 from ..rows import Item
 from .barrier import KEPT, SPARE, Barrier, may_need
@@ -76,14 +76,14 @@ def share_reach(middles: Matrix, count: int, by: Barrier) -> bool:
         Whether speeds may be worth a closer look: whether any is more than `SLOW`.
     """
     ux, uy, uz = middles[MIDDLE_SPEED, 0], middles[MIDDLE_SPEED + 1, 0], middles[MIDDLE_SPEED + 2, 0]
-    swift = splat8(0.0)
+    swift = broadcast8(0.0)
     fixed = 0.5 * (by.margin + KEPT + 0.5 * by.most / (by.p * by.p))
     for k in range(0, count, 8):
         vx, vy, vz = load3_at(middles, MIDDLE_SPEED, k)
         vx, vy, vz = vx - ux, vy - uy, vz - uz
         sx, sy, sz = load3_at(middles, ARM_SPEED, k)
         speed = sqrt8(dot8(vx, vy, vz, vx, vy, vz)) + sqrt8(dot8(sx, sy, sz, sx, sy, sz))
-        swift += max8(speed - SLOW, splat8(0.0))
+        swift += max8(speed - SLOW, broadcast8(0.0))
         brake = (1.0 + 1.0 / SPARE) * speed + 0.5 * SPARE * by.most / by.p
         store8(load8(middles, SIZE, k) + fixed + brake * brake * (1.0 / by.most), middles, SHARE, k)
     return sum8(swift) > 0.0
@@ -102,9 +102,9 @@ def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
     other, square = dot8(dx, dy, dz, hx, hy, hz), dot8(dx, dy, dz, dx, dy, dz)
     reach = load8(middles, SHARE, first) + middles[SHARE, a]
     apart = square - max8(mine, -mine) - max8(other, -other)  # times the distance of the middles
-    near = choose8(apart, reach * reach * square - apart * apart, splat8(1.0))
+    near = select8(apart, reach * reach * square - apart * apart, broadcast8(1.0))
     store8(near, out, 0)
-    return sum8(max8(near, splat8(0.0))) > 0.0
+    return sum8(max8(near, broadcast8(0.0))) > 0.0
 
 
 @compiled(inline=False)
@@ -129,9 +129,9 @@ def may_approach(middles: Matrix, a: int, first: int, by: Barrier, out: Vector) 
     mine, other = mine + (ux * wx + uy * wy + uz * wz), other + dot8(wx, wy, wz, hx, hy, hz)
     both = ux * qx + uy * qy + uz * qz + px * hx + py * hy + pz * hz
     change = dot8(dx, dy, dz, wx, wy, wz) - max8(mine, -mine) - max8(other, -other) - max8(both, -both)
-    d = max8(apart, splat8(0.0)) / sqrt8(choose8(square, square, splat8(1.0)))
+    d = max8(apart, broadcast8(0.0)) / sqrt8(select8(square, square, broadcast8(1.0)))
     reach = load8(middles, SIZE, first) + (middles[SIZE, a] + by.margin)
-    near = choose8(apart, may_need(d * d, change, splat8(FAR), reach, by), splat8(1.0))
-    near = choose8(load8(out, 0), near, splat8(0.0))
+    near = select8(apart, may_need(d * d, change, broadcast8(FAR), reach, by), broadcast8(1.0))
+    near = select8(load8(out, 0), near, broadcast8(0.0))
     store8(near, out, 0)
-    return sum8(max8(near, splat8(0.0))) > 0.0
+    return sum8(max8(near, broadcast8(0.0))) > 0.0
