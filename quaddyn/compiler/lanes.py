@@ -1,8 +1,8 @@
 """SIMD linear algebra over many rows at once, `LANE_WIDTH` at a time, on arrays padded to a multiple of `LANE_WIDTH`.
 
 Matrices are transposed in memory: ``M[c, i]`` is entry c of row i, so that inner loops run over consecutive rows.
-Every function works up to the next multiple of `LANE_WIDTH`: each column must have space for that many rows, and padding
-is overwritten.  Arrays that are written must not overlap the others, unless a docstring allows it.
+Every function works up to the next multiple of `LANE_WIDTH`: each column must be allocated for that many rows, and the
+padding is overwritten.  Arrays that are written must not overlap the others, unless a docstring allows it.
 """
 
 from __future__ import annotations

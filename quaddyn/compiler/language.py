@@ -1,7 +1,7 @@
 """What compiled functions may call besides each other and `math`: views into memory, and SIMD loads and stores.
 
 These are the versions that run in Python.  SIMD loads and stores move `LANE_WIDTH` consecutive numbers and may pass
-the end of an array, which must be padded accordingly.  (In Python they stop at the end of the array; the rest reads as 0.)
+the end of an array, which must be padded accordingly.  (In Python they stop at the end of the array and read 0 beyond.)
 """
 
 from __future__ import annotations
