@@ -38,7 +38,7 @@ def main() -> int:
     campaign = AgreementCampaign(
         names=tuple(options.names),
         samples=options.samples,
-        derivatives=options.derivatives,
+        n_derivative_samples=options.derivatives,
         block=options.samples,
         seed=options.seed,
     )

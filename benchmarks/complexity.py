@@ -33,7 +33,7 @@ from quaddyn.reference.aba import aba
 from quaddyn.reference.kinematics import pose
 from quaddyn.reference.lie_group import forward_dynamics
 from quaddyn.reference.mass import crba
-from quaddyn.reference.model import Model, build
+from quaddyn.reference.model import Model, build_model
 from quaddyn.reference.reader import Description, Joint, Link
 from quaddyn.reference.rnea import rnea
 
@@ -86,7 +86,7 @@ def reference_chain(n: int) -> Model:
         at, axis = (step if i else np.eye(4)), np.eye(3)[2 * (i % 2)]
         joints.append(Joint(f"joint{i}", "revolute", links[-1].name, f"link{i}", at, axis, -np.pi, np.pi, 0.0, 0.0))
         links.append(Link(f"link{i}", MASS, middle, link_inertia(), False))
-    return build(Description(f"chain of {n}", tuple(links), tuple(joints)), "fixed")
+    return build_model(Description(f"chain of {n}", tuple(links), tuple(joints)), "fixed")
 
 
 def pinocchio_chain(n: int) -> pin.Model:

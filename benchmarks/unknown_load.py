@@ -29,7 +29,7 @@ def trot(name: str, kind: str, share: float, place: tuple[float, float], after: 
     controller = LocomotionController(robot, dt=DT, payload=payload)
     p = controller.proportions
     at = p.heading @ np.array([place[0] * p.length, place[1] * p.length, 0.1 * p.length])
-    real = with_payload(robot, share * robot.mass, at, size=0.3 * p.length)
+    real = with_payload(robot, share * robot.mass, at, diameter=0.3 * p.length)
     plant: Plant = PLANTS[kind](real, dt=DT, friction=0.6)
     dynamics, truth = qd.Dynamics(robot), qd.Dynamics(real)
     wanted, starts, flagged, found = np.array([SPEED * p.speed, 0.0, 0.0]), np.zeros(3), 0, 0.0

@@ -17,7 +17,7 @@ SDK = [f"{leg}_{part}_joint" for leg in ("FR", "FL", "RR", "RL") for part in ("h
 def main(picture: str | None = None) -> bool:
     """Whether a posture survives the way to the SDK and back."""
     robot = qd.load("go2")
-    to_sdk = robot.order(SDK)  # SDK's vector = ours[to_sdk]
+    to_sdk = robot.joint_permutation(SDK)  # SDK's vector = ours[to_sdk]
     from_sdk = np.argsort(to_sdk)
     ours = robot.q_home[7:]
     theirs = ours[to_sdk]
@@ -36,7 +36,7 @@ def main(picture: str | None = None) -> bool:
     for name, angle in zip(SDK[:3], theirs[:3], strict=True):
         print(f"{name}: {angle:+.3f} rad")
     try:
-        robot.order(["FR_hip", *SDK[1:]])
+        robot.joint_permutation(["FR_hip", *SDK[1:]])
     except qd.QuaddynError as error:
         print(error)
     return bool(np.array_equal(theirs[from_sdk], ours))

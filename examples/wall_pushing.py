@@ -32,7 +32,7 @@ def main(picture: str | None = None) -> dict[str, float]:
         tau = press.compute(s, line, wanted, measured=f[:1].copy(), velocity=along).tau
         forces.append(f[0])
         off.append(np.linalg.norm((s.placement("FL").translation - line)[1:]))
-        v = v + DT * dyn.aba(q, v, robot.expand(tau), fext={"FL": f})
+        v = v + DT * dyn.aba(q, v, robot.generalized_torques(tau), fext={"FL": f})
         q = q + DT * v
     if picture:
         from matplotlib.figure import Figure

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import forks as _forks  # noqa: F401  # before there are threads
+from .deprecation import renamed_names
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from .kernels import Kernels, generate_c
     from .locomotion import LocomotionController
     from .simulation import MujocoPlant, Plant, Simulation
-    from .verification import Agreement, cross_check
+    from .verification import VerificationReport, cross_check
     from .viewer import Viewer
     from .wbc import WholeBodyController
 
 # Imported on first use: viewers and simulators cost time that a controller need not pay.
 _LAZY = {
-    "Agreement": "verification",
+    "VerificationReport": "verification",
     "Dynamics": "dynamics",
     "LocomotionController": "locomotion",
     "MujocoPlant": "simulation",
@@ -54,7 +55,6 @@ _LAZY = {
 
 __all__ = [
     "CATALOGUE",
-    "Agreement",
     "ArgumentError",
     "ArgumentTypeError",
     "ConcurrencyError",
@@ -76,6 +76,7 @@ __all__ = [
     "UnknownAttributeError",
     "UnknownNameError",
     "UnreachableError",
+    "VerificationReport",
     "Viewer",
     "WholeBodyController",
     "compile",
@@ -92,13 +93,16 @@ def _picture(robot: Robot) -> str:
     return Viewer(robot, serve=False)._repr_html_()
 
 
-Robot.picture = _picture
+Robot._html_hook = _picture
+
+
+_old_name = renamed_names(__name__, {"Agreement": "VerificationReport"})
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _old_name(name)
 
 
 def __dir__() -> list[str]:

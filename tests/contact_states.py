@@ -65,7 +65,7 @@ def cases(robot: qd.Robot, count: int, kind: str, seed: int) -> Iterator[Case]:
                 lever = np.array([0.02 * x, 0.02 * y, -leg.foot.radius])
                 rows.append(J[:3] - pin.skew(lever) @ J[3:])
         M = s.M.copy()
-        free = v + DT * np.linalg.solve(M, robot.expand(tau) - s.h)
+        free = v + DT * np.linalg.solve(M, robot.generalized_torques(tau) - s.h)
         yield Case(M, np.vstack(rows), free, np.full(len(rows), rng.uniform(0.05, 1.5)))
 
 

@@ -27,7 +27,7 @@ def strong(name: str, root: str | None = None) -> qd.Robot:
 
 def bent(robot: qd.Robot) -> Array:
     """Home, or a bent posture where home is straight."""
-    if robot.legs and all(leg.bend != "straight" for leg in robot.legs.values()):
+    if robot.legs and all(leg.knee_direction != "straight" for leg in robot.legs.values()):
         return np.array(robot.q_home)
     q = robot.algorithms.integrate(robot.model, robot.q_home, np.zeros(robot.nv))
     return robot.algorithms.integrate(robot.model, q, np.where(np.arange(robot.nv) % 2, -0.9, 0.5))
@@ -44,7 +44,7 @@ def constrained(
 ) -> tuple[Array, Array]:
     """Acceleration with `feet` held fast, and the forces (k, 3) that hold them: the KKT system, solved densely."""
     M, h = dyn.crba(q), dyn.nle(q, v)
-    right = robot.expand(tau) - h
+    right = robot.generalized_torques(tau) - h
     for frame, force in fext.items():
         right = right + dyn.frame_jacobian(q, frame)[: len(force)].T @ force
     if not feet:
@@ -99,7 +99,7 @@ def run(
         if each is not None:
             each(tick * period, q, v, touching)
         tau = control(s, touching)
-        whole = robot.expand(tau)
+        whole = robot.generalized_torques(tau)
         for i in range(inner):
             forces = {name: f for name, f in touching.items() if f.any()}
             for name, f in external.items():

@@ -77,6 +77,6 @@ def reference(key: str) -> Reference:
 def state(oracle: Reference, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """(q, v, a, fext): random, with forces on the base, a body and a welded link where there is one."""
     rng = np.random.default_rng(seed)
-    q, (v, a) = oracle.random(rng), rng.normal(size=(2, oracle.nv))
+    q, (v, a) = oracle.random_configuration(rng), rng.normal(size=(2, oracle.nv))
     names = rng.choice(list(oracle.model.frames), size=3)
     return q, v, a, {str(n): rng.normal(size=6) * 10 for n in names}

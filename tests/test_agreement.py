@@ -24,7 +24,7 @@ from quaddyn.reference import Reference, aba, coriolis, derivatives, frames, kin
 from quaddyn.reference import reference as boundary
 from quaddyn.reference import regressor as parameters
 from quaddyn.robot.catalogue import CATALOGUE, example_robots, find, own_robots
-from quaddyn.verification import Agreement, cross_check
+from quaddyn.verification import VerificationReport, cross_check
 from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare
 from quaddyn.verification.bodies import _words
 from quaddyn.verification.check import reading
@@ -46,7 +46,7 @@ QUICK = {
 SMALL = 40
 
 
-def check(robot: qd.Robot, source: object, **options: object) -> Agreement:
+def check(robot: qd.Robot, source: object, **options: object) -> VerificationReport:
     return cross_check(robot, source=source, **{"samples": 3, "mujoco": False, **options})
 
 
@@ -60,7 +60,7 @@ def text() -> str:
     return find("go2").path.read_text(encoding="utf-8")
 
 
-def assert_medians(agreement: Agreement) -> None:
+def assert_medians(agreement: VerificationReport) -> None:
     """A millionth of a millionth, or what the condition of M leaves where an algorithm solves with it."""
     leave = 100 * np.finfo(float).eps * agreement.condition[1]
     for name, median in agreement.medians.items():
@@ -71,7 +71,7 @@ def assert_medians(agreement: Agreement) -> None:
 @pytest.mark.parametrize("path", others_slow(ACCEPTED, QUICK), ids=lambda p: f"{p.parent.parent.name}-{p.stem}")
 def test_every_robot_agrees_on_every_algorithm(path: Path) -> None:
     robot = qd.load(path, packages=[example_robots().parent.parent])
-    agreement = check(robot, path, derivatives=int(robot.nv <= SMALL), mujoco=True)
+    agreement = check(robot, path, n_derivative_samples=int(robot.nv <= SMALL), mujoco=True)
     assert agreement.passed, str(agreement)
     assert_medians(agreement)
 
@@ -81,11 +81,11 @@ def test_every_robot_of_the_catalogue_is_among_them() -> None:
 
 
 def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
-    kept = cross_check(go2(), samples=1, derivatives=0, mujoco=False)
+    kept = cross_check(go2(), samples=1, n_derivative_samples=0, mujoco=False)
     assert kept.passed
-    assert kept.errors == check(go2(), text(), samples=1, derivatives=0).errors
+    assert kept.errors == check(go2(), text(), samples=1, n_derivative_samples=0).errors
     changed = dataclasses.replace(go2(), source=edited("FL_thigh", "inertial/mass", "value", "1.2").encode())
-    found = cross_check(changed, samples=1, derivatives=0, mujoco=False).deviations
+    found = cross_check(changed, samples=1, n_derivative_samples=0, mujoco=False).deviations
     assert ("FL_thigh", "mass") in {(d.name, d.quantity) for d in found}
 
 
@@ -117,14 +117,14 @@ def test_every_type_of_joint_about_any_axis_agrees(first: str, second: str, root
     source = tree((first, second))
     agreement = check(qd.load(source, root=root), source, samples=2)
     assert not agreement.deviations
-    assert not agreement.failed, str(agreement)
+    assert not agreement.failed_algorithms, str(agreement)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_robot_of_one_joint_agrees(kind: str) -> None:
     source = tree((kind,))
     agreement = check(qd.load(source, root="fixed"), source, samples=2)
-    assert not agreement.failed, str(agreement)
+    assert not agreement.failed_algorithms, str(agreement)
     assert not agreement.deviations
 
 
@@ -176,9 +176,9 @@ def test_random_mutants_of_real_files_that_the_guard_accepts_are_read_alike_by_b
         except (qd.QuaddynError, UnicodeDecodeError):
             continue
         accepted += 1
-        agreement = check(robot, source, samples=1, derivatives=0)
+        agreement = check(robot, source, samples=1, n_derivative_samples=0)
         assert not agreement.deviations, (case.kind, case.base.name, str(agreement))
-        assert not agreement.failed, (case.kind, str(agreement))
+        assert not agreement.failed_algorithms, (case.kind, str(agreement))
     assert accepted >= 12
 
 
@@ -250,7 +250,7 @@ LARGER = {
 @pytest.mark.parametrize("mutant", others_slow(FILE_MUTANTS, FILE_MUTANTS.keys() - LARGER))
 def test_a_mutant_of_the_file_is_found_and_its_link_or_joint_named(mutant: str) -> None:
     change, name, quantity = FILE_MUTANTS[mutant]
-    agreement = check(go2(), edited(*change), samples=1, derivatives=0)
+    agreement = check(go2(), edited(*change), samples=1, n_derivative_samples=0)
     assert not agreement.passed
     assert (name, quantity) in {(d.name, d.quantity) for d in agreement.deviations}
     assert name in str(agreement)
@@ -259,7 +259,7 @@ def test_a_mutant_of_the_file_is_found_and_its_link_or_joint_named(mutant: str) 
 
 
 def test_the_unchanged_file_has_no_deviation() -> None:
-    assert check(go2(), text(), samples=1, derivatives=0).passed
+    assert check(go2(), text(), samples=1, n_derivative_samples=0).passed
 
 
 # -- mutants of the model ---------------------------------------------------------------------------------------------
@@ -320,9 +320,9 @@ def test_a_mutant_of_the_model_is_found_and_named(mutant: str) -> None:
     assert model.names[5] == body.joint.name
     assert model.joints[5].idx_v == 9
     name = body.joint.name if quantity == "armature" else body.name if where == 5 else where
-    agreement = check(dataclasses.replace(go2(), model=model), text(), samples=1, derivatives=0)
+    agreement = check(dataclasses.replace(go2(), model=model), text(), samples=1, n_derivative_samples=0)
     assert (name, quantity) in {(d.name, d.quantity) for d in agreement.deviations}
-    assert agreement.failed  # and the algorithms differ, too
+    assert agreement.failed_algorithms  # and the algorithms differ, too
 
 
 # -- mutants of the algorithms ----------------------------------------------------------------------------------------
@@ -380,8 +380,8 @@ TRUE_POSE = momentum.motion
 def test_a_mutant_of_the_reference_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, replacement, expected = REFERENCE_MUTANTS[mutant]
     monkeypatch.setattr(module, name, replacement)
-    agreement = check(go2(), text(), samples=1, derivatives=int("rnea_derivatives" in expected))
-    assert expected <= set(agreement.failed)
+    agreement = check(go2(), text(), samples=1, n_derivative_samples=int("rnea_derivatives" in expected))
+    assert expected <= set(agreement.failed_algorithms)
 
 
 METHODS = (
@@ -396,8 +396,8 @@ def test_an_error_of_1e_8_in_any_algorithm_is_found(method: str, monkeypatch: py
     true = getattr(Dynamics, method)
     monkeypatch.setattr(Dynamics, method, lambda *args, **options: (1.0 + 1e-8) * true(*args, **options))
     robot = qd.load("small_quadruped", damping=0.1, friction=0.1)
-    agreement = check(robot, find("small_quadruped").path, samples=1, derivatives=0)
-    assert method in agreement.failed
+    agreement = check(robot, find("small_quadruped").path, samples=1, n_derivative_samples=0)
+    assert method in agreement.failed_algorithms
 
 
 @pytest.mark.parametrize("method", ["rnea_derivatives", "aba_derivatives"])
@@ -409,20 +409,20 @@ def test_an_error_of_1e_8_in_a_derivative_is_found(method: str, monkeypatch: pyt
         return first, second * (1.0 + 1e-8), third
 
     monkeypatch.setattr(Dynamics, method, wrong)
-    assert check(go2(), text(), samples=1).failed == (method,)
+    assert check(go2(), text(), samples=1).failed_algorithms == (method,)
 
 
 @pytest.mark.parametrize("quantity", ["M", "h", "gravity", "com", "com_velocity", "com_jacobian", "com_drift"])
 def test_an_error_of_1e_8_in_a_state_is_found(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = getattr(qd.State, quantity).fget
     monkeypatch.setattr(qd.State, quantity, property(lambda self: true(self) * (1.0 + 1e-8)))
-    assert check(go2(), text(), samples=1, derivatives=0).failed == ("update (State)",)
+    assert check(go2(), text(), samples=1, n_derivative_samples=0).failed_algorithms == ("update (State)",)
 
 
 def test_not_a_number_is_not_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dynamics, "gravity", lambda self, q: np.full(self.robot.nv, np.nan))
-    agreement = check(go2(), text(), samples=1, derivatives=0)
-    assert agreement.failed == ("gravity",)
+    agreement = check(go2(), text(), samples=1, n_derivative_samples=0)
+    assert agreement.failed_algorithms == ("gravity",)
     assert agreement.to_json()["algorithms"]["gravity"]["error"] is None  # type: ignore[index]
 
 
@@ -439,7 +439,7 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
     assert right.error < 1e-12
     other = third_opinion(wrong, text(), rng, 1e-9)
     assert other.verdict == "disagrees"
-    assert not cross_check(go2(), samples=1, reference=wrong, source=text(), derivatives=0).passed
+    assert not cross_check(go2(), samples=1, reference=wrong, source=text(), n_derivative_samples=0).passed
 
 
 @pytest.mark.parametrize(
@@ -461,13 +461,13 @@ def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     said = third_opinion(Reference(text()), text(), np.random.default_rng(0), 1e-9)
     assert said.verdict == "not asked: MuJoCo is not installed"
-    assert check(go2(), text(), samples=1, derivatives=0).third.verdict == "not asked"
+    assert check(go2(), text(), samples=1, n_derivative_samples=0).third_opinion.verdict == "not asked"
 
 
 # -- the report -------------------------------------------------------------------------------------------------------
 def test_the_worst_state_reproduces_its_error() -> None:
-    agreement = check(go2(), text(), derivatives=0)
-    worst = agreement.worst
+    agreement = check(go2(), text(), n_derivative_samples=0)
+    worst = agreement.worst_sample
     sample = Sample(worst.q, worst.v, worst.a, worst.tau, worst.fext)
     errors = compare(Dynamics(go2()), reading(go2(), text()), sample, derivatives=False)
     assert errors[worst.algorithm] == agreement.errors[worst.algorithm]
@@ -475,10 +475,10 @@ def test_the_worst_state_reproduces_its_error() -> None:
 
 
 def test_states_are_drawn_by_the_seed_alone() -> None:
-    first, again, other = (check(go2(), text(), samples=1, seed=s, derivatives=0) for s in (1, 1, 2))
+    first, again, other = (check(go2(), text(), samples=1, seed=s, n_derivative_samples=0) for s in (1, 1, 2))
     assert first.errors == again.errors
-    assert (first.worst.q == again.worst.q).all()
-    assert (first.worst.q != other.worst.q).any()
+    assert (first.worst_sample.q == again.worst_sample.q).all()
+    assert (first.worst_sample.q != other.worst_sample.q).any()
 
 
 def test_the_report_reads_as_a_table_and_as_json() -> None:
@@ -497,7 +497,7 @@ def test_the_report_reads_as_a_table_and_as_json() -> None:
 
 
 def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
-    many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, derivatives=0)
+    many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, n_derivative_samples=0)
     shown = [line for line in str(many).splitlines() if line.startswith("DIFFERS")]
     assert len(shown) == SHOWN and f"... and {len(many.deviations) - SHOWN} more differences" in str(many)
     few = dataclasses.replace(many, deviations=many.deviations[:SHOWN])
@@ -511,7 +511,7 @@ def test_differences_of_matrices_are_told_in_one_line() -> None:
 
 def test_progress_is_told_and_options_are_judged() -> None:
     shares: list[float] = []
-    check(go2(), text(), samples=4, derivatives=0, progress=shares.append)
+    check(go2(), text(), samples=4, n_derivative_samples=0, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
     with pytest.raises(qd.ArgumentError, match="samples"):
         check(go2(), text(), samples=0)

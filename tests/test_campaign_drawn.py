@@ -177,7 +177,7 @@ def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proporti
     np.testing.assert_allclose(made.plant.tau, 0.5 * go2.effort_limits)
     loaded = scene(Trial(robot="go2", payload=2.0), go2, generator(0)).plant.robot
     expected = with_payload(
-        go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.offset), size=0.1 * math.sqrt(10) * p.length
+        go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.offset), diameter=0.1 * math.sqrt(10) * p.length
     )
     np.testing.assert_allclose(loaded.bodies[0].inertial.inertia, expected.bodies[0].inertial.inertia, rtol=1e-12)
     np.testing.assert_allclose(loaded.bodies[0].inertial.com, expected.bodies[0].inertial.com, atol=1e-12)

@@ -31,7 +31,7 @@ def test_blocks_of_states_give_the_largest_error_of_each() -> None:
             qd.load(Path(case.file).stem),
             samples=case.samples,
             seed=case.seed,
-            derivatives=case.derivatives,
+            n_derivative_samples=case.derivatives,
             mujoco=False,
         )
         assert record["errors rnea"] == alone.errors["rnea"] and record["ratios crba"] == alone.ratios["crba"]

@@ -27,7 +27,7 @@ def test_xacro_find(monkeypatch: pytest.MonkeyPatch) -> None:
     file = CASES / "xacro_find" / "pk" / "urdf" / "robot.xacro"
     for packages in ((), (CASES / "xacro_find",), (CASES / "xacro_find" / "pk",)):
         robot = qd.load(file, packages=packages)
-        assert robot.tree.joint["j"].child == "b" and robot.mass == 1.0
+        assert robot.tree.joints_by_name["j"].child == "b" and robot.mass == 1.0
 
 
 def test_appearance_refuses() -> None:

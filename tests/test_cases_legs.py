@@ -199,7 +199,7 @@ def test_the_base_argument_turns_model_reference_meshes_contacts_and_records_ali
     for foot in FEET:
         np.testing.assert_allclose(*(s.placement(foot).translation for s in states), rtol=0, atol=1e-9)
     np.testing.assert_allclose(states[0].placement("trunk").rotation, turn, rtol=0, atol=1e-9)  # the file's own frame
-    assert qd.cross_check(robot, samples=2, derivatives=0).passed
+    assert qd.cross_check(robot, samples=2, n_derivative_samples=0).passed
     again = from_record(to_record(robot))
     np.testing.assert_array_equal(again.q_home, robot.q_home)
     again = from_record(to_record(robot), source=str(urdf))  # the file as it is

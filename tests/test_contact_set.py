@@ -318,9 +318,9 @@ def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
         result = inverse_dynamics(s, contacts, a, **options)
         assert result.residual < 1e-9 and result.slip < 1e-9
         f = np.concatenate(list(result.forces.values()))
-        np.testing.assert_allclose(s.M @ a + s.h, robot.expand(result.tau) + J.T @ f, atol=1e-9)
+        np.testing.assert_allclose(s.M @ a + s.h, robot.generalized_torques(result.tau) + J.T @ f, atol=1e-9)
     # the plant's own law: with these torques, rigid contacts move exactly so (Delassus in accelerations)
-    free = np.linalg.solve(s.M, robot.expand(result.tau) - s.h)
+    free = np.linalg.solve(s.M, robot.generalized_torques(result.tau) - s.h)
     W = J @ np.linalg.solve(s.M, J.T)
     reaction = -np.linalg.solve(W, J @ free + drift)
     np.testing.assert_allclose(free + np.linalg.solve(s.M, J.T @ reaction), a, atol=1e-8)

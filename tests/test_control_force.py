@@ -219,7 +219,7 @@ def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_
     row = normal @ J
     K = np.block([[s.M, -row[:, None]], [row[None, :], np.zeros((1, 1))]])
     drift = float(normal @ s.drift("FL")[:3])
-    x = np.linalg.solve(K, np.concatenate((robot.expand(out.tau) - s.h, [-drift])))
+    x = np.linalg.solve(K, np.concatenate((robot.generalized_torques(out.tau) - s.h, [-drift])))
     w = 2.0 * np.pi * control.bandwidth
     wanted = (w * w * motion.error + 2.0 * w * motion.rate)[1:]
     scale = 1.0 + np.abs(wanted).max() + abs(x[-1])
@@ -315,7 +315,7 @@ def test_feed_forward_force_is_passive(name: str, seed: int) -> None:
     for rate, quiet in ((50.0, None), (0.0, NullSpacePosture(robot, kd=0.0))):
         control = ForceControl(robot, frame, damping_rate=rate, null_space=quiet)
         f = 30.0 * rng.normal(size=control.task.k)
-        a = dyn.aba(q, v, robot.expand(control.compute(dyn.update(q, v), f).tau))
+        a = dyn.aba(q, v, robot.generalized_torques(control.compute(dyn.update(q, v), f).tau))
         storage = lambda q_, v_, control=control, f=f: control.storage(dyn.update(q_, v_), f)  # noqa: E731
         slope = float(along(robot.model, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max())))
         rounding = 1e-6 * (1.0 + abs(storage(q, v)) + np.abs(f).sum() * np.abs(v).sum())

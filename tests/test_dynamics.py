@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from random_trees import random_robot, random_states
 
 import quaddyn as qd
-from quaddyn.dynamics import UNIT_TOLERANCE, Dynamics, State
+from quaddyn.dynamics import UNIT_NORM_TOLERANCE, Dynamics, State
 from quaddyn.dynamics.state import _side_by_side
 
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
@@ -763,7 +763,7 @@ def test_nan_at_rest_and_home_raises_too(some, call):
 @pytest.mark.parametrize("call", [c for c in CALLS_AND_UPDATE if c != "joint_friction"])
 def test_a_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
     arguments = arguments_of(go2, call)
-    for scale in (1.01, 1 + 2 * UNIT_TOLERANCE, 1 - 2 * UNIT_TOLERANCE, 0.0, -1e-3):
+    for scale in (1.01, 1 + 2 * UNIT_NORM_TOLERANCE, 1 - 2 * UNIT_NORM_TOLERANCE, 0.0, -1e-3):
         q = arguments["q"].copy()
         q[3:7] *= scale
         with pytest.raises(qd.ArgumentError, match=r"^q: the quaternion .* of joint 'root_joint', q\[3:7\]"):
@@ -772,10 +772,10 @@ def test_a_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
 
 def test_a_quaternion_within_tolerance_is_used(go2):
     q, v, a = sample(go2)
-    for scale in (1 + 0.5 * UNIT_TOLERANCE, 1 - 0.5 * UNIT_TOLERANCE, -1.0):
+    for scale in (1 + 0.5 * UNIT_NORM_TOLERANCE, 1 - 0.5 * UNIT_NORM_TOLERANCE, -1.0):
         turned = q.copy()
         turned[3:7] *= scale
-        close(go2.rnea(turned, v, a), go2.rnea(q, v, a), 10 * UNIT_TOLERANCE)
+        close(go2.rnea(turned, v, a), go2.rnea(q, v, a), 10 * UNIT_NORM_TOLERANCE)
 
 
 def test_a_continuous_joint_off_the_circle_raises_and_names_the_joint():

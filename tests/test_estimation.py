@@ -39,7 +39,7 @@ def fly(
     q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.1, robot.nv))
     v = rng.normal(0.0, 0.5, robot.nv)
     out, h = [(q, v)], 0.1 * dt
-    total = external + robot.expand(tau)
+    total = external + robot.generalized_torques(tau)
     for _ in range(steps):
         for _ in range(10):
             a = dyn.aba(q, v, total)
@@ -134,7 +134,7 @@ def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
     external = contacts.generalized(s, f) + push
     # the push has just begun to move the robot
     estimator = ContactForceEstimator(contacts, dt=dt, gain=np.inf)
-    a = np.linalg.solve(s.M, external + go2.expand(hold.tau) - s.h)
+    a = np.linalg.solve(s.M, external + go2.generalized_torques(hold.tau) - s.h)
     estimator.update(s, hold.tau)
     s = dyn.update(go2.q_home, dt * a)
     estimate = estimator.update(s, hold.tau)

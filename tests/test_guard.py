@@ -145,7 +145,7 @@ def test_combining_parts_keeps_mass_com_and_kinetic_energy() -> None:
 
 def test_checks_of_every_catalogue_robot_leave_room() -> None:
     for name in qd.CATALOGUE:
-        checks = qd.load(name).report.checks
+        checks = qd.load(name).report.check_results
         assert checks["smallest eigenvalue of M (unit diagonal)"] > 1e4 * guard.M_TOLERANCE, name
         assert checks["RNEA(ABA) error"] < 1e-2 * guard.AGREEMENT, name
 

@@ -251,7 +251,7 @@ def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: 
         inertia=0.1 * MASS * size**2 * np.eye(3),
     )
     free = kind(robot, held=[own], dt=2.5e-4)
-    fixed = kind(with_payload(robot, MASS, at, link="left_palm", size=size), dt=2.5e-4)
+    fixed = kind(with_payload(robot, MASS, at, link="left_palm", diameter=size), dt=2.5e-4)
     q = holding(robot)
     for plant in (free, fixed):
         plant.reset(q)

@@ -754,9 +754,9 @@ def test_measured_forces_enter_as_those_of_inverse_dynamics(root: str) -> None:
     on_ground = measure.force(Samples(q, v, a, tau, {"RR": f}, "ground"))
     for k in range(5):
         pushed = dyn.rnea(q[k], v[k], a[k]) - dyn.rnea(q[k], v[k], a[k], fext={"FL": f[k], "base": w[k]})
-        np.testing.assert_allclose(at_frame[k], robot.expand(tau[k]) + pushed, atol=1e-12)
+        np.testing.assert_allclose(at_frame[k], robot.generalized_torques(tau[k]) + pushed, atol=1e-12)
         J = contact_jacobian(dyn.update(q[k], v[k]), "RR")
-        np.testing.assert_allclose(on_ground[k], robot.expand(tau[k]) + J.T @ f[k], atol=1e-12)
+        np.testing.assert_allclose(on_ground[k], robot.generalized_torques(tau[k]) + J.T @ f[k], atol=1e-12)
 
 
 def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:

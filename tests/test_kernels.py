@@ -328,7 +328,7 @@ def test_large_angles_keep_their_digits() -> None:
     """Offsets of a joint angle are added after the whole turns are gone."""
     robot = random_robot(5, 6)
     fast = qd.compile(robot, "rnea")
-    turning = [i for i, n in enumerate(robot.joint_names) if robot.tree.joint[n].type == "revolute"]
+    turning = [i for i, n in enumerate(robot.joint_names) if robot.tree.joints_by_name[n].type == "revolute"]
     assert turning
     q, v, a = random_states(robot, np.random.default_rng(1), 8)
     columns = [robot.configuration_index(robot.joint_names[i]) for i in turning]

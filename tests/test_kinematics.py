@@ -225,11 +225,11 @@ def test_the_stance_is_the_branch_of_its_own_name(name):
     for leg in legs_of(name):
         record = leg.robot.legs[leg.name]
         p = leg.forward(leg.q_home)
-        for knee in (record.bend, None):
+        for knee in (record.knee_direction, None):
             s = leg.inverse(p, knee=knee, hip="below")
             assert s.reached and s.within_limits
             np.testing.assert_allclose(s.q, leg.q_home, atol=1e-7)
-        other = "forward" if record.bend == "backward" else "backward"
+        other = "forward" if record.knee_direction == "backward" else "backward"
         assert apart(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
 
 

@@ -62,7 +62,7 @@ def test_it_finds_what_the_closed_form_finds_and_moves_only_the_joints_it_may(na
         assert s.converged
         places = [robot.configuration_index(joint) for joint in leg.joints]
         angles = [
-            np.arctan2(s.q[i + 1], s.q[i]) if robot.tree.joint[j].type == "continuous" else s.q[i]
+            np.arctan2(s.q[i + 1], s.q[i]) if robot.tree.joints_by_name[j].type == "continuous" else s.q[i]
             for i, j in zip(places, leg.joints, strict=True)
         ]
         np.testing.assert_allclose(leg.inverse(p).q, angles, atol=1e-8)
@@ -70,7 +70,11 @@ def test_it_finds_what_the_closed_form_finds_and_moves_only_the_joints_it_may(na
             np.arange(robot.nq),
             [
                 *places,
-                *(i + 1 for i, j in zip(places, leg.joints, strict=True) if robot.tree.joint[j].type == "continuous"),
+                *(
+                    i + 1
+                    for i, j in zip(places, leg.joints, strict=True)
+                    if robot.tree.joints_by_name[j].type == "continuous"
+                ),
             ],
         )
         np.testing.assert_array_equal(s.q[others], q0[others])

@@ -66,7 +66,7 @@ def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
         )[:3, [robot.velocity_index(j) for j in leg.joints]]
         sigma = np.linalg.svd(plane @ J, compute_uv=False)
         assert sigma[1] > 0.2 * sigma[0], f"{leg.name} is nearly singular"
-        assert leg.bend in ("forward", "backward")
+        assert leg.knee_direction in ("forward", "backward")
 
 
 def assert_balanced(robot: qd.Robot, q: np.ndarray, margin: float = 0.1) -> None:
@@ -176,17 +176,17 @@ def test_knee_sign_bends_the_leg_further(name: str) -> None:
         assert stretch_joint_moves(robot, leg, leg.knee_sign) < 0 < stretch_joint_moves(robot, leg, -leg.knee_sign)
 
 
-@pytest.mark.parametrize("bend", ["forward", "backward"])
-def test_bend_tells_which_way_the_knees_point(bend: str, dogs: Callable[[str], Urdf]) -> None:
-    robot = qd.load(str(dogs("anymal_c")), bend=bend)
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_bend_tells_which_way_the_knees_point(direction: str, dogs: Callable[[str], Urdf]) -> None:
+    robot = qd.load(str(dogs("anymal_c")), knee_direction=direction)
     data = forward_kinematics(robot, robot.q_home)
     for leg in robot.legs.values():
         hip, knee = (data.oMi[robot.model.getJointId(j)].translation for j in leg.joints[1:])
         foot = data.oMf[robot.frame_id(leg.name)].translation
         share = (hip[2] - knee[2]) / (hip[2] - foot[2])
         ahead = knee[0] - (hip[0] + share * (foot[0] - hip[0]))
-        assert leg.bend == bend
-        assert (ahead > 0.01) == (bend == "forward")
+        assert leg.knee_direction == direction
+        assert (ahead > 0.01) == (direction == "forward")
     assert_stands(robot)
 
 
@@ -240,7 +240,7 @@ def test_axes_counted_the_other_way_change_only_signs(name: str, dogs: Callable[
     for leg in plain.legs.values():
         sign = -1 if leg.knee in flipped else 1
         assert robot.legs[leg.name].knee_sign == sign * leg.knee_sign
-        assert robot.legs[leg.name].bend == leg.bend
+        assert robot.legs[leg.name].knee_direction == leg.knee_direction
     signs = [-1 if j in flipped else 1 for j in robot.joint_names]
     np.testing.assert_allclose(robot.q_home[7:], signs * plain.q_home[7:], rtol=0, atol=1e-8)
 
@@ -324,7 +324,7 @@ def test_knees_may_be_made_to_point_forward(name: str, dogs: Callable[[str], Urd
     robot = qd.load(str(urdf))
     assert_legs(robot, leg_names(name))
     assert_stands(robot)
-    assert {leg.bend for leg in robot.legs.values()} == {"forward"}
+    assert {leg.knee_direction for leg in robot.legs.values()} == {"forward"}
 
 
 @pytest.mark.parametrize("front", ["forward", "backward"])
@@ -337,7 +337,7 @@ def test_front_and_rear_knees_may_oppose(front: str, dogs: Callable[[str], Urdf]
         urdf.limit(leg.joints[1], lower=-1.6, upper=1.6).limit(leg.joints[2], lower=low, upper=high)
     robot = qd.load(str(urdf))
     assert_stands(robot)
-    assert {k: leg.bend for k, leg in robot.legs.items()} == bends
+    assert {k: leg.knee_direction for k, leg in robot.legs.items()} == bends
 
 
 # -- worlds and dummies above the base --------------------------------------------------------------------------
@@ -928,13 +928,13 @@ def test_default_stance_is_home() -> None:
     np.testing.assert_allclose(stance(robot), robot.q_home, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("bend", ["forward", "backward"])
-def test_stance_bends_knees_as_asked(bend: str) -> None:
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_stance_bends_knees_as_asked(direction: str) -> None:
     robot = qd.load("anymal_c")
-    q = stance(robot, bend=dict.fromkeys(FEET, bend))
+    q = stance(robot, knee_direction=dict.fromkeys(FEET, direction))
     assert_level(robot, q)
     moved = dataclasses.replace(robot, q_home=q)
-    expected = qd.load("anymal_c", bend=bend)
+    expected = qd.load("anymal_c", knee_direction=direction)
     np.testing.assert_allclose(moved.q_home, expected.q_home, rtol=0, atol=1e-8)
 
 
@@ -945,10 +945,10 @@ def test_stance_of_an_arm_raises() -> None:
 
 def test_unknown_leg_or_direction_of_bend_raises() -> None:
     robot = qd.load("small_quadruped")
-    with pytest.raises(qd.UnknownNameError, match="bend"):
-        stance(robot, bend={"LF": "forward"})
-    with pytest.raises(qd.ArgumentError, match="bend"):
-        stance(robot, bend={"FL": "sideways"})
+    with pytest.raises(qd.UnknownNameError, match="knee_direction"):
+        stance(robot, knee_direction={"LF": "forward"})
+    with pytest.raises(qd.ArgumentError, match="knee_direction"):
+        stance(robot, knee_direction={"FL": "sideways"})
 
 
 def test_home_without_a_level_stance_is_reported() -> None:

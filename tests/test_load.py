@@ -298,7 +298,7 @@ def test_effort_of_zero_is_a_passive_joint() -> None:
     assert robot.feet == FEET
     assert any("passive" in f.reason and JOINT in str(f.where) for f in robot.report)
     tau = np.arange(1.0, 12.0)
-    full = robot.expand(tau)
+    full = robot.generalized_torques(tau)
     assert full[robot.velocity_index(JOINT)] == 0.0
     np.testing.assert_array_equal(full[robot.actuated_index], tau)
     assert JOINT in qd.load(str(with_limit(effort="0")), limits={JOINT: {"effort": 5.0}}).actuated
@@ -341,7 +341,7 @@ def test_limits_by_argument_win(small: qd.Robot) -> None:
     robot = qd.load("small_quadruped", limits={JOINT: {"effort": 3.0, "upper": -0.5}})
     lower, _, velocity, _ = limits_of(small)
     assert limits_of(robot) == (lower, -0.5, velocity, 3.0)
-    assert robot.tree.joint[JOINT].limits.effort == 3.0
+    assert robot.tree.joints_by_name[JOINT].limits.effort == 3.0
     assert robot.model.upperEffortLimit[robot.velocity_index(JOINT)] == 3.0
     for quantity in ("effort", "upper"):
         assert "argument" in robot.report.provenance[f"{JOINT}.{quantity}"]
@@ -360,7 +360,7 @@ def test_limits_as_a_record_leave_what_they_do_not_give(small: qd.Robot) -> None
         (Limits(), (lower, upper, velocity, effort)),
         (pickle.loads(pickle.dumps(Limits(velocity=float("inf")))), (lower, upper, np.inf, effort)),
         (
-            copy.deepcopy(dataclasses.replace(small.tree.joint[JOINT].limits, upper=np.inf)),
+            copy.deepcopy(dataclasses.replace(small.tree.joints_by_name[JOINT].limits, upper=np.inf)),
             (lower, np.inf, velocity, effort),
         ),
     ):
@@ -395,7 +395,7 @@ def test_actuated_by_argument_sets_choice_and_order(small: qd.Robot) -> None:
     robot = qd.load("small_quadruped", actuated=wanted)
     assert robot.actuated == wanted
     assert robot.nu == 3
-    full = robot.expand(np.array([1.0, 2.0, 3.0]))
+    full = robot.generalized_torques(np.array([1.0, 2.0, 3.0]))
     assert [full[robot.velocity_index(n)] for n in wanted] == [1.0, 2.0, 3.0]
     assert np.count_nonzero(full) == 3
     expected = [small.effort_limits[small.actuated.index(n)] for n in wanted]
@@ -455,13 +455,13 @@ def test_home_by_argument_wins(small: qd.Robot) -> None:
 
 def test_bend_by_leg_is_kept_where_limits_allow() -> None:
     bends = {"FL": "forward", "FR": "forward", "RL": "backward", "RR": "backward"}
-    robot = qd.load("anymal_c", bend=bends)
-    assert {k: leg.bend for k, leg in robot.legs.items()} == bends
+    robot = qd.load("anymal_c", knee_direction=bends)
+    assert {k: leg.knee_direction for k, leg in robot.legs.items()} == bends
 
 
 def test_bend_against_the_limits_is_reported() -> None:
-    robot = qd.load("small_quadruped", bend="forward")  # its knees cannot
-    assert {leg.bend for leg in robot.legs.values()} == {"backward"}
+    robot = qd.load("small_quadruped", knee_direction="forward")  # its knees cannot
+    assert {leg.knee_direction for leg in robot.legs.values()} == {"backward"}
     assert any("bend" in f.reason for f in robot.report.warnings)
 
 
@@ -483,8 +483,8 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "feet: offset of two": ({"feet": {"FL": qd.Foot("FL", "FL_foot", 0.1, np.zeros(2))}}, qd.ArgumentError),
     "feet: nan offset": ({"feet": {"FL": qd.Foot("FL", "FL_foot", 0.1, np.full(3, np.nan))}}, qd.ArgumentError),
     "feet: no name": ({"feet": {"FL": 3}}, qd.ArgumentError),
-    "bend: unknown leg": ({"bend": {"LF": "forward"}}, qd.UnknownNameError),
-    "bend: unknown way": ({"bend": "sideways"}, qd.ArgumentError),
+    "knee_direction: unknown leg": ({"knee_direction": {"LF": "forward"}}, qd.UnknownNameError),
+    "knee_direction: unknown way": ({"knee_direction": "sideways"}, qd.ArgumentError),
     "actuated: unknown": ({"actuated": ("FL_hip_joint", "knee")}, qd.UnknownNameError),
     "actuated: twice": ({"actuated": ("FL_hip_joint", "FL_hip_joint")}, qd.ArgumentError),
     "actuated: string": ({"actuated": "FL_hip_joint"}, qd.ArgumentError),
@@ -514,7 +514,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "packages: numbers": ({"packages": (3,)}, qd.ArgumentTypeError),
     "actuated: a number": ({"actuated": 3}, qd.ArgumentTypeError),
     "repair: a number": ({"repair": 3}, qd.ArgumentTypeError),
-    "bend: a number": ({"bend": 3}, qd.ArgumentTypeError),
+    "knee_direction: a number": ({"knee_direction": 3}, qd.ArgumentTypeError),
 }
 
 
@@ -544,7 +544,7 @@ DOG = qd.load("small_quadruped")
 def test_order_maps_torques_to_any_order_and_back(names: list[str], seed: int) -> None:
     robot = DOG
     tau = np.random.default_rng(seed).normal(size=robot.nu)
-    to = robot.order(names)
+    to = robot.joint_permutation(names)
     theirs = tau[to]
     assert dict(zip(names, theirs, strict=True)) == dict(zip(robot.actuated, tau, strict=True))
     back = np.empty_like(tau)
@@ -554,7 +554,7 @@ def test_order_maps_torques_to_any_order_and_back(names: list[str], seed: int) -
 
 def test_order_of_a_generator_is_that_of_its_names(small: qd.Robot) -> None:
     names = tuple(reversed(small.actuated))
-    np.testing.assert_array_equal(small.order(n for n in names), small.order(names))
+    np.testing.assert_array_equal(small.joint_permutation(n for n in names), small.joint_permutation(names))
 
 
 @pytest.mark.parametrize(
@@ -572,7 +572,7 @@ def test_order_refuses_other_than_every_joint_once(
     change: Callable[[list[str]], list[Any]], error: type[Exception], small: qd.Robot
 ) -> None:
     with pytest.raises(error):
-        small.order(change(list(small.actuated)))
+        small.joint_permutation(change(list(small.actuated)))
 
 
 @pytest.mark.parametrize("root", ["free", "planar", "fixed"])
@@ -587,7 +587,7 @@ def test_indices_agree_with_the_model(root: str, kind: str) -> None:
         assert (robot.configuration_index(name), robot.velocity_index(name)) == (joint.idx_q, joint.idx_v)
         unit = np.zeros(robot.nu)
         unit[robot.actuated.index(name)] = 1.0
-        assert robot.expand(unit)[joint.idx_v] == 1.0
+        assert robot.generalized_torques(unit)[joint.idx_v] == 1.0
     assert robot.actuated == robot.joint_names
     np.testing.assert_array_equal(robot.actuated_index, [robot.velocity_index(n) for n in robot.actuated])
 
@@ -595,7 +595,7 @@ def test_indices_agree_with_the_model(root: str, kind: str) -> None:
 @pytest.mark.parametrize("tau", [np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18)])
 def test_expand_refuses_another_shape(tau: object, small: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="tau"):
-        small.expand(tau)  # type: ignore[arg-type]
+        small.generalized_torques(tau)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["frame_id", "velocity_index", "configuration_index"])
@@ -691,7 +691,7 @@ def test_report_cannot_be_changed(mapping: str) -> None:
 
 def test_expand_and_order_return_copies(small: qd.Robot) -> None:
     for _ in range(2):
-        out, to = small.expand(np.zeros(12)), small.order(small.actuated)
+        out, to = small.generalized_torques(np.zeros(12)), small.joint_permutation(small.actuated)
         assert not out.any()
         np.testing.assert_array_equal(to, range(12))
         out[:], to[:] = 1.0, 0
@@ -712,7 +712,7 @@ def test_threads_share_a_robot(small: qd.Robot) -> None:
             q = pin.integrate(small.model, small.q_home, 0.1 * rng.normal(size=18))
             pin.framesForwardKinematics(small.model, data, q)
             tau = pin.rnea(small.model, data, q, rng.normal(size=18), rng.normal(size=18))
-            out.append(np.r_[tau, small.expand(tau[6:]), data.oMf[small.frame_id("RL")].translation])
+            out.append(np.r_[tau, small.generalized_torques(tau[6:]), data.oMf[small.frame_id("RL")].translation])
         return np.array(out)
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -769,7 +769,7 @@ def test_a_source_that_can_be_no_file_is_one_of_our_errors(source: str) -> None:
 )
 def test_expand_takes_finite_real_numbers_only(tau: object) -> None:
     with pytest.raises(qd.ArgumentError, match="tau"):
-        qd.load("small_quadruped").expand(tau)  # type: ignore[arg-type]
+        qd.load("small_quadruped").generalized_torques(tau)  # type: ignore[arg-type]
 
 
 def test_home_outside_the_limits_is_reported() -> None:

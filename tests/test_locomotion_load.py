@@ -78,7 +78,7 @@ def test_what_is_believed_is_bounded_and_forgotten(robot: Robot) -> None:
 
 
 def test_a_trot_with_45_percent_more_mass_is_neither_lower_nor_faster_than_commanded(robot: Robot) -> None:
-    plant = qd.Simulation(with_payload(robot, 0.45 * robot.mass, PLACE, size=0.05), dt=DT)
+    plant = qd.Simulation(with_payload(robot, 0.45 * robot.mass, PLACE, diameter=0.05), dt=DT)
     dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT, payload="estimated")
     p = controller.proportions
     wanted, cycle = 0.25 * p.speed, round(controller.gait.period * p.time / DT)

@@ -147,14 +147,14 @@ def test_closing_frames_is_what_the_tag_says(robot: qd.Robot, state: tuple) -> N
     again = qd.load(bare, root=robot.root, armature=0.01)
     for each in robot.loops:  # of two that share joints the first alone leaves other joints free
         ends = ((each.link_a, each.placement_a.translation), (each.link_b, each.placement_b.translation))
-        again = again.close(*ends, name=each.name)
+        again = again.close_loop(*ends, name=each.name)
     assert again.joint_names == robot.joint_names
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), atol=1e-10)
     assert [x.name for x in qd.load(again.source).loops] == [x.name for x in robot.loops]
     with pytest.raises(ArgumentError, match="loops=False left"):
-        qd.load(robot.source, loops=False).close(*ends)
+        qd.load(robot.source, loops=False).close_loop(*ends)
     with pytest.raises(ArgumentError, match="kind='screw'"):
-        again.close(*ends, kind="screw")
+        again.close_loop(*ends, kind="screw")
 
 
 def test_records_and_pickles_bring_the_same_robot_back(robot: qd.Robot, state: tuple) -> None:
@@ -339,8 +339,8 @@ def test_the_embedded_plant_moves_as_forward_dynamics_says(robot: qd.Robot, stat
         for _ in range(10):
             plant.step(tau)
         h, half = 1e-3, robot.integrate(at, speed, 5e-4)  # the midpoint rule
-        middle = speed + 0.5 * h * dyn.aba(at, speed, robot.expand(tau))
-        speed, at = speed + h * dyn.aba(half, middle, robot.expand(tau)), robot.integrate(at, middle, h)
+        middle = speed + 0.5 * h * dyn.aba(at, speed, robot.generalized_torques(tau))
+        speed, at = speed + h * dyn.aba(half, middle, robot.generalized_torques(tau)), robot.integrate(at, middle, h)
     assert np.abs(robot.difference(at, plant.q)).max() < 1e-4 < 0.005 < np.abs(robot.difference(q, at)).max()
     assert max(gaps(robot, plant.q)) <= 1e-13
     assert abs(plant.energy - start) > 1e-6
@@ -395,7 +395,7 @@ def test_whole_body_control_works_on_the_independent_joints() -> None:
     assert command.ok, str(command.status)
     on_feet = sum(under(s.jacobian(foot)).T @ command.forces[foot][:3] for foot in robot.feet)
     moved = dyn.rnea(s.q, s.v, command.acceleration)
-    np.testing.assert_allclose(moved, robot.expand(command.tau) + on_feet, atol=1e-9)
+    np.testing.assert_allclose(moved, robot.generalized_torques(command.tau) + on_feet, atol=1e-9)
     # What the crank's motor would have to give: the same power.
     at = robot.coupling.at(s.q)
     knee, crank = robot.velocity_index("FL_knee"), robot.model.joints[robot.model.getJointId("FL_knee_motor")].idx_v

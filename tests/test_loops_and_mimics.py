@@ -65,7 +65,7 @@ def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
     for each in robot.loops:
         a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
         out.append(float(np.linalg.norm(a.apply(each.placement_a.translation) - b.apply(each.placement_b.translation))))
-    place = {name: robot.model.joints[robot.model.getJointId(name)].idx_q for name in robot.tree.joint}
+    place = {name: robot.model.joints[robot.model.getJointId(name)].idx_q for name in robot.tree.joints_by_name}
     for each in robot.tree.joints:
         if each.mimic is not None:
             leader = at[place[each.mimic.joint]]
@@ -132,7 +132,7 @@ def test_whole_body_control_moves_what_follows() -> None:
     for _ in range(250):
         command = wbc.compute(dyn.update(q, v))
         assert command.ok
-        a = dyn.aba(q, v, robot.expand(command.tau))
+        a = dyn.aba(q, v, robot.generalized_torques(command.tau))
         np.testing.assert_allclose(a, command.acceleration, atol=1e-9)
         q, v = robot.integrate(q, 1e-3 * v), v + 1e-3 * a
     np.testing.assert_allclose(q, target, atol=5e-2)

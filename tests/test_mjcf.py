@@ -101,12 +101,12 @@ def test_a_quadruped_has_its_limits_losses_legs_and_sites() -> None:
     moving = slice(6, None)
     assert (robot.armature[moving] == 0.01).all() and (robot.damping[moving] == 0.2).all()
     assert (robot.friction[moving] == 0.1).all() and not robot.armature[:6].any()
-    limits = robot.tree.joint["FL_kn"].limits
+    limits = robot.tree.joints_by_name["FL_kn"].limits
     np.testing.assert_allclose([limits.lower, limits.upper], np.deg2rad([-150.0, -10.0]))
     assert {leg.foot.radius for leg in robot.legs.values()} == {0.02}
     placement = qd.Dynamics(robot).frame_placement(robot.q_home, "imu")
     np.testing.assert_allclose(placement.translation - robot.q_home[:3], (0.1, 0.0, 0.02), atol=1e-15)
-    shank = robot.tree.link["FL_shank"]
+    shank = robot.tree.links_by_name["FL_shank"]
     assert len(shank.visuals) == len(shank.collisions) == 1
     assert not robot.report.warnings
 
@@ -219,7 +219,7 @@ def test_a_tendon_that_only_measures_is_no_obstacle_and_one_that_drives_a_couple
     driven = '<actuator><general tendon="t" forcerange="-8 8"/></actuator>'
     robot = qd.load(scene(CHAIN, tendon + tied + driven))
     assert robot.nv == 2 and robot.actuated == ("aj",)
-    mimic = robot.tree.joint["bj"].mimic
+    mimic = robot.tree.joints_by_name["bj"].mimic
     assert mimic is not None and (mimic.joint, mimic.multiplier, mimic.offset) == ("aj", 2.0, 0.1)
     np.testing.assert_allclose(robot.effort_limits, [8.0 * (0.5 + 2.0 * 0.5)])
 
@@ -272,7 +272,7 @@ def test_meshes_lie_where_mujoco_puts_them(tmp_path: Path, mesh: str, weighed: b
         '<geom type="mesh" mesh="m" pos=".1 .2 .3" quat=".3 .4 .5 .6"/></body></worldbody></mujoco>',
         encoding="utf-8",
     )
-    link = qd.load(file).tree.link["b"]
+    link = qd.load(file).tree.links_by_name["b"]
     shape, model = link.visuals[0].shape, mujoco.MjModel.from_xml_path(str(file))
     assert isinstance(shape, Mesh) and shape.path == tmp_path / "parts" / "t.obj" and len(link.collisions) == 1
     points = np.array([(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 3)]) * shape.scale
@@ -319,7 +319,7 @@ def test_images_are_not_needed_and_nothing_is_written(tmp_path: Path, monkeypatc
     text = scene('<geom type="hfield" hfield="h"/>' + CHAIN.replace('size=".1"', 'size=".1" material="m"'), assets)
     monkeypatch.chdir(tmp_path)
     robot = qd.load(text)
-    assert robot.tree.link["a"].visuals[0].rgba == (1.0, 0.0, 0.0, 1.0) and robot.mass == pytest.approx(6.0)
+    assert robot.tree.links_by_name["a"].visuals[0].rgba == (1.0, 0.0, 0.0, 1.0) and robot.mass == pytest.approx(6.0)
     assert not list(tmp_path.iterdir())
 
 
@@ -372,6 +372,6 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
     assert "../there/t.obj" in out.read_text(encoding="utf-8")
     robot, original = qd.load(out, packages=(tmp_path,)), qd.load(tmp_path / "there" / "scene.xml")
     assert robot.model == original.model
-    assert next(iter(robot.tree.link["a"].visuals)).shape.path == tmp_path / "there" / "t.obj"  # type: ignore[union-attr]
+    assert next(iter(robot.tree.links_by_name["a"].visuals)).shape.path == tmp_path / "there" / "t.obj"  # type: ignore[union-attr]
     done = CliRunner().invoke(app, ["convert", "go2"])
     assert qd.load(done.output).model == qd.load("go2", packages=()).model

@@ -48,7 +48,7 @@ def test_numbers_beyond_their_bound_are_refused_on_both_sides(sign: str) -> None
     text = PAIR.format("a", 1, "b", 1).replace("<axis", f'<origin xyz="0 {sign}1e4 0"/><axis')
     with pytest.raises(qd.ModelError, match="beyond 1000"):
         parse(text)
-    assert parse(text.replace("1e4", "999")).joint["j"].placement.translation[1] == float(f"{sign}999")
+    assert parse(text.replace("1e4", "999")).joints_by_name["j"].placement.translation[1] == float(f"{sign}999")
 
 
 def test_the_guard_judges_the_base_where_it_moves_and_only_there() -> None:

@@ -22,7 +22,7 @@ PLACE = (0.05, -0.03, 0.08)
 def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
     robot = qd.load(name)
     carrier = link or robot.bodies[0].name
-    real = with_payload(robot, 2.5, PLACE, link=link, size=0.2)
+    real = with_payload(robot, 2.5, PLACE, link=link, diameter=0.2)
     text = robot.source if isinstance(robot.source, str) else robot.source.decode()
     inertia = 0.1 * 2.5 * 0.2**2
     more = f"""
@@ -56,7 +56,7 @@ def test_impossible_payloads_are_refused() -> None:
         with_payload(robot, -10.0)
     with pytest.raises(qd.ModelError, match=r"^mass: with -1 kg at .* link 'base_link'"):
         with_payload(robot, -1.0, (0.5, 0.0, 0.0))
-    for options in ({"mass": np.nan}, {"mass": 1.0, "size": -1.0}, {"mass": 1.0, "place": (0.0, np.inf, 0.0)}):
+    for options in ({"mass": np.nan}, {"mass": 1.0, "diameter": -1.0}, {"mass": 1.0, "position": (0.0, np.inf, 0.0)}):
         with pytest.raises(qd.ArgumentError):
             with_payload(robot, **options)
 
@@ -78,7 +78,7 @@ def test_an_arm_at_rest_knows_what_it_holds() -> None:
 
 def test_a_legged_robot_knows_what_it_carries_standing_and_trotting() -> None:
     robot = qd.load("solo12")
-    real = with_payload(robot, 0.3 * robot.mass, PLACE, size=0.1)
+    real = with_payload(robot, 0.3 * robot.mass, PLACE, diameter=0.1)
     plant, dyn = qd.Simulation(real, dt=1e-3), qd.Dynamics(robot)
     controller, estimator = LocomotionController(robot, dt=2e-3), PayloadEstimator(robot, dt=2e-3)
     tau, found = np.zeros(robot.nu), []

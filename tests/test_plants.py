@@ -350,7 +350,9 @@ def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
                 impulse += sim.dt * (J[:3].T @ force + J[3:].T @ np.cross(contact.point - centre, force))
                 assert np.linalg.norm(force - n * (n @ force)) <= 0.6 * (n @ force) + 1e-6
                 pushed += 1
-            wanted = sim.dt * (robot.expand(sim.tau) + s.jacobian("FL").T @ push - s.h - robot.damping * sim.v)
+            wanted = sim.dt * (
+                robot.generalized_torques(sim.tau) + s.jacobian("FL").T @ push - s.h - robot.damping * sim.v
+            )
             np.testing.assert_allclose(s.M @ (sim.v - v), wanted + impulse, atol=1e-8)
             assert sim.residual <= 1e-8 and sim.status in ("solved", "passive", "retried")
     assert pushed > 4 * draws
@@ -902,6 +904,6 @@ def test_joint_friction_is_never_more_than_coulombs() -> None:
     for k in range(100):
         q, v = sim.q, sim.v
         sim.step(rng.uniform(-20.0, 20.0, robot.nu) if k % 10 < 5 else 5.0 * np.ones(robot.nu))
-        dry = robot.expand(sim.tau) - dyn.rnea(q, v, (sim.v - v) / sim.dt)
+        dry = robot.generalized_torques(sim.tau) - dyn.rnea(q, v, (sim.v - v) / sim.dt)
         assert np.abs(dry[6:]).max() <= 1.2 and np.abs(dry[:6]).max() < 1e-8
         assert (dry[6:] * sim.v[6:] >= -1e-9).all()

@@ -22,9 +22,9 @@ from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
 from quaddyn.demo.report import Check, DemoReport, Request, TorqueRange
 from quaddyn.kinematics.leg_survey import Branch, LegSurvey
-from quaddyn.robot.report import Report
+from quaddyn.robot.report import ValidationReport
 from quaddyn.urdf.tree import Finding, Where
-from quaddyn.verification.report import Agreement, Deviation, State, ThirdOpinion
+from quaddyn.verification.report import Deviation, ThirdOpinion, VerificationReport, WorstSample
 
 WIDTHS = (100, 56)
 
@@ -65,20 +65,22 @@ class Dog(SimpleNamespace):
 
 def dog() -> Any:
     legs = {
-        "FL": SimpleNamespace(name="FL", joints=("hip", "knee"), knee="knee", bend="backward",
+        "FL": SimpleNamespace(name="FL", joints=("hip", "knee"), knee="knee", knee_direction="backward",
                               foot=SimpleNamespace(frame="FL_foot", radius=0.0212345)),
-        "FR": SimpleNamespace(name="FR", joints=("slide",), knee=None, bend="straight",
+        "FR": SimpleNamespace(name="FR", joints=("slide",), knee=None, knee_direction="straight",
                               foot=SimpleNamespace(frame="FR_foot", radius=0.02)),
     }  # fmt: skip
     findings = tuple(
         [Finding("warning", WHERE, "odd [x]", "mend it"), Finding("note", Where("", 0, ""), "assumed")]
         + [Finding("warning", Where("dog.urdf", 20 + i, f'<link name="l{i}">' if i else ""), "same") for i in range(9)]
     )
-    report = Report(findings, {"FL.radius": "the file", "FR.radius": "a guess"}, {"RNEA(ABA) error": 1.25e-12})
+    report = ValidationReport(
+        findings, {"FL.radius": "the file", "FR.radius": "a guess"}, {"RNEA(ABA) error": 1.25e-12}
+    )
     return Dog(name="[dog]", root="free", report=report, legs=legs, bodies=())
 
 
-def agreement(**changes: Any) -> Agreement:
+def agreement(**changes: Any) -> VerificationReport:
     errors = {"rnea": 1e-12, "crba": 3e-11, "aba": 2e-10}
     given: dict[str, Any] = {
         "robot": "dog",
@@ -91,10 +93,10 @@ def agreement(**changes: Any) -> Agreement:
         "ratios": {"rnea": 0.001, "crba": 0.03, "aba": 0.2},
         "condition": (10.0, 20.0),
         "deviations": (),
-        "third": ThirdOpinion("agrees", 1e-9),
-        "worst": State("aba", 0.2, *(np.zeros(1) for _ in range(4)), {}),
+        "third_opinion": ThirdOpinion("agrees", 1e-9),
+        "worst_sample": WorstSample("aba", 0.2, *(np.zeros(1) for _ in range(4)), {}),
     }
-    return Agreement(**given | changes)
+    return VerificationReport(**given | changes)
 
 
 def judged() -> list[Verdict]:
@@ -276,7 +278,7 @@ def fit(**changes: Any) -> Any:
     ]
     robot = SimpleNamespace(
         name="[dog]", root="fixed", bodies=bodies, actuated=("hip", "knee"), velocity_index={"hip": 0, "knee": 1}.get,
-        tree=SimpleNamespace(joint=joints),
+        tree=SimpleNamespace(joints_by_name=joints),
     )  # fmt: skip
     own = {
         "base": inertial(1.0, 0.0, 0.0, 0.0),

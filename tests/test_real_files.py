@@ -223,7 +223,7 @@ def test_nothing_that_is_only_drawn_refuses_a_file(
     robot = qd.load(ARM.format(**PLAIN | {"link": visual, "robot": material}), strict=True)
     assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.01)
     assert all(warning.cosmetic for warning in robot.report.warnings)
-    for drawn in robot.tree.link["b"].visuals:
+    for drawn in robot.tree.links_by_name["b"].visuals:
         assert drawn.rgba is None or len(drawn.rgba) == 4
 
 
@@ -367,7 +367,7 @@ def test_own_robots_are_in_si_units(name: str) -> None:
 def test_names_of_root_joints_are_free_where_the_root_is_fixed(name: str, what: str) -> None:
     text = ARM.format(**PLAIN).replace(f'"{what}"', f'"{name}"')
     robot = qd.load(text)
-    assert robot.root == "fixed" and name in (*robot.tree.joint, *robot.tree.link)
+    assert robot.root == "fixed" and name in (*robot.tree.joints_by_name, *robot.tree.links_by_name)
     assert np.isfinite(qd.Dynamics(robot).frame_placement([0.3], name).translation).all()
     for root in ("free", "planar"):
         with pytest.raises(qd.ModelError, match=f"'{name}' is reserved for the joints of a {root} root"):

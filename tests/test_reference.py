@@ -39,7 +39,7 @@ def close(a: object, b: object, bound: float = 1e-12, *, terms: float = 1e-3) ->
 def drawn(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and the wrenches at q
     oracle = reference(key)
     q, v, a, fext = state(oracle, seed)
-    at = oracle.at(q)
+    at = oracle.forward_kinematics(q)
     return oracle, q, v, a, fext, at, oracle.wrenches(at, fext)
 
 
@@ -91,11 +91,13 @@ def test_worked_two_body_torque_of_the_source_equals_the_recursion() -> None:
     oracle = Reference(tree(("revolute", "continuous")), root="fixed", armature=np.array([0.1, 0.2]))
     for seed in range(5):
         q, v, a, fext = state(oracle, seed)
-        at = oracle.at(q)
+        at = oracle.forward_kinematics(q)
         first, second = oracle.wrenches(at, fext) or ()
         close(worked.two_body_torque(at, v, a, wrenches=(first, second)), oracle.rnea(q, v, a, fext=fext))
     with pytest.raises(ArgumentError, match="chain of two bodies"):
-        worked.two_body_torque(reference("revolute free").at(state(reference("revolute free"), 0)[0]), v, a)
+        worked.two_body_torque(
+            reference("revolute free").forward_kinematics(state(reference("revolute free"), 0)[0]), v, a
+        )
 
 
 def test_docstring_example_of_the_worked_torque_holds() -> None:
@@ -264,8 +266,8 @@ def test_random_configurations_stay_within_the_limits_and_reach_beyond_them_when
     oracle, rng = reference(key), np.random.default_rng(0)
     bounded = [b for b in oracle.model.bodies if b.kind in ("revolute", "prismatic") and np.isfinite(b.lower)]
     assert bounded
-    inside = [oracle.random(rng) for _ in range(20)]
-    outside = [oracle.random(rng, beyond=0.5) for _ in range(20)]
+    inside = [oracle.random_configuration(rng) for _ in range(20)]
+    outside = [oracle.random_configuration(rng, beyond=0.5) for _ in range(20)]
     assert all(b.lower <= q[b.q][0] <= b.upper for q in inside for b in bounded)
     assert any(not b.lower <= q[b.q][0] <= b.upper for q in outside for b in bounded)
     assert (

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from oracle import CHAIN, EVERYTHING, inertial, tree
 
 from quaddyn.errors import ModelError
-from quaddyn.reference import Reference, build, read
+from quaddyn.reference import Reference, build_model, read_urdf
 from quaddyn.reference.algebra import Ad, ad, exp, inverse, log, quaternion_rotation, rotation_quaternion, skew
 from quaddyn.reference.model import plane
 from quaddyn.robot.catalogue import find
@@ -82,9 +82,9 @@ def test_quaternions_turn_as_their_matrices_do() -> None:
 # -- what a file means ------------------------------------------------------------------------------------------------
 def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
     """Two welded links against the mass, centre and inertia of the two at their places, by the textbook's sums."""
-    d = read(tree(("revolute", "revolute")))
+    d = read_urdf(tree(("revolute", "revolute")))
     link = {x.name: x for x in d.links}
-    body = build(d, "fixed").bodies[1]
+    body = build_model(d, "fixed").bodies[1]
     weld = next(j for j in d.joints if j.child == "tool1")
     parts = [(link["body1"], np.eye(4)), (link["tool1"], weld.T)]
     mass = sum(x.mass for x, _ in parts)
@@ -100,26 +100,26 @@ def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
 
 @pytest.mark.parametrize(("origin", "at"), [('rpy="0 0 0"', (0, 0, 0)), ('xyz="1 2 3"', (1, 2, 3)), ("", (0, 0, 0))])
 def test_what_an_origin_leaves_out_is_zero(origin: str, at: tuple[int, int, int]) -> None:
-    d = read(robot(one("fixed", f"<origin {origin}/>")))
+    d = read_urdf(robot(one("fixed", f"<origin {origin}/>")))
     np.testing.assert_array_equal(d.joints[0].T, np.block([[np.eye(3), np.array([at]).T], [0, 0, 0, 1]]))
 
 
 def test_angles_of_an_origin_turn_about_fixed_axes_roll_first() -> None:
-    d = read(robot(one("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
+    d = read_urdf(robot(one("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
     # Roll carries y to z, and yaw leaves it there; x goes to y.
     assert d.joints[0].T @ np.array([0, 1, 0, 1]) == pytest.approx([1, 2, 4, 1])
     assert d.joints[0].T @ np.array([1, 0, 0, 1]) == pytest.approx([1, 3, 3, 1])
 
 
 def test_an_axis_is_normalized_and_x_by_default() -> None:
-    assert read(robot(one("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx([0, 0.6, 0.8])
-    assert read(robot(one("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
-    assert read(robot(one("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
+    assert read_urdf(robot(one("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx([0, 0.6, 0.8])
+    assert read_urdf(robot(one("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
+    assert read_urdf(robot(one("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
 
 
 def test_limits_without_a_range_or_of_a_million_mean_none() -> None:
     def limits(text: str, kind: str = "revolute") -> tuple[float, float]:
-        j = read(robot(one(kind, text))).joints[0]
+        j = read_urdf(robot(one(kind, text))).joints[0]
         return j.lower, j.upper
 
     assert limits(LIMIT) == (-1, 1)
@@ -135,7 +135,7 @@ def test_joints_stand_depth_first_by_name() -> None:
       <joint name="2" type="fixed"><parent link="base"/><child link="a"/></joint>
       <joint name="10" type="fixed"><parent link="base"/><child link="b"/></joint>
       <joint name="z" type="fixed"><parent link="b"/><child link="c"/></joint></robot>"""
-    assert [j.name for j in read(text).joints] == ["10", "z", "2"]
+    assert [j.name for j in read_urdf(text).joints] == ["10", "z", "2"]
 
 
 def test_losses_are_read_and_can_be_given() -> None:
@@ -195,7 +195,7 @@ def test_the_plane_of_a_planar_joint_is_turned_as_little_as_needed(normal: tuple
 
 def test_a_planar_root_moves_where_gravity_acts() -> None:
     reference = Reference(EVERYTHING, root="planar")
-    q = reference.random(np.random.default_rng(0))
+    q = reference.random_configuration(np.random.default_rng(0))
     q[:3] = 0.3, -0.2, math.pi / 2
     T = reference.frame_placement(q, "base")
     assert T[:3, 3] == pytest.approx([0.3, 0, -0.2])
@@ -239,7 +239,7 @@ MASSLESS = "<inertial><mass value='1'/></inertial>"
 )
 def test_what_is_not_understood_is_refused_with_its_name(text: str, words: str) -> None:
     with pytest.raises(ModelError, match=words):
-        read(text)
+        read_urdf(text)
 
 
 def test_a_cycle_beside_a_sound_root_is_refused() -> None:
@@ -248,21 +248,21 @@ def test_a_cycle_beside_a_sound_root_is_refused() -> None:
         f"<joint name='{a}{b}' type='fixed'><parent link='{a}'/><child link='{b}'/></joint>" for a, b in ("xy", "yx")
     )
     with pytest.raises(ModelError, match="cycle"):
-        read(robot(one("revolute") + ring, links))
+        read_urdf(robot(one("revolute") + ring, links))
 
 
 def test_mimic_joints_move_on_their_own_when_asked_to() -> None:
     text = robot(one("revolute", "<mimic joint='k'/>"))
     assert Reference(text, mimic="independent").nv == 1
-    assert read(robot(one("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move anyway
+    assert read_urdf(robot(one("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move anyway
 
 
 def test_a_missing_file_is_an_error_of_ours() -> None:
     with pytest.raises(ModelError, match="no readable XML"):
-        read("nowhere/robot.urdf")
+        read_urdf("nowhere/robot.urdf")
 
 
 def test_a_catalogue_robot_has_the_mass_that_its_links_sum_up_to() -> None:
-    d = read(find("go2").path)
-    free = build(d, "free")
+    d = read_urdf(find("go2").path)
+    free = build_model(d, "free")
     assert sum(b.mass for b in free.bodies) == pytest.approx(sum(x.mass for x in d.links), rel=1e-14)

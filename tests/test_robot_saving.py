@@ -23,11 +23,11 @@ def same(a: qd.Robot, b: qd.Robot) -> None:
     assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ARRAYS)
     assert list(a.legs) == list(b.legs)
     for leg, other in zip(a.legs.values(), b.legs.values(), strict=True):
-        assert (leg.joints, leg.side, leg.knee_sign, leg.bend) == (
+        assert (leg.joints, leg.side, leg.knee_sign, leg.knee_direction) == (
             other.joints,
             other.side,
             other.knee_sign,
-            other.bend,
+            other.knee_direction,
         )
         assert leg.foot.radius == other.foot.radius and np.array_equal(leg.foot.offset, other.foot.offset)
 
@@ -50,7 +50,7 @@ def test_what_the_caller_changed_is_kept() -> None:
         damping=0.1,
         friction={"FR_hip_joint": 0.2},
         armature=0.01,
-        bend="forward",
+        knee_direction="forward",
         actuated=qd.load("go2").actuated[::-1],
     )
     same(robot, again(robot))

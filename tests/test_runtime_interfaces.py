@@ -68,7 +68,7 @@ def test_a_model_of_ones_own_moves_as_the_robot_does(wagon: qd.Robot) -> None:
         dt = 1e-6
         model.opt.timestep = dt
         side.step()
-        assert np.allclose((side.v - v) / dt, dyn.aba(q, v, wagon.expand(tau)), atol=1e-2)
+        assert np.allclose((side.v - v) / dt, dyn.aba(q, v, wagon.generalized_torques(tau)), atol=1e-2)
 
 
 def test_the_simplest_model_reads_back_its_sensors(wagon: qd.Robot) -> None:

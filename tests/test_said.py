@@ -16,7 +16,7 @@ import quaddyn as qd
 from quaddyn.identification.actuators import ActuatorFit
 from quaddyn.identification.base import RankCertificate
 from quaddyn.identification.identified import SCREEN, Identification
-from quaddyn.robot.report import Report
+from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
 from quaddyn.runtime.faults import KINDS, Fault
 from quaddyn.runtime.loop import LoopReport
@@ -55,8 +55,8 @@ def test_reports_of_files_and_preflights() -> None:
     )
     several(
         "said_reports",
-        Report((), {"mass": "the file"}, {"RNEA(ABA) error": 1.25e-12}),
-        Report((finding,), {}, {}),
+        ValidationReport((), {"mass": "the file"}, {"RNEA(ABA) error": 1.25e-12}),
+        ValidationReport((finding,), {}, {}),
         PreflightReport(checks),
         PreflightReport(checks[:1]),
     )

@@ -162,7 +162,7 @@ def test_room_reference(robot: qd.Robot) -> None:
     from quaddyn.reference import Reference
     from quaddyn.reference.momentum import mass
 
-    assert np.isclose(mass(Reference(robot.source, root="free").at(robot.q_home)), robot.mass)
+    assert np.isclose(mass(Reference(robot.source, root="free").forward_kinematics(robot.q_home)), robot.mass)
 
 
 def test_room_agreement() -> None:

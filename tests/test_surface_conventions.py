@@ -58,7 +58,7 @@ def test_dynamics_plants_and_controllers_take_arrays_of_any_real_kind(kind: str)
     sim.reset(make(q), make(v))
     sim.step(make(np.zeros(robot.nu)), external={"base": make(np.ones(3))})
     sim.push("base", make(np.ones(6)), duration=0.1)
-    assert robot.expand(make(np.ones(robot.nu))).sum() == robot.nu
+    assert robot.generalized_torques(make(np.ones(robot.nu))).sum() == robot.nu
     JointPD(robot).compute(make(q), make(v), make(q), feedforward=make(np.zeros(robot.nu)))
     assert np.isfinite(sim.q).all()
 

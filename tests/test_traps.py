@@ -188,7 +188,7 @@ def test_axis_that_cannot_be_made_a_unit_vector_is_refused_on_a_moving_joint(axi
 @pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
 def test_axis_of_another_length_is_normalized(kind: str) -> None:
     robot = qd.load(edited("0 1 0", "0 3 4", edited('"revolute"', f'"{kind}"')), root="free")
-    assert np.allclose(robot.tree.joint["hip"].axis, [0, 0.6, 0.8], atol=1e-15)
+    assert np.allclose(robot.tree.joints_by_name["hip"].axis, [0, 0.6, 0.8], atol=1e-15)
     dyn = qd.Dynamics(robot)
     q = pin.neutral(robot.model)
     column = dyn.frame_jacobian(q, "thigh")[:, -1]
@@ -198,7 +198,7 @@ def test_axis_of_another_length_is_normalized(kind: str) -> None:
 
 def test_missing_axis_is_x() -> None:
     robot = qd.load(edited(AXIS, ""), root="fixed")
-    assert np.array_equal(robot.tree.joint["hip"].axis, [1, 0, 0])
+    assert np.array_equal(robot.tree.joints_by_name["hip"].axis, [1, 0, 0])
 
 
 def test_zero_axis_of_a_fixed_joint_is_fine() -> None:
@@ -404,7 +404,7 @@ def test_malformed_geometry_is_refused_or_reported_never_dropped_in_silence(kind
         assert "thigh" in str(error)
         return
     assert warnings_on(robot, "thigh")
-    for shape in robot.tree.link["thigh"].visuals + robot.tree.link["thigh"].collisions:
+    for shape in robot.tree.links_by_name["thigh"].visuals + robot.tree.links_by_name["thigh"].collisions:
         sizes = [getattr(shape.shape, key, 1.0) for key in ("size", "radius", "length", "scale")]
         assert np.isfinite(np.hstack(sizes)).all() and np.hstack(sizes).all()
 
@@ -550,7 +550,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def mesh_of(robot: qd.Robot) -> Any:
-    shapes = [v.shape for v in robot.tree.link["thigh"].visuals]
+    shapes = [v.shape for v in robot.tree.links_by_name["thigh"].visuals]
     assert len(shapes) == 1, "the mesh is in the record, found or not"
     return shapes[0]
 

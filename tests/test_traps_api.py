@@ -328,7 +328,7 @@ def test_a_failed_update_leaves_no_state_that_reads_half_of_it(dyn: qd.Dynamics)
     try:
         assert np.array_equal(s.M, kept)
     except qd.StaleStateError:
-        assert s.stale
+        assert s.is_stale
 
 
 def test_a_stateless_call_does_not_change_a_living_state(dyn: qd.Dynamics) -> None:

@@ -148,7 +148,7 @@ def test_torques_of_pinocchio_and_reference_are_the_sources(q: np.ndarray, v: np
     close(numeric(derived().tau)(*q, *v, *a).ravel(), expected)
     close(dynamics.rnea(q, v, a), expected)
     close(oracle.rnea(q, v, a), expected)
-    close(worked.two_body_torque(oracle.at(q), v, a), expected)
+    close(worked.two_body_torque(oracle.forward_kinematics(q), v, a), expected)
 
 
 @settings(max_examples=40, deadline=None)

@@ -41,7 +41,7 @@ def test_a_joint_is_read_number_by_number() -> None:
         '<origin xyz="1 2 3" rpy="0 0 1.5"/><axis xyz="0 0 -1"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'
         '<dynamics damping="0.1" friction="0.2" armature="0.3"/>'
     )
-    joint = parse(pendulum(inner)).joint["hinge"]
+    joint = parse(pendulum(inner)).joints_by_name["hinge"]
     assert joint.placement.translation.tolist() == [1, 2, 3]
     assert joint.placement.rotation == pytest.approx(rotation_from_rpy(0, 0, 1.5))
     assert joint.axis.tolist() == [0, 0, -1]
@@ -97,7 +97,7 @@ def test_inertia_is_turned_into_the_links_axes() -> None:
         '<inertial><origin xyz="0.1 0 0" rpy="0 0 1.5707963267948966"/><mass value="2"/>'
         '<inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2.5"/></inertial>'
     )
-    inertial = parse(pendulum(link=link)).link["arm"].inertial
+    inertial = parse(pendulum(link=link)).links_by_name["arm"].inertial
     assert inertial is not None
     assert inertial.mass == 2.0
     assert inertial.com.tolist() == [0.1, 0, 0]
@@ -107,8 +107,8 @@ def test_inertia_is_turned_into_the_links_axes() -> None:
 def test_every_element_knows_its_line() -> None:
     text = pendulum().replace("<link", "\n<link").replace("<joint", "\n<joint")
     tree = parse(text, file="p.urdf")
-    assert str(tree.link["base"].where) == 'p.urdf:2: <link name="base">'
-    assert str(tree.joint["hinge"].where) == 'p.urdf:4: <joint name="hinge">'
+    assert str(tree.links_by_name["base"].where) == 'p.urdf:2: <link name="base">'
+    assert str(tree.joints_by_name["hinge"].where) == 'p.urdf:4: <joint name="hinge">'
 
 
 def test_shapes_are_read() -> None:
@@ -122,7 +122,7 @@ def test_shapes_are_read() -> None:
     for xml, shape in shapes.items():
         link = f'{INERTIAL}<visual><geometry>{xml}</geometry><material name="red"/></visual>'
         material = '<material name="red"><color rgba="1 0 0 1"/></material>'
-        (visual,) = parse(pendulum(link=link, extra=material)).link["arm"].visuals
+        (visual,) = parse(pendulum(link=link, extra=material)).links_by_name["arm"].visuals
         assert visual.shape == shape
         assert visual.rgba == (1, 0, 0, 1)
 
@@ -230,8 +230,8 @@ def test_poses_compose_and_invert() -> None:
 def test_a_tree_survives_pickle_and_deepcopy_read_only() -> None:
     tree = parse(pendulum())
     for twin in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree)):
-        joint = twin.joint["hinge"]
-        assert joint.axis.tolist() == tree.joint["hinge"].axis.tolist()
+        joint = twin.joints_by_name["hinge"]
+        assert joint.axis.tolist() == tree.joints_by_name["hinge"].axis.tolist()
         with pytest.raises(ValueError, match="read-only"):
             joint.axis[0] = 1.0
 

@@ -286,7 +286,7 @@ def test_bounds_are_where_they_are_and_include_themselves(inside: str, beyond: s
 
 
 def limits(text: str) -> tuple[float, float, float, float]:
-    found = parse(text).joint["hinge"].limits
+    found = parse(text).joints_by_name["hinge"].limits
     return found.lower, found.upper, found.velocity, found.effort
 
 
@@ -315,17 +315,23 @@ def test_blanks_take_only_what_they_blank() -> None:
 
 
 def test_what_a_file_leaves_out_has_the_defaults_of_the_specification() -> None:
-    joint = parse(pendulum(f'{LIMIT}<mimic joint="hinge"/>')).joint["hinge"]
-    assert joint.axis.tolist() == parse(pendulum(f"<axis/>{LIMIT}")).joint["hinge"].axis.tolist() == [1.0, 0.0, 0.0]
+    joint = parse(pendulum(f'{LIMIT}<mimic joint="hinge"/>')).joints_by_name["hinge"]
+    assert (
+        joint.axis.tolist()
+        == parse(pendulum(f"<axis/>{LIMIT}")).joints_by_name["hinge"].axis.tolist()
+        == [1.0, 0.0, 0.0]
+    )
     assert joint.mimic is not None and (joint.mimic.multiplier, joint.mimic.offset) == (1.0, 0.0)
     assert (joint.damping, joint.friction, joint.armature, joint.at_home, joint.loop) == (0.0, 0.0, 0.0, 0.0, None)
     assert joint.placement.homogeneous.tolist() == np.eye(4).tolist()
-    assert not joint.independent and parse(pendulum()).joint["hinge"].independent
-    turned = parse(origin('rpy="0 0 1"')).joint["hinge"].placement
-    moved = parse(origin('xyz="0 0 1"')).joint["hinge"].placement
+    assert not joint.independent and parse(pendulum()).joints_by_name["hinge"].independent
+    turned = parse(origin('rpy="0 0 1"')).joints_by_name["hinge"].placement
+    moved = parse(origin('xyz="0 0 1"')).joints_by_name["hinge"].placement
     assert turned.translation.tolist() == [0.0, 0.0, 0.0] and moved.rotation.tolist() == np.eye(3).tolist()
     np.testing.assert_array_equal(turned.rotation, rotation_from_rpy(0.0, 0.0, 1.0))
-    fixed = parse(pendulum('<axis xyz="0 0 0"/><mimic joint="x"/><limit effort="-1"/>', kind="fixed")).joint["hinge"]
+    fixed = parse(pendulum('<axis xyz="0 0 0"/><mimic joint="x"/><limit effort="-1"/>', kind="fixed")).joints_by_name[
+        "hinge"
+    ]
     assert fixed.mimic is None and fixed.limits.effort == math.inf
     tree = parse(pendulum().replace(' name="pendulum"', ""))
     assert tree.name == "robot" and tree.root.name == "base" and tree.root.inertial is None
@@ -335,7 +341,7 @@ def test_what_a_file_leaves_out_has_the_defaults_of_the_specification() -> None:
 
 def colours(material: str, known: str = "", tag: str = "visual") -> object:
     link = f'{INERTIAL}<{tag}><geometry><sphere radius="1"/></geometry>{material}</{tag}>'
-    found = parse(pendulum(link=link, extra=known)).link["arm"]
+    found = parse(pendulum(link=link, extra=known)).links_by_name["arm"]
     (one,) = found.visuals or found.collisions
     return one.rgba
 
@@ -355,7 +361,7 @@ def test_shapes_of_both_kinds_are_kept_apart_and_in_their_places() -> None:
         '<visual><origin xyz="1 2 3"/><geometry><box size="1 2 3"/></geometry></visual>'
         '<collision><origin xyz="3 2 1"/><geometry><capsule radius="1" length="2"/></geometry></collision>'
     )
-    link = parse(pendulum(link=INERTIAL + both)).link["arm"]
+    link = parse(pendulum(link=INERTIAL + both)).links_by_name["arm"]
     assert [v.shape for v in link.visuals] == [Box((1.0, 2.0, 3.0))]
     assert [c.shape for c in link.collisions] == [Capsule(1.0, 2.0)]
     assert link.visuals[0].placement.translation.tolist() == [1.0, 2.0, 3.0]

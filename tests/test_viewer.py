@@ -1193,7 +1193,7 @@ def test_sliders_go_from_limit_to_limit_and_half_a_turn_where_there_is_none() ->
             root="fixed",
             q_home=np.array([home]) if kind == "revolute" else None,
         )
-        return _range(robot, robot.tree.joint["j"])
+        return _range(robot, robot.tree.joints_by_name["j"])
 
     both = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
     assert of(both.format(-1, 2)) == (-1.0, 2.0, 0.25)

@@ -46,7 +46,7 @@ def imbalance(reference: Reference, robot: qd.Robot, s: qd.State, c: Command) ->
     tau = reference.rnea(s.q, s.v, c.acceleration)
     for foot, force in c.forces.items():
         tau = tau - contact_jacobian(s, foot).T @ force
-    tau = (tau - robot.expand(c.tau - c.friction)) / (robot.mass * G)
+    tau = (tau - robot.generalized_torques(c.tau - c.friction)) / (robot.mass * G)
     free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
     return float(np.abs(tau[free]).max(initial=0.0)), float(np.abs(tau[robot.actuated_index]).max())
 
@@ -111,7 +111,7 @@ def test_bolted_robots_need_no_contacts() -> None:
         s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.1))
         c = wbc.compute(s)
         np.testing.assert_allclose(
-            dyn.rnea(s.q, s.v, c.acceleration), robot.expand(c.tau - c.friction), atol=1e-9 * robot.mass
+            dyn.rnea(s.q, s.v, c.acceleration), robot.generalized_torques(c.tau - c.friction), atol=1e-9 * robot.mass
         )
         if c.status.ok and not c.levels[0].active:
             np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)
@@ -137,7 +137,7 @@ def test_passive_joints_are_rows_of_the_equations_of_motion() -> None:
     tau = dyn.rnea(s.q, s.v, c.acceleration)
     for foot, force in c.forces.items():
         tau -= contact_jacobian(s, foot).T @ force
-    np.testing.assert_allclose(tau, robot.expand(c.tau), atol=1e-9 * robot.mass)
+    np.testing.assert_allclose(tau, robot.generalized_torques(c.tau), atol=1e-9 * robot.mass)
     assert c.tau.shape == (11,)
 
 
@@ -408,7 +408,7 @@ def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
     tau = dyn.rnea(s.q, s.v, c.acceleration, fext={hand: c.forces["hand"]})
     for foot in robot.feet:
         tau -= contact_jacobian(s, foot).T @ c.forces[foot]
-    np.testing.assert_allclose(tau, robot.expand(c.tau), atol=1e-8)
+    np.testing.assert_allclose(tau, robot.generalized_torques(c.tau), atol=1e-8)
 
 
 def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:

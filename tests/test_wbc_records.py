@@ -367,7 +367,7 @@ def test_bounds_of_the_controller_keep_a_joint_inside() -> None:
     q, v = robot.q_home.copy(), np.zeros(robot.nv)
     for _ in range(800):
         c = wbc.compute(dyn.update(q, v))
-        a = dyn.aba(q, v, robot.expand(c.tau))
+        a = dyn.aba(q, v, robot.generalized_torques(c.tau))
         q, v = q + 2e-3 * v + 2e-6 * a, v + 2e-3 * a
         assert q[0] <= robot.upper[0] + 1e-6
     assert q[0] > robot.upper[0] - 0.02

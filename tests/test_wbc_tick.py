@@ -75,9 +75,9 @@ def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
         for foot, force in command.forces.items():
             J = s.jacobian(foot)
             total += J[:3].T @ force + J[3:].T @ np.cross([0.0, 0.0, -robot.legs[foot].foot.radius], force)
-        tau = s.M @ command.acceleration + s.h + robot.expand(command.friction) - total
+        tau = s.M @ command.acceleration + s.h + robot.generalized_torques(command.friction) - total
         scale = np.abs(s.M) @ np.abs(command.acceleration) + np.abs(s.h) + np.abs(total)
-        assert (np.abs(tau - robot.expand(command.tau)) <= 1e-11 * scale.max()).all()
+        assert (np.abs(tau - robot.generalized_torques(command.tau)) <= 1e-11 * scale.max()).all()
 
 
 def test_limits_and_gains_of_constraints_are_set_in_place_or_whole() -> None:

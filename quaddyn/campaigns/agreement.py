@@ -82,7 +82,9 @@ class AgreementCampaign(Campaign[AgreementCase]):
             robot = load(path, packages=[example_robots().parent.parent])
         except ModelError as error:
             return {"success": True, "refused": str(error)}
-        found = cross_check(robot, samples=case.samples, seed=case.seed, source=path, derivatives=case.derivatives)
+        found = cross_check(
+            robot, samples=case.samples, seed=case.seed, source=path, n_derivative_samples=case.derivatives
+        )
         worst = max(found.ratios, key=lambda name: found.ratios[name])
         wrong = [str(d) for d in found.deviations] or [f"{worst} differs by {found.errors[worst]:.1e}"]
         out: dict[str, float | int | bool | str | None] = {
@@ -92,8 +94,8 @@ class AgreementCampaign(Campaign[AgreementCase]):
             "root": found.root,
             "nv": robot.nv,
             "condition": found.condition[1],
-            "third": found.third.verdict,
-            "third_error": found.third.error,
+            "third": found.third_opinion.verdict,
+            "third_error": found.third_opinion.error,
         }
         for kind in ("errors", "medians", "ratios"):
             out |= {f"{kind} {name}": value for name, value in getattr(found, kind).items()}

@@ -151,7 +151,7 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     if extra:
         shift = case.com * (robot.mass + extra) / extra
         place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
-        return with_payload(robot, extra, place, size=0.1 * math.sqrt(10.0) * p.length)
+        return with_payload(robot, extra, place, diameter=0.1 * math.sqrt(10.0) * p.length)
     own = robot.bodies[0].inertial
     moved = p.heading @ (case.com * robot.mass / own.mass * way)
     inertial = dataclasses.replace(own, com=frozen(own.com + moved))

@@ -203,7 +203,7 @@ def _print_losses(found: Identification) -> None:
         table.add_column(column, justify="right", no_wrap=True)
         table.add_column("file", justify="right", no_wrap=True)
     for joint, values in losses.items():
-        own = robot.tree.joint[joint]
+        own = robot.tree.joints_by_name[joint]
         pairs = zip(values.tolist(), (own.damping, own.friction, own.armature), strict=True)
         table.add_row(escape(joint), *(f"{x:.3g}" for pair in pairs for x in pair))
     out.print(table)

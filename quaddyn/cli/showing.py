@@ -199,7 +199,7 @@ def demo(
             with bar("filming", quiet=as_json) as tick:
                 film(page, video, progress=tick)
         with bar("cross-checking", quiet=as_json) as tick:
-            agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
+            agreement = cross_check(machine, samples=3, n_derivative_samples=False, progress=tick)
         passed = report.passed and agreement.passed
         if as_json:
             print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))

@@ -19,7 +19,7 @@ from .verdict import Verdict
 if TYPE_CHECKING:
     from ..demo import DemoReport
     from ..kinematics import LegSurvey
-    from ..verification import Agreement
+    from ..verification import VerificationReport
 
 
 def print_robots(rows: list[dict[str, object]]) -> None:
@@ -94,10 +94,10 @@ def print_report(verdict: Verdict) -> None:
     say(str(robot))
     for leg in robot.legs.values():
         foot, source = leg.foot, robot.report.provenance[f"{leg.name}.radius"]
-        knee = f"; knee {leg.knee}, {leg.bend}" if leg.knee is not None else ""
+        knee = f"; knee {leg.knee}, {leg.knee_direction}" if leg.knee is not None else ""
         say(f"  {leg.name}: {', '.join(leg.joints)}{knee}")
         say(f"      foot {foot.frame}, radius {foot.radius:.4g} m: {source}")
-    for label, value in robot.report.checks.items():
+    for label, value in robot.report.check_results.items():
         out.print(f"  {label}: {value:.2e}", highlight=False)
     out.print(f"  warnings: {len(robot.report.warnings)}", highlight=False)
     if verdict.agreement is not None:
@@ -122,7 +122,7 @@ def demo_json(report: DemoReport) -> dict[str, object]:
     return values
 
 
-def print_demo(report: DemoReport, agreement: Agreement) -> None:
+def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     """The demo's report, each check with its bound."""
     table = Table(
         title=f"{escape(report.robot)}: {report.motion} for {report.seconds:g} s ({report.steps} steps)",

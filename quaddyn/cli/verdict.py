@@ -9,7 +9,7 @@ from ..errors import ModelError
 from ..robot import Robot, load
 
 if TYPE_CHECKING:
-    from ..verification import Agreement
+    from ..verification import VerificationReport
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Verdict:
     source: str
     robot: Robot | None
     refusal: str
-    agreement: Agreement | None
+    agreement: VerificationReport | None
 
     @property
     def passed(self) -> bool:
@@ -39,7 +39,7 @@ class Verdict:
                 "findings": [
                     {"level": f.level, "where": str(f.where), "reason": f.reason, "advice": f.advice} for f in report
                 ],
-                "checks": dict(report.checks),
+                "checks": dict(report.check_results),
             }
         if self.agreement is not None:
             out["agreement"] = self.agreement.to_json()

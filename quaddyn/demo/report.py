@@ -261,7 +261,7 @@ def round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str,
     """Largest relative error of rnea(aba(tau)), and what rounding may make of it: ten eps cond(M)."""
     error, condition = 0.0, 1.0
     for q, v, tau, forces in samples:
-        full = dyn.robot.expand(tau)
+        full = dyn.robot.generalized_torques(tau)
         back = dyn.rnea(q, v, dyn.aba(q, v, full, fext=forces), fext=forces)
         scale = max(np.abs(full).max(initial=0.0), np.abs(dyn.nle(q, v)).max(initial=0.0), 1e-300)
         error = max(error, float(np.abs(back - full).max(initial=0.0) / scale))

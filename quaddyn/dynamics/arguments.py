@@ -17,7 +17,7 @@ from ..urdf.tree import Array
 
 #: Largest deviation from 1 of the norm of a quaternion or of a continuous joint's (cos, sin).  Pinocchio uses them
 #: as they are, so that this is also the relative error which a deviation of that size may leave in a result.
-UNIT_TOLERANCE: Final = 1e-6
+UNIT_NORM_TOLERANCE: Final = 1e-6
 
 #: Norm of q beyond which M is not trusted to be finite unseen, and beyond which `Dynamics.update` refuses q [m]: the
 #: terms of a State are computed in world axes about the world's origin and lose digits in proportion to the distance.
@@ -28,7 +28,7 @@ ENERGETIC: Final = 1e50
 
 
 def check_unit(robot: Robot, q: Array) -> None:
-    """Raise unless every quaternion and every (cos, sin) of `q` has norm 1 to within `UNIT_TOLERANCE`, and loops close.
+    """Checks that quaternions and (cos, sin) pairs of `q` have norm 1 to `UNIT_NORM_TOLERANCE`, and that loops close.
 
     Args:
         robot: the robot.
@@ -37,14 +37,14 @@ def check_unit(robot: Robot, q: Array) -> None:
     Raises:
         ArgumentError: naming the joint, its entries and their norm, or the loop.
     """
-    for name, start, size in robot.unit_parts:
+    for name, start, size in robot.unit_norm_slices:
         stop = start + size
         norm = math.hypot(*q[start:stop])  # scaled inside: 1e200 is no overflow
-        if not abs(norm - 1.0) <= UNIT_TOLERANCE:
+        if not abs(norm - 1.0) <= UNIT_NORM_TOLERANCE:
             what = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)"
             raise ArgumentError(
                 f"q: the {what} of joint {name!r}, q[{start}:{stop}] = {q[start:stop]}, has norm {norm:.9g}, "
-                f"not 1 to within {UNIT_TOLERANCE:g}; divide it by its norm"
+                f"not 1 to within {UNIT_NORM_TOLERANCE:g}; divide it by its norm"
             )
     if robot.coupling is not None:
         robot.coupling.check(q)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..robot.arguments import FLOAT, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .arguments import UNIT_TOLERANCE, check_unit, overflow
+from .arguments import UNIT_NORM_TOLERANCE, check_unit, overflow
 
 
 class Boundary:
@@ -34,7 +34,7 @@ class Boundary:
             and x.shape == (self._nq if name == "q" else self._nv)
             and x.dtype is FLOAT
             and is_approx(x, x)
-            and (name != "q" or self._is_normalized(self._model, x, UNIT_TOLERANCE))
+            and (name != "q" or self._is_normalized(self._model, x, UNIT_NORM_TOLERANCE))
             for name, x in arguments.items()
         ):
             return self.examine(**arguments)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import kernels
+from ..deprecation import renamed_parameters
 from ..kernels import Kernels, Operations, Unsupported
 from ..kernels.compiling import resolved
 from ..kernels.keeping import Interface
@@ -23,9 +24,10 @@ from .dynamics import Dynamics
 _told: set[str] = set()
 
 
+@renamed_parameters(what="operations")
 def compile(
     robot: Robot,
-    what: str | Sequence[str] = ("rnea",),
+    operations: str | Sequence[str] = ("rnea",),
     *,
     dtype: DTypeLike = np.float64,
     parameters: str = "folded",
@@ -44,12 +46,14 @@ def compile(
         Unsupported: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor", run-time
             parameters, joint friction).
     """
-    what = tuple(what) if isinstance(what, Iterable) and not isinstance(what, str) else what
+    operations = (
+        tuple(operations) if isinstance(operations, Iterable) and not isinstance(operations, str) else operations
+    )
     options: dict[str, Any] = {"parameters": parameters, "friction": friction, "frames": frames, "forces": forces}
     try:
-        return kernels.compile(robot, what, dtype=dtype, **options)
+        return kernels.compile(robot, operations, dtype=dtype, **options)
     except Unsupported as error:
-        _, names, _, kind, chosen = resolved(robot, what, dtype, parameters, friction, frames, forces)
+        _, names, _, kind, chosen = resolved(robot, operations, dtype, parameters, friction, frames, forces)
         if parameters == "runtime" or friction or "base_regressor" in names:
             raise
         if str(error) not in _told:

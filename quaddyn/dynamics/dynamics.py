@@ -16,9 +16,9 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import ENERGETIC, FAR, UNIT_TOLERANCE
+from .arguments import ENERGETIC, FAR, UNIT_NORM_TOLERANCE
 from .boundary import Boundary
-from .frames import Reference
+from .frames import ReferenceFrame
 from .regressor import BodyColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
 from .state import CoupledLive, Live, State
@@ -39,11 +39,12 @@ class Dynamics(StrictAttributes):
     take what they need, return fresh arrays and never disturb a State.
 
     Conventions are Pinocchio's: SI units, spatial vectors linear before angular, a free root's quaternion xyzw and its
-    velocity in the base frame.  tau is a generalized force (nv,); `Robot.expand` makes one from (nu,) actuator torques.
+    velocity in the base frame.  tau is a generalized force (nv,); `Robot.generalized_torques` computes it from (nu,)
+    actuator torques.
     Armature (rotor inertia) is part of the model; joint friction is not, see `joint_friction`.
 
     Every vector must be an array or list of real numbers of the exact shape, finite, with quaternions and (cos, sin)
-    pairs of unit norm to within `UNIT_TOLERANCE` (a plain float64 array is used as it is, others are converted);
+    pairs of unit norm to within `UNIT_NORM_TOLERANCE` (a plain float64 array is used as it is, others are converted);
     otherwise the call raises `ArgumentError` (a `ValueError`) or
     `ArgumentTypeError` (also a `TypeError`) naming the argument, and an unknown name `UnknownNameError`.  A result is
     finite or an `ArgumentError` is raised: never NaN out.  Errors below are listed where there are others.
@@ -111,7 +112,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
             and is_approx(q, self._unit, FAR)
             and (is_approx(v, self._one, SLOW) or not v.any())
         ):
@@ -161,7 +162,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == a.shape == self._nv
             and q.dtype is v.dtype is a.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v, a = self._boundary.examine(q=q, v=v, a=a)
         tau: Array = self._rnea(self._model, self._scratch, q, v, a)
@@ -179,8 +180,8 @@ class Dynamics(StrictAttributes):
         Args:
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
-            tau: (nv,) generalized force [N m, N]; ``robot.expand`` makes it from actuator torques.  Joint friction
-                is not subtracted: pass ``tau - joint_friction(v)``.
+            tau: (nv,) generalized force [N m, N]; ``robot.generalized_torques`` computes it from actuator torques.
+                Joint friction is not subtracted: pass ``tau - joint_friction(v)``.
             fext: forces on the robot, as for `rnea`.
 
         Returns:
@@ -194,7 +195,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == tau.shape == self._nv
             and q.dtype is v.dtype is tau.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v, tau = self._boundary.examine(q=q, v=v, tau=tau)
         total = tau
@@ -219,7 +220,7 @@ class Dynamics(StrictAttributes):
             type(q) is ndarray
             and q.shape == self._nq
             and q.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             (q,) = self._boundary.examine(q=q)
         M: Array = self._crba(self._model, self._scratch, q)
@@ -239,7 +240,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v = self._boundary.examine(q=q, v=v)
         h: Array = self._nle(self._model, self._scratch, q, v)
@@ -340,7 +341,7 @@ class Dynamics(StrictAttributes):
         self._boundary.finite("frame_placement", placed.translation, q=q)
         return Pose.of(placed.rotation, placed.translation)
 
-    def frame_jacobian(self, q: Numbers, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def frame_jacobian(self, q: Numbers, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame, linear before angular: ``frame_velocity = J v``.
 
         Args:
@@ -358,7 +359,7 @@ class Dynamics(StrictAttributes):
         return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
 
     def frame_velocity(
-        self, q: Numbers, v: Numbers, name: str, *, reference: Reference = "local_world_aligned"
+        self, q: Numbers, v: Numbers, name: str, *, reference: ReferenceFrame = "local_world_aligned"
     ) -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s].
 
@@ -379,7 +380,9 @@ class Dynamics(StrictAttributes):
             "frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v
         )
 
-    def frame_drift(self, q: Numbers, v: Numbers, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def frame_drift(
+        self, q: Numbers, v: Numbers, name: str, *, reference: ReferenceFrame = "local_world_aligned"
+    ) -> Array:
         """(6,) what of the velocity's derivative does not come from a: ``d/dt frame_velocity = J a + frame_drift``.
 
         It is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in

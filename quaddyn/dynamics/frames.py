@@ -25,7 +25,7 @@ from ..errors import ArgumentError
 from ..urdf.tree import Array
 
 #: A word, or Pinocchio's own constant.
-Reference = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
+ReferenceFrame = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
 
 #: Pinocchio's constant for each reference.
 REFERENCES: Final = MappingProxyType(

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, StaleStateError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
-from .frames import Reference
+from .frames import ReferenceFrame
 from .kinetic import KineticEnergy
 from .results import Energy
 
@@ -215,7 +215,7 @@ class State:
         return self._live.robot
 
     @property
-    def stale(self) -> bool:
+    def is_stale(self) -> bool:
         """Whether reading would raise `StaleStateError`."""
         return self._live.tick != self._tick
 
@@ -287,7 +287,7 @@ class State:
         return self._whole().centroidal_momentum
 
     # -- for compiled code -----------------------------------------------------------------------------------
-    def coordinates(self) -> tuple[Array, Array]:
+    def writable_coordinates(self) -> tuple[Array, Array]:
         """The state itself, (q, v): writable, as compiled code takes it faster, but not to be written to.
 
         Raises:
@@ -299,7 +299,7 @@ class State:
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
         return q, v
 
-    def kinematics(self) -> tuple[Array, Array]:
+    def kinematic_arrays(self) -> tuple[Array, Array]:
         """Where joints are and how they move their bodies, without what else follows from the state.
 
         Contiguous arrays that the Dynamics owns, writable, as compiled code takes them faster, but not to be written
@@ -349,7 +349,7 @@ class State:
             row[:] = _frame_placement(model, data, live.robot.frame_id(name)).translation
         return _sealed(out)
 
-    def jacobian(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def jacobian(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame, linear before angular: ``velocity = jacobian @ v``.
 
         Args:
@@ -367,12 +367,12 @@ class State:
         )
         return _sealed(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector
 
-    def velocity(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def velocity(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""
         live = self._read()
         return _sealed(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
-    def drift(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def drift(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) what of the velocity's derivative does not come from a: ``d/dt velocity = jacobian @ a + drift``.
 
         It is ``d/dt jacobian @ v`` in every reference: the classical acceleration of the frame's origin at ``a = 0``
@@ -386,7 +386,7 @@ class State:
         raise TypeError("a State is a view of its Dynamics' memory and cannot be copied or pickled; keep q and v")
 
     def __repr__(self) -> str:
-        return f"State({self.robot.name!r}, {'stale' if self.stale else 'fresh'})"
+        return f"State({self.robot.name!r}, {'stale' if self.is_stale else 'fresh'})"
 
 
 def _side_by_side(data: pin.Data) -> Array | None:

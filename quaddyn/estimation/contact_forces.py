@@ -105,7 +105,7 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
         else:
             if self._share_out is None:
                 self._share_out = share_out.bind(self._touching, work)
-            rank = self._share_out(self._on, *s.kinematics(), r)
+            rank = self._share_out(self._on, *s.kinematic_arrays(), r)
         forces = work.forces[:k].copy()
         by_name = {name: forces[at] for name, at in self._slices.items()}
         return ContactForces(by_name, work.left.copy(), k - rank, forces)

@@ -119,11 +119,11 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         if not isinstance(s, State) or s.robot is not robot:
             raise ArgumentError(f"s: expected a State of {robot.name!r}, got {s!r}")
         tau = np.ascontiguousarray(check_vector("tau", tau, (robot.nu,), self._torques))
-        q, v = s.coordinates()
+        q, v = s.writable_coordinates()
         if self._bodies is not None:
             if self._observe is None:
                 self._observe = observe.bind(self._bodies, self._filter)
-            self._observe(*s.kinematics(), v, tau)
+            self._observe(*s.kinematic_arrays(), v, tau)
         else:
             assert self._dynamics is not None
             self._filter.now[0] = s.M @ v

@@ -191,9 +191,18 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         self._touching[:] = [foot in touching for foot in feet]
         model, memory, motion = self._model, self._memory, self._motion
         if self._points is not None:
-            v = s.coordinates()[1]
+            v = s.writable_coordinates()[1]
             watch(
-                model, memory, self._points, *s.kinematics(), v, forced.values, forced.given, self._touching, n, motion
+                model,
+                memory,
+                self._points,
+                *s.kinematic_arrays(),
+                v,
+                forced.values,
+                forced.given,
+                self._touching,
+                n,
+                motion,
             )
         else:
             for row, foot in zip(motion, feet, strict=True):

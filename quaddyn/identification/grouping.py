@@ -68,7 +68,7 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-    robot.require_independent("base parameters")
+    robot.reject_coupled_joints("base parameters")
     width = INERTIAL if inertial else ALL
     n = width * len(robot.bodies)
     gravity = robot.model.gravity.linear

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..dynamics.arguments import UNIT_TOLERANCE
+from ..dynamics.arguments import UNIT_NORM_TOLERANCE
 from ..dynamics.regressor import ALL, INERTIAL, BodyColumns
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
@@ -58,7 +58,7 @@ class StackedRegressor:
     def __init__(self, robot: Robot, *, inertial: bool = False, columns: NDArray[np.intp] | None = None) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        robot.require_independent("identification")
+        robot.reject_coupled_joints("identification")
         self.robot = robot
         self._model, self._data = robot.model, robot.model.createData()
         of_bodies = BodyColumns(robot)
@@ -187,14 +187,14 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
 
 
 def _check_unit(robot: Robot, q: Array) -> None:
-    for name, first, size in robot.unit_parts:
+    for name, first, size in robot.unit_norm_slices:
         part = slice(first, first + size)
         error = np.abs(np.linalg.norm(q[:, part], axis=1) - 1.0)
-        if error.size and error.max() > UNIT_TOLERANCE:
+        if error.size and error.max() > UNIT_NORM_TOLERANCE:
             what, row = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)", int(error.argmax())
             raise ArgumentError(
                 f"q: the {what} of joint {name!r} in sample {row}, {q[row, part]}, has no unit norm to within "
-                f"{UNIT_TOLERANCE:g}; divide it by its norm"
+                f"{UNIT_NORM_TOLERANCE:g}; divide it by its norm"
             )
 
 

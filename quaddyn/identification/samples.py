@@ -166,7 +166,7 @@ class Measured:
     """
 
     def __init__(self, robot: Robot) -> None:
-        robot.require_independent("identification")
+        robot.reject_coupled_joints("identification")
         self.robot, self._model, self._data = robot, robot.model, robot.model.createData()
 
     def force(self, samples: Samples) -> Array:

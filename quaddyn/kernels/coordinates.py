@@ -29,7 +29,7 @@ def movers(robot: Robot, moving: Iterable[int]) -> list[int]:
     Raises:
         ModelError: a loop that does not close in closed form.
     """
-    robot.require_planar("compiled kernels")
+    robot.reject_spatial_loops("compiled kernels")
     return sorted(moving) if robot.coupling is None else robot.coupling.chain(moving)
 
 
@@ -53,7 +53,7 @@ class Coordinates:
     """
 
     def __init__(self, graph: Graph, robot: Robot, mechanism: Mechanism, q: Sequence[Expr]) -> None:
-        robot.require_planar("compiled kernels")
+        robot.reject_spatial_loops("compiled kernels")
         self.graph, self.robot, self.nv = graph, robot, robot.nv
         self.coupled, self.q = robot.coupling is not None, list(q)
         self.ranges: list[tuple[int, float, float]] = []

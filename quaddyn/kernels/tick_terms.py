@@ -256,7 +256,7 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     mechanism = chosen_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
         raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
-    robot.require_planar("compiled kernels")
+    robot.reject_spatial_loops("compiled kernels")
     chains = dict[str, list[int]]()
     for name in names:
         if name in chains:

@@ -146,7 +146,7 @@ def _reject_locked_legs(robot: Robot) -> None:
     at = robot.lower_position_limits, robot.upper_position_limits
     ranges = {name: high - low for name, low, high in zip(robot.actuated, *at, strict=True)}
     for name, leg in robot.legs.items():
-        own = [joint for joint in leg.joints if robot.tree.joint[joint].independent]
+        own = [joint for joint in leg.joints if robot.tree.joints_by_name[joint].independent]
         locked = [joint for joint in own if not ranges.get(joint, 0.0) > FILE_ANGLE_TOLERANCE]
         if leg.n - len(locked) < 2:
             raise ArgumentError(

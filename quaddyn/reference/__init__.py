@@ -5,8 +5,8 @@ book does.
 """
 
 from .closed import ClosedReference
-from .model import Body, Model, build
-from .reader import Description, read
+from .model import Body, Model, build_model
+from .reader import Description, read_urdf
 from .reference import Reference
 
-__all__ = ["Body", "ClosedReference", "Description", "Model", "Reference", "build", "read"]
+__all__ = ["Body", "ClosedReference", "Description", "Model", "Reference", "build_model", "read_urdf"]

@@ -83,7 +83,7 @@ class ClosedReference:
     # -- constraints -----------------------------------------------------------------------------------------
     def constraints(self, Q: Array) -> tuple[Array, Array]:
         """K (m, nv of the tree) and e (m,) where all joints are at Q."""
-        rows, errors, at = [], [], self.tree.at(Q)
+        rows, errors, at = [], [], self.tree.forward_kinematics(Q)
         for k, loop in enumerate(self.loops):
             ends = [self.model.frames[f"loop {k} {side}"] for side in "AB"]
             (A, J_A), (B, J_B) = (
@@ -178,9 +178,9 @@ class ClosedReference:
         return np.asarray(f[self._y] - K[:, self._y].T @ multipliers)
 
     # -- configurations --------------------------------------------------------------------------------------
-    def random(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
+    def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
         """(nq,) random, joints of loops within their ranges."""
-        Q = self.tree.random(rng, beyond=beyond)
+        Q = self.tree.random_configuration(rng, beyond=beyond)
         for body in self.model.bodies:
             if body.joint in self.ranges and body.joint not in self.dependent:
                 low, high = self.ranges[body.joint]

@@ -18,12 +18,12 @@ def joint_motion(body: Body, q: Array) -> Array:
     """(4, 4) placement of a body's frame in its joint frame at the joint's own coordinates `q`."""
     zero, one = np.zeros(3), np.eye(3)
     if body.kind == "revolute":
-        angle = body.gear * q[0] + body.bias
+        angle = body.mimic_multiplier * q[0] + body.mimic_offset
         return motion(rotation(body.axis, np.cos(angle), np.sin(angle)), zero)
     if body.kind == "continuous":
         return motion(rotation(body.axis, q[0], q[1]), zero)
     if body.kind == "prismatic":
-        return motion(one, body.axis * (body.gear * q[0] + body.bias))
+        return motion(one, body.axis * (body.mimic_multiplier * q[0] + body.mimic_offset))
     if body.kind == "floating":
         return motion(quaternion_rotation(q[3:]), q[:3])
     R = plane(body.axis)
@@ -86,7 +86,7 @@ def random(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach
     """
     q = neutral(model)
     for body in model.bodies:
-        if body.follows:
+        if body.is_mimic:
             continue
         if body.kind in ("revolute", "prismatic"):
             far = np.pi if body.kind == "revolute" else reach

@@ -72,9 +72,9 @@ class Body:
     lower: float = -np.inf
     upper: float = np.inf
     root: bool = False
-    gear: float = 1.0
-    bias: float = 0.0
-    follows: bool = False
+    mimic_multiplier: float = 1.0
+    mimic_offset: float = 0.0
+    is_mimic: bool = False
 
     @property
     def mass(self) -> float:
@@ -119,17 +119,17 @@ class Model:
     @cached_property
     def nq(self) -> int:
         """Size of a configuration."""
-        return sum(b.q.stop - b.q.start for b in self.bodies if not b.follows)
+        return sum(b.q.stop - b.q.start for b in self.bodies if not b.is_mimic)
 
     @cached_property
     def nv(self) -> int:
         """Size of a velocity."""
-        return sum(b.v.stop - b.v.start for b in self.bodies if not b.follows)
+        return sum(b.v.stop - b.v.start for b in self.bodies if not b.is_mimic)
 
     @cached_property
     def coupled(self) -> bool:
         """Whether a joint follows another."""
-        return any(b.follows for b in self.bodies)
+        return any(b.is_mimic for b in self.bodies)
 
     @cached_property
     def support(self) -> tuple[tuple[int, ...], ...]:
@@ -163,7 +163,7 @@ def plane(normal: Array) -> Array:
     return rotation(turn / s, c, s)
 
 
-def build(
+def build_model(
     description: Description,
     root: Root,
     *,

@@ -81,7 +81,7 @@ class Description:
     joints: tuple[Joint, ...]
 
 
-def read(
+def read_urdf(
     source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse", counting: Collection[str] = ()
 ) -> Description:
     """Read a URDF.

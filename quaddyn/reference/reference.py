@@ -17,8 +17,8 @@ from .coriolis import coriolis_by_bodies, coriolis_closed_form
 from .kinematics import Pose, pose
 from .lie_group import forward_dynamics
 from .mass import crba, mass_by_jacobians
-from .model import GRAVITY, Model, Root, build
-from .reader import Mimic, read
+from .model import GRAVITY, Model, Root, build_model
+from .reader import Mimic, read_urdf
 from .regressor import parameters, regressor
 from .rnea import gravity, nle, rnea
 
@@ -73,7 +73,9 @@ class Reference:
         if isinstance(source, Model):
             self.model = source
         else:
-            self.model = build(read(source, mimic=mimic, counting=counting), root, frames=frames, gravity=gravity)
+            self.model = build_model(
+                read_urdf(source, mimic=mimic, counting=counting), root, frames=frames, gravity=gravity
+            )
         self.model = replace(
             self.model,
             armature=self._chosen("armature", armature, self.model.armature),
@@ -91,7 +93,7 @@ class Reference:
         """Size of v."""
         return self.model.nv
 
-    def at(self, q: Array) -> Pose:
+    def forward_kinematics(self, q: Array) -> Pose:
         """Forward kinematics at `q` (nq,), for the functions of this subpackage; the last result is cached."""
         q = np.asarray(q)
         key = q.dtype.char, q.tobytes()
@@ -116,44 +118,44 @@ class Reference:
         """(nq,) where the velocity `v` (nv,) leads from `q` in unit time."""
         return configuration.integrate(self.model, q, v)
 
-    def random(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
+    def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
         """(nq,) a random configuration, up to the share `beyond` of a joint's range outside it."""
         return configuration.random(self.model, rng, beyond=beyond)
 
     # -- joint space -----------------------------------------------------------------------------------------
     def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
         """(nv,) inverse dynamics ``M a + h - sum_i J_i^T f_i``."""
-        at = self.at(q)
+        at = self.forward_kinematics(q)
         return rnea(at, v, a, wrenches=self.wrenches(at, fext))
 
     def crba(self, q: Array) -> Array:
         """(nv, nv) joint-space inertia."""
-        return crba(self.at(q))
+        return crba(self.forward_kinematics(q))
 
     def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
         """(nv,) forward dynamics by articulated bodies, or by M where joints follow others."""
-        at = self.at(q)
+        at = self.forward_kinematics(q)
         return aba(at, v, tau, wrenches=self.wrenches(at, fext))
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
         """(nv,) forward dynamics by source D's recursion; where joints follow others, by closed forms of M and h."""
         if self.model.coupled:
-            at = self.at(q)
+            at = self.forward_kinematics(q)
             h = coriolis_closed_form(at, v) @ v + nle(at, np.zeros(self.nv), wrenches=self.wrenches(at, fext))
             return np.asarray(np.linalg.solve(mass_by_jacobians(at), tau - h))
-        return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.at(q), fext))
+        return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.forward_kinematics(q), fext))
 
     def nle(self, q: Array, v: Array) -> Array:
         """(nv,) nonlinear effects ``h = C v + g``."""
-        return nle(self.at(q), v)
+        return nle(self.forward_kinematics(q), v)
 
     def gravity(self, q: Array) -> Array:
         """(nv,) the gravity term."""
-        return gravity(self.at(q))
+        return gravity(self.forward_kinematics(q))
 
     def coriolis(self, q: Array, v: Array) -> Array:
         """(nv, nv) the Christoffel-consistent Coriolis matrix, see `quaddyn.reference.coriolis`."""
-        return coriolis_by_bodies(self.at(q), v)
+        return coriolis_by_bodies(self.forward_kinematics(q), v)
 
     def conditioning(self, q: Array) -> float:
         """The largest condition number of what forward dynamics solves with: of M (nv, nv)."""
@@ -177,7 +179,7 @@ class Reference:
 
     def regressor(self, q: Array, v: Array, a: Array) -> Array:
         """(nv, 13 nb) joint torque regressor."""
-        return regressor(self.at(q), v, a)
+        return regressor(self.forward_kinematics(q), v, a)
 
     def parameters(self) -> Array:
         """(13 nb,) the model's own parameters, in the order of `regressor`'s columns."""
@@ -190,40 +192,40 @@ class Reference:
     # -- frames ----------------------------------------------------------------------------------------------
     def frame_placement(self, q: Array, name: str) -> Array:
         """(4, 4) ``T_world_frame``."""
-        return frames.placement(self.at(q), self._frame(name))
+        return frames.placement(self.forward_kinematics(q), self._frame(name))
 
     def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame."""
-        return frames.jacobian(self.at(q), self._frame(name), _known(reference))
+        return frames.jacobian(self.forward_kinematics(q), self._frame(name), _known(reference))
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6,) velocity of a frame."""
-        return frames.velocity(self.at(q), self._frame(name), v, _known(reference))
+        return frames.velocity(self.forward_kinematics(q), self._frame(name), v, _known(reference))
 
     def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6,) ``dJ/dt v`` of a frame."""
-        return frames.drift(self.at(q), self._frame(name), v, _known(reference))
+        return frames.drift(self.forward_kinematics(q), self._frame(name), v, _known(reference))
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Array) -> Array:
         """(3,) centre of mass [m]."""
-        return momentum.center_of_mass(self.at(q))
+        return momentum.center_of_mass(self.forward_kinematics(q))
 
     def com_jacobian(self, q: Array) -> Array:
         """(3, nv) Jacobian of the centre of mass."""
-        return momentum.com_jacobian(self.at(q))
+        return momentum.com_jacobian(self.forward_kinematics(q))
 
     def com_drift(self, q: Array, v: Array) -> Array:
         """(3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]."""
-        return momentum.com_drift(self.at(q), v)
+        return momentum.com_drift(self.forward_kinematics(q), v)
 
     def centroidal_momentum(self, q: Array, v: Array) -> Array:
         """(6,) linear and angular momentum about the centre of mass."""
-        return momentum.centroidal_momentum(self.at(q), v)
+        return momentum.centroidal_momentum(self.forward_kinematics(q), v)
 
     def energy(self, q: Array, v: Array) -> Energy:
         """Kinetic and potential energy [J]."""
-        at = self.at(q)
+        at = self.forward_kinematics(q)
         return Energy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
 
     def _chosen(self, name: str, given: Array | None, own: Array) -> Array:

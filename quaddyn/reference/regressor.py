@@ -36,7 +36,7 @@ def parameters(model: Model) -> Array:
     rows = [] if model.base is None else [_inertial(model.base), np.zeros(3)]
     for body in model.bodies:
         if body.name is not None:
-            one = not (body.root or body.follows) and body.v.stop - body.v.start == 1
+            one = not (body.root or body.is_mimic) and body.v.stop - body.v.start == 1
             joint = (x[body.v.start] if one else 0.0 for x in (model.damping, model.friction, model.armature))
             rows += [_inertial(body.G), np.array([*joint])]
     return np.concatenate(rows)
@@ -66,7 +66,7 @@ def regressor(at: Pose, v: Array, a: Array) -> Array:
         H = np.zeros((model.nv, COLUMNS))
         wrenches = np.stack([G @ A[i] - ad(V[i]).T @ (G @ V[i]) for G in units], axis=1)
         H[:, : len(INERTIAL)] = J[i].T @ wrenches
-        if not (body.root or body.follows) and body.v.stop - body.v.start == 1:
+        if not (body.root or body.is_mimic) and body.v.stop - body.v.start == 1:
             k = body.v.start
             H[k, len(INERTIAL) :] = v[k], np.sign(v[k]), a[k]
         blocks.append(H)

@@ -1,12 +1,15 @@
 """A URDF becomes a trusted robot: guard, `load`, `Robot`, `Leg` and `Foot` as data, the catalogue."""
 
+from ..deprecation import renamed_names
 from .catalogue import CATALOGUE
 from .closing import closed_frames
 from .loader import load
 from .payload import with_payload
-from .report import Finding, Report
+from .report import Finding, ValidationReport
 from .robot import Foot, Leg, Robot
 
-Robot.closing = closed_frames
+Robot._close_loop_hook = closed_frames
 
-__all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Report", "Robot", "load", "with_payload"]
+__getattr__ = renamed_names(__name__, {"Report": "ValidationReport"})
+
+__all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Robot", "ValidationReport", "load", "with_payload"]

@@ -74,9 +74,9 @@ class Coupled:
         """(nv,) the velocity from q0 to q1 in unit time."""
         return np.asarray(pin.difference(model, self._q(model, q0), self._q(model, q1))[self._coupling.v_index])
 
-    def interpolate(self, model: Any, q0: Array, q1: Array, share: float) -> Array:
+    def interpolate(self, model: Any, q0: Array, q1: Array, alpha: float) -> Array:
         """(nq,) on the way from q0 to q1."""
-        return np.asarray(pin.interpolate(model, self._q(model, q0), self._q(model, q1), share)[self._coupling.q_index])
+        return np.asarray(pin.interpolate(model, self._q(model, q0), self._q(model, q1), alpha)[self._coupling.q_index])
 
     # -- kinematics -------------------------------------------------------------------------------------------
     def forwardKinematics(self, model: Any, data: Any, q: Array, *motion: Array) -> None:

@@ -46,10 +46,10 @@ def merge(tree: Tree) -> tuple[Body, ...]:
         body, placement = owner[joint.parent], pose[joint.parent] @ joint.placement
         if joint.type == "fixed":
             owner[joint.child], pose[joint.child] = body, placement
-            members[body].append((tree.link[joint.child], placement))
+            members[body].append((tree.links_by_name[joint.child], placement))
         else:
             owner[joint.child], pose[joint.child] = len(heads), Pose.identity()
-            members.append([(tree.link[joint.child], Pose.identity())])
+            members.append([(tree.links_by_name[joint.child], Pose.identity())])
             heads.append((joint.child, joint, body, placement))
     return tuple(
         Body(name, joint, parent, placement, combine((link.inertial, p) for link, p in parts), tuple(parts))

@@ -50,10 +50,10 @@ def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = No
     for cut in found:
         _refuse_shape(model, cut, tree)
     found += gears(model, tree.joints)
-    assembly = Assembly(model, found, q_all, tree.joint, robot.actuated, _of_legs(robot))
+    assembly = Assembly(model, found, q_all, tree.joints_by_name, robot.actuated, _of_legs(robot))
     judged = judge(assembly)
     joints = {}
-    for name, joint in tree.joint.items():
+    for name, joint in tree.joints_by_name.items():
         if name in judged.followers:
             loop = judged.followers[name]
             if joint.damping or joint.friction:
@@ -83,7 +83,7 @@ def closed_frames(
     name: str | None,
     dependent: Iterable[str],
 ) -> Robot:
-    """As `Robot.close`."""
+    """See `Robot.close_loop`."""
     if kind not in TAGS:
         raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(TAGS)}")
     if (axis is None) is (kind == "revolute"):
@@ -96,8 +96,8 @@ def closed_frames(
         raise ArgumentError(f"name: {name!r} is a loop of this robot already")
     names = several("dependent", dependent, "joint names")
     for joint in names:
-        if joint not in robot.tree.joint:
-            raise UnknownNameError("joint in dependent=", joint, robot.tree.joint)
+        if joint not in robot.tree.joints_by_name:
+            raise UnknownNameError("joint in dependent=", joint, robot.tree.joints_by_name)
     tag = Element("loop_joint", {"name": name, "type": TAGS[kind]})
     if names:
         tag.set("dependent", " ".join(names))
@@ -127,7 +127,7 @@ def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) ->
     if name in robot.legs:
         foot = robot.legs[name].foot
         return foot.frame, foot.offset + point
-    return robot.tree.joint[name].child if name in robot.tree.joint else name, point
+    return robot.tree.joints_by_name[name].child if name in robot.tree.joints_by_name else name, point
 
 
 def _words(values: Array) -> str:
@@ -157,7 +157,7 @@ def _assembled(
     """The robot of the closed tree."""
     own = [joint for joint in tree.joints if joint.nv and joint.independent]
     damping, friction, armature = joint_losses(model, coupling)
-    actuated = tuple(name for name in robot.actuated if tree.joint[name].independent)
+    actuated = tuple(name for name in robot.actuated if tree.joints_by_name[name].independent)
     lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
     report = replace(
         robot.report,
@@ -166,13 +166,13 @@ def _assembled(
             **robot.report.provenance,
             **{f"{name}.range": "where its loops close" for group in judged.groups for name in group.independent},
         },
-        checks={**robot.report.checks, "loop closure at home (m)": judged.residual},
+        check_results={**robot.report.check_results, "loop closure at home (m)": judged.residual},
     )
     return replace(
         robot, tree=tree, bodies=merge(tree), model=model, actuated=actuated, q_home=frozen(q),
         lower=lower, upper=upper,
-        velocity_limits=frozen([tree.joint[name].limits.velocity for name in actuated]),
-        effort_limits=frozen([tree.joint[name].limits.effort for name in actuated]),
+        velocity_limits=frozen([tree.joints_by_name[name].limits.velocity for name in actuated]),
+        effort_limits=frozen([tree.joints_by_name[name].limits.effort for name in actuated]),
         damping=frozen(damping), friction=frozen(friction), armature=frozen(armature), report=report,
     )  # fmt: skip
 
@@ -205,7 +205,7 @@ def _described(robot: Robot) -> Robot:
 def _refuse_ends(robot: Robot, loops: Sequence[Loop]) -> None:
     for loop in loops:
         for link in (loop.link_a, loop.link_b):
-            if link not in robot.tree.link:
+            if link not in robot.tree.links_by_name:
                 raise ModelError(
                     f"{loop.where}: loop {loop.name!r} ends at {link!r}, which the {robot.root} root replaces; pass "
                     "root='fixed', or leave the loop open by loops=False"
@@ -222,8 +222,12 @@ def _refuse_shape(model: pin.Model, cut: Cut, tree: Tree) -> None:
         )
     for joint in (*a, *b):
         name = model.names[joint]
-        if name not in tree.joint or tree.joint[name].nv != 1:
-            what = "the root" if name not in tree.joint else f"{name!r}, a {tree.joint[name].type} joint,"
+        if name not in tree.joints_by_name or tree.joints_by_name[name].nv != 1:
+            what = (
+                "the root"
+                if name not in tree.joints_by_name
+                else f"{name!r}, a {tree.joints_by_name[name].type} joint,"
+            )
             raise ModelError(
                 f"{loop.where}: loop {loop.name!r} runs through {what} which is none of one degree of freedom; "
                 "cut it there, or leave the loop open by loops=False"

@@ -15,7 +15,7 @@ from .bodies import Body, all_places, joint_places
 from .configuration import joint_value, simple_joints
 from .limbs import SIDES, Limb, bending_directions, directions
 from .robot import Foot, Leg
-from .stance import StanceProblem, check_bends, knee_offset, middle
+from .stance import StanceProblem, check_knee_directions, knee_offset, middle
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
 STRAIGHT = 1e-6
@@ -42,15 +42,15 @@ def home(
                 reason = f"no stance is computed: joint {joint.name!r} of a leg mimics {joint.mimic.joint!r}"
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
                 return middle(model, pinocchio, bodies, root)
-    q, residual, bends = StanceProblem(model, pinocchio, bodies, root, limbs).solve(bend=wishes)
+    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(knee_direction=wishes)
     where = Where(file, 0, "home stance")
     if root == "planar" and directions(limbs)[0][0] == 0.0:
         reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
         findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
     for name, wish in wishes.items():
-        if bends[name] != wish:
-            reason = f"the knee of leg {name!r} cannot bend {wish} within its limits; it points {bends[name]}"
-            findings.append(Finding("warning", where, reason, "correct bend= or the limits"))
+        if knee_directions[name] != wish:
+            reason = f"the knee of leg {name!r} cannot bend {wish} within its limits; it points {knee_directions[name]}"
+            findings.append(Finding("warning", where, reason, "correct knee_direction= or the limits"))
     if residual > 1e-6:
         reason = f"no level stance within the joint limits: a foot misses the ground by {residual:.3g} m"
         findings.append(Finding("warning", where, reason, "pass q_home=, or check the limits"))
@@ -60,7 +60,7 @@ def home(
 def describe_legs(
     bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
-    """The `Leg` records; bend and knee sign as they are where all joints are at `q_all`."""
+    """The `Leg` records; knee direction and knee sign hold where all joints are at `q_all`."""
     places = all_places(bodies, root)
     forward, left = directions(limbs)
     legs = {}
@@ -71,8 +71,10 @@ def describe_legs(
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
         offset = knee_offset(limb, angles, bending_directions(limb, forward, left)[0], np.cross(forward, left))
-        bend = "straight" if abs(offset) < STRAIGHT * limb.reach else "forward" if offset > 0.0 else "backward"
-        legs[name] = Leg(name, names, side, feet[name], knee, _knee_sign(limb, angles), bend)
+        knee_direction = (
+            "straight" if abs(offset) < STRAIGHT * limb.reach else "forward" if offset > 0.0 else "backward"
+        )
+        legs[name] = Leg(name, names, side, feet[name], knee, _knee_sign(limb, angles), knee_direction)
     return legs
 
 
@@ -169,10 +171,14 @@ def keyframe_home(
     return q
 
 
-def wished_bends(bend: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]) -> dict[str, str]:
+def requested_knee_directions(
+    knee_direction: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]
+) -> dict[str, str]:
     """The caller's wish for each knee, checked."""
-    if bend is not None and not isinstance(bend, str | Mapping):
-        raise ArgumentTypeError(f"bend: expected a word or a mapping from leg to word, got {type(bend).__name__}")
-    wishes = dict.fromkeys(limbs, bend) if isinstance(bend, str) else dict(bend or {})
-    check_bends(wishes, limbs)
+    if knee_direction is not None and not isinstance(knee_direction, str | Mapping):
+        raise ArgumentTypeError(
+            f"knee_direction: expected a word or a mapping from leg to word, got {type(knee_direction).__name__}"
+        )
+    wishes = dict.fromkeys(limbs, knee_direction) if isinstance(knee_direction, str) else dict(knee_direction or {})
+    check_knee_directions(wishes, limbs)
     return wishes

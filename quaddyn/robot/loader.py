@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ModelError
 from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
@@ -21,7 +22,7 @@ from .bodies import Body, joint_places, merge, moved_in_loops
 from .closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
-from .home import describe_legs, given_home, home, keyframe_home, wished_bends
+from .home import describe_legs, given_home, home, keyframe_home, requested_knee_directions
 from .hypotheses import classify_legs, wished_kind
 from .legs import choose_limbs, guessed_feet, make_foot
 from .limbs import find_limbs
@@ -29,7 +30,7 @@ from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
 from .pinocchio_source import check_order
 from .plausibility import judge_units
-from .report import Finding, Report
+from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, natural_root, refuse_root_names
 from .source import read_source
@@ -38,6 +39,7 @@ from .turned import rotation_of, turned_document
 REPAIRS = ("inertia",)
 
 
+@renamed_parameters(bend="knee_direction")
 def load(
     source: str | os.PathLike[str] | pin.Model,
     *,
@@ -48,7 +50,7 @@ def load(
     actuated: Sequence[str] | None = None,
     legs: Mapping[str, Sequence[str]] | str | None = None,
     feet: Mapping[str, str | Foot] | None = None,
-    bend: str | Mapping[str, str] | None = None,
+    knee_direction: str | Mapping[str, str] | None = None,
     q_home: Array | None = None,
     limits: Mapping[str, Limits | Mapping[str, float]] | None = None,
     damping: float | Mapping[str, float] | None = None,
@@ -85,7 +87,8 @@ def load(
         legs: instead of the most likely legs, what robot it is ("quadruped", "hexapod", "biped", "leg", or "none" for a
             robot without legs), or joint names by leg name, hip first.
         feet: by leg name, the link that is the foot, or a `Foot` with radius and offset.
-        bend: "forward" or "backward", for all knees or by leg name: where knees point in `q_home`.
+        knee_direction: "forward" or "backward", for all knees or by leg name: the side of the line from hip to foot on
+            which the knees are in `q_home`; by default the limits of the joints decide.
         q_home: (nq,) home configuration instead of the computed one.
         limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort; what is not given stays
             as in the file, and inf removes a limit.
@@ -95,7 +98,7 @@ def load(
         mimic: joints with ``<mimic>`` follow the joints they name, whose coordinates alone are in q and v; False lets
             every joint move on its own.
         loops: loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent joints;
-            False leaves them open.  `Robot.close` closes others.
+            False leaves them open.  `Robot.close_loop` closes others.
         strict: turn every warning into an error, except those of what is only drawn.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
         allow_massless: accept moving bodies without mass where bodies further out carry mass.  Those of a closed loop
@@ -160,11 +163,13 @@ def load(
     coupled = coupling(bodies, root)
     pinocchio = algorithms(coupled)
     for name in limbs:
-        if name in tree.link and limbs[name].contact.link.name != name:
+        if name in tree.links_by_name and limbs[name].contact.link.name != name:
             reason = f"link {name!r} shares its name with a foot; look-ups mean the foot"
-            findings.append(Finding("warning", tree.link[name].where, reason, "rename the link or name legs by legs="))
+            findings.append(
+                Finding("warning", tree.links_by_name[name].where, reason, "rename the link or name legs by legs=")
+            )
     names = actuated_joints(bodies, actuated, findings)
-    wishes = wished_bends(bend, limbs)
+    wishes = requested_knee_directions(knee_direction, limbs)
     if q_home is not None and not ties:
         q = given_home(model, pinocchio, bodies, root, q_home, findings)
     else:
@@ -192,14 +197,14 @@ def load(
         friction=frozen(coulomb),
         armature=frozen(rotors),
         legs=describe_legs(bodies, root, limbs, feet_found, q_all),
-        report=Report(tuple(findings), provenance, checks),
+        report=ValidationReport(tuple(findings), provenance, checks),
         source=document.data,
     )
     if ties:
         robot = closed(robot, ties, q_home=q_home)
         if bare:
             found = guard.judge_model(robot.model, tree.file, robot.coupling, robot.q_home)
-            robot = replace(robot, report=replace(robot.report, checks={**robot.report.checks, **found}))
+            robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")

@@ -327,7 +327,7 @@ def closed_loops(model: pin.Model, tree: Tree, q_home: Array) -> Loops:
             q_all[model.joints[model.getJointId(joint.name)].idx_q] = joint.at_home
     q_all[np.isnan(q_all)] = q_home
     order, numbers = closures_of(
-        model, cuts(model, tree.loops) + gears(model, tree.joints), q_all, followers, tree.joint
+        model, cuts(model, tree.loops) + gears(model, tree.joints), q_all, followers, tree.joints_by_name
     )
     return Loops([cut.loop for cut in order], followers, numbers)
 

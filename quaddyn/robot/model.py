@@ -145,7 +145,7 @@ def _inertia(inertial: Inertial | None) -> pin.Inertia:
 def _body(
     model: pin.Model, tree: Tree, link: str, joint_id: int, frame_id: int, placement: pin.SE3
 ) -> tuple[int, int, pin.SE3]:
-    inertia = _inertia(tree.link[link].inertial)
+    inertia = _inertia(tree.links_by_name[link].inertial)
     frame = pin.Frame(link, joint_id, frame_id, placement, pin.FrameType.BODY, inertia)
     return joint_id, model.addFrame(frame), placement
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, Inertial, Pose, frozen
 from .arguments import check_vector, number
@@ -15,13 +16,14 @@ from .changed import with_inertials
 from .robot import Robot
 
 
+@renamed_parameters(place="position", size="diameter")
 def with_payload(
     robot: Robot,
     mass: float,
-    place: Sequence[float] | Array = (0.0, 0.0, 0.0),
+    position: Sequence[float] | Array = (0.0, 0.0, 0.0),
     *,
     link: str | None = None,
-    size: float = 0.0,
+    diameter: float = 0.0,
 ) -> Robot:
     """A robot with a ball fixed to one of its links; all else, home included, is the robot's own.
 
@@ -30,9 +32,9 @@ def with_payload(
     Args:
         robot: that carries it.
         mass: [kg]; negative where the robot is lighter than its file says.
-        place: (3,) of the ball's centre in the link's axes [m].
+        position: (3,) of the ball's centre in the link's axes [m].
         link: that carries it; the root link by default.
-        size: diameter of the ball, which counts for its inertia alone [m].
+        diameter: of the ball, which counts for its inertia alone [m].
 
     Returns:
         Another `Robot`; this one is unchanged.
@@ -42,10 +44,12 @@ def with_payload(
         UnknownNameError: no such link.
         ModelError: the remaining mass and inertia of the link, with what is fixed to it, are those of no physical body.
     """
-    mass, size = number("mass", mass), number("size", size)
-    at = check_vector("place", place, (3,), "in the link's axes")
-    if not (np.isfinite(mass) and 0.0 <= size < np.inf):
-        raise ArgumentError(f"mass, size: expected a finite mass and a diameter of 0 or more, got {mass}, {size}")
+    mass, diameter = number("mass", mass), number("diameter", diameter)
+    at = check_vector("position", position, (3,), "in the link's axes")
+    if not (np.isfinite(mass) and 0.0 <= diameter < np.inf):
+        raise ArgumentError(
+            f"mass, diameter: expected a finite mass and a diameter of 0 or more, got {mass}, {diameter}"
+        )
     name = robot.bodies[0].name if link is None else link
     carriers = {own.name: (body, pose) for body in robot.bodies for own, pose in body.links}
     if name not in carriers:
@@ -58,14 +62,14 @@ def with_payload(
         raise ModelError(
             f"mass: {mass:g} kg takes all there is or more: link {name!r} and what is fixed to it have {own:.4g} kg"
         )
-    ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * size**2 * np.eye(3)))
+    ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * diameter**2 * np.eye(3)))
     whole = combine(((body.inertial, Pose.identity()), (ball, Pose.identity())))
     try:
         loaded = with_inertials(robot, {body.name: whole}, said="payload")
     except ModelError as error:
         raise ModelError(
             f"mass: with {mass:g} kg at {at.tolist()} m, link {name!r} has an inertia that no body has; choose another "
-            f"mass, place or size ({error})"
+            f"mass, position or diameter ({error})"
         ) from None
     told = {**loaded.report.provenance, f"{name}.payload": f"argument: {mass:g} kg"}
     return replace(loaded, report=replace(loaded.report, provenance=told))

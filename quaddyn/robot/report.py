@@ -6,32 +6,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Finding
 
-__all__ = ["Finding", "Report"]
+__all__ = ["Finding", "ValidationReport"]
 
 
+@renamed_attributes(checks="check_results")
 @dataclass(frozen=True)
-class Report:
+class ValidationReport:
     """The guard's report on one loaded robot.
 
     Attributes:
         findings: every warning and note, in file order.
         provenance: for each resolved quantity, such as ``"FL_calf_joint.effort"`` or ``"FL.radius"``, the
             words that say where its value came from (file and line, argument, default, geometry).
-        checks: measured figures of the acceptance checks, such as the smallest eigenvalue of M(q).
+        check_results: measured figures of the acceptance checks, such as the smallest eigenvalue of M(q).
     """
 
     findings: tuple[Finding, ...]
     provenance: Mapping[str, str]
-    checks: Mapping[str, float]
+    check_results: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        for name in ("provenance", "checks"):  # read-only, whoever holds the report
+        for name in ("provenance", "check_results"):  # read-only, whoever holds the report
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.findings, dict(self.provenance), dict(self.checks))
+        return type(self), (self.findings, dict(self.provenance), dict(self.check_results))
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

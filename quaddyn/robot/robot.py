@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Loop, Tree, frozen
 from .algorithms import Algorithms, algorithms
@@ -20,7 +21,7 @@ from .configuration import Configuration, joint_values, parts, put, put_base, ra
 from .coupling import Coupling, coupling
 from .loops import Loops, closed_loops
 from .motors import Motors
-from .report import Report
+from .report import ValidationReport
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +42,7 @@ class Foot(FrozenArrays):
     offset: Array
 
 
+@renamed_attributes(bend="knee_direction")
 @dataclass(frozen=True, slots=True)
 class Leg:
     """A serial limb that ends in a foot.
@@ -53,8 +55,8 @@ class Leg:
         foot: its `Foot`.
         knee: name of the knee joint (None for a leg of one joint).
         knee_sign: sign (+1 or -1) of the knee's joint coordinate that bends the leg further from `q_home`.
-        bend: where the knee points in `q_home`, seen from the line hip to foot: "forward", "backward" or "straight";
-            for a leg that bends sideways, forward is outward.
+        knee_direction: side of the line from hip to foot on which the knee is in `q_home`: "forward", "backward" or
+            "straight"; for a leg that bends sideways, "forward" means outward.
     """
 
     name: str
@@ -63,7 +65,7 @@ class Leg:
     foot: Foot
     knee: str | None
     knee_sign: int
-    bend: str
+    knee_direction: str
 
     @property
     def n(self) -> int:
@@ -71,12 +73,13 @@ class Leg:
         return len(self.joints)
 
 
+@renamed_attributes(close="close_loop", expand="generalized_torques", order="joint_permutation")
 @dataclass(frozen=True, eq=False)
 class Robot:
     """A robot that passed the guard: model, limits, legs and feet, frozen and picklable.
 
     Made by `quaddyn.load` alone.  Vectors are read-only.  Joint order is the model's (``joint_names``); torques
-    are in ``actuated`` order; use `order` to map to a caller's own order.
+    are in ``actuated`` order; use `joint_permutation` to map to a caller's own order.
 
     Joints that mimic others (``<mimic>``), or that closed loops move, have no coordinates of their own: q, v and
     generalized forces are those of the independent joints, whose damping, friction, armature and limits account for
@@ -122,7 +125,7 @@ class Robot:
     friction: Array
     armature: Array
     legs: Mapping[str, Leg]
-    report: Report
+    report: ValidationReport
     source: bytes | str
     coupling: Coupling | Loops | None = field(init=False, repr=False)
     algorithms: Algorithms = field(init=False, repr=False)
@@ -307,10 +310,20 @@ class Robot:
         """(nv,) the velocity that goes from `q0` to `q1` in unit time (``pin.difference``)."""
         return np.asarray(self.algorithms.difference(self.model, self._q("q0", q0), self._q("q1", q1)))
 
-    def interpolate(self, q0: ArrayLike, q1: ArrayLike, share: float) -> Array:
-        """(nq,) on the shortest way from `q0` (share 0) to `q1` (share 1) (``pin.interpolate``)."""
+    @renamed_parameters(share="alpha")
+    def interpolate(self, q0: ArrayLike, q1: ArrayLike, alpha: float) -> Array:
+        """Interpolates between two configurations along the shortest path (``pin.interpolate``).
+
+        Args:
+            q0: (nq,) configuration at ``alpha = 0``.
+            q1: (nq,) configuration at ``alpha = 1``.
+            alpha: position along the path [dimensionless]; values outside [0, 1] extrapolate.
+
+        Returns:
+            (nq,) configuration.
+        """
         ends = self._q("q0", q0), self._q("q1", q1)
-        return np.asarray(self.algorithms.interpolate(self.model, *ends, number("share", share)))
+        return np.asarray(self.algorithms.interpolate(self.model, *ends, number("alpha", alpha)))
 
     def random_configuration(self, seed: int | np.random.Generator) -> Array:
         """(nq,) uniform within the joints' limits, the base within 1 m of home along each axis and turned any way.
@@ -338,7 +351,7 @@ class Robot:
         return check_vector(name, value, (self.nv,), f"nv of {self.name}")
 
     @property
-    def unit_parts(self) -> tuple[tuple[str, int, int], ...]:
+    def unit_norm_slices(self) -> tuple[tuple[str, int, int], ...]:
         """What of q has length 1: (joint, first entry, size) of each quaternion (4) and each (cos, sin) (2)."""
         out = []
         for name, joint in zip(self.model.names[1:], list(self.model.joints)[1:], strict=True):
@@ -350,7 +363,7 @@ class Robot:
         return tuple(out)
 
     @property
-    def single(self) -> Mapping[int, tuple[int, int]]:
+    def one_dof_joints(self) -> Mapping[int, tuple[int, int]]:
         """Of every joint of one degree of freedom, a planar root's among them, by its entry of v.
 
         The first of its entries of q, and how many it has: 2, (cos, sin), if it turns without end, else 1.
@@ -363,7 +376,7 @@ class Robot:
                 out[v if c is None else int(c.v_from[v])] = q if c is None else int(c.q_from[q]), int(joint.nq)
         return out
 
-    def close(
+    def close_loop(
         self,
         frame_a: str | tuple[str, ArrayLike],
         frame_b: str | tuple[str, ArrayLike],
@@ -392,11 +405,11 @@ class Robot:
             UnknownNameError: no such frame or joint.
             ArgumentError: another kind, or an axis without a revolute loop.
         """
-        closing = type(self).closing
+        closing = type(self)._close_loop_hook
         assert closing is not None
         return closing(self, frame_a, frame_b, kind, axis, name, dependent)
 
-    def require_independent(self, what: str) -> None:
+    def reject_coupled_joints(self, what: str) -> None:
         """Refuse a robot some of whose joints mimic others, or are moved by closed loops.
 
         Args:
@@ -405,7 +418,7 @@ class Robot:
         Raises:
             ModelError: naming such a joint.
         """
-        self.require_open(what)
+        self.reject_loops(what)
         if self.coupling is not None:
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
@@ -413,7 +426,7 @@ class Robot:
                 "load the robot with mimic=False, so that every joint moves on its own, or make that joint fixed"
             )
 
-    def require_open(self, what: str) -> None:
+    def reject_loops(self, what: str) -> None:
         """Refuse a robot with closed loops.
 
         Args:
@@ -429,7 +442,7 @@ class Robot:
                 "load the robot with loops=False, so that every joint moves on its own"
             )
 
-    def require_planar(self, what: str) -> None:
+    def reject_spatial_loops(self, what: str) -> None:
         """Refuse a robot with closed loops other than planar ones (`PlanarLoop`).
 
         Args:
@@ -469,7 +482,7 @@ class Robot:
         """(nu,) indices of the actuated joints in v: ``tau_full[robot.actuated_index] = tau``."""
         return self._actuated_index
 
-    def expand(self, tau: ArrayLike) -> Array:
+    def generalized_torques(self, tau: ArrayLike) -> Array:
         """Actuated torques (nu,) as generalized forces (nv,): S^T tau, zeros elsewhere.
 
         Raises:
@@ -480,10 +493,11 @@ class Robot:
         out[self._actuated_index] = check_vector("tau", tau, (self.nu,), "the actuated joints")
         return out
 
-    def order(self, names: Iterable[str]) -> NDArray[np.intp]:
-        """Permutation from torque order to a caller's joint order: ``tau_sdk = tau[robot.order(sdk_names)]``.
+    def joint_permutation(self, names: Iterable[str]) -> NDArray[np.intp]:
+        """Returns the permutation from torque order to the joint order of the caller, such as that of a robot's SDK.
 
-        Back again: ``tau[robot.order(sdk_names)] = tau_sdk``.
+        ``tau_sdk = tau[robot.joint_permutation(sdk_names)]``; the inverse is
+        ``tau[robot.joint_permutation(sdk_names)] = tau_sdk``.
 
         Args:
             names: every actuated joint once, in the caller's order.
@@ -545,13 +559,13 @@ class Robot:
         self._seal()
 
     #: What closes a loop; set by the package, since stances are computed further up.
-    closing: ClassVar[Callable[..., Robot] | None] = None
+    _close_loop_hook: ClassVar[Callable[..., Robot] | None] = None
 
     #: What a notebook shows of a robot; set by the package, since drawing is done rooms further up.
-    picture: ClassVar[Callable[[Robot], str] | None] = None
+    _html_hook: ClassVar[Callable[[Robot], str] | None] = None
 
     def _repr_html_(self) -> str | None:
-        picture = type(self).picture
+        picture = type(self)._html_hook
         return None if picture is None else picture(self)
 
     def __repr__(self) -> str:

@@ -36,7 +36,9 @@ def to_record(robot: Robot) -> dict[str, Any]:
         "name": robot.name,
         "urdf": source,
         "root": robot.root,
-        "base": robot.tree.joint[JOINT].placement.rotation.tolist() if "base" in robot.report.provenance else None,
+        "base": robot.tree.joints_by_name[JOINT].placement.rotation.tolist()
+        if "base" in robot.report.provenance
+        else None,
         "coupled": any(joint.mimic is not None for joint in robot.tree.joints),
         "closed": bool(robot.loops),
         "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),

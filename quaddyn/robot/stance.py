@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array
 from .algorithms import Algorithms
@@ -38,7 +39,7 @@ _Features = tuple[Array, Array, Array, Array, Array]
 class _Solution:
     q: Array
     residual: float  # [m]
-    bend: str
+    knee_direction: str
     turned: bool
 
 
@@ -75,7 +76,7 @@ class _LegStance:
         return self.measure(self.samples)
 
     def measure(self, q: Array) -> _Features:
-        """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; bend [m].
+        """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; offset of the knee [m].
 
         The normal is given as its parts upward (tilt), forward (turn) and to the left.
         """
@@ -84,8 +85,8 @@ class _LegStance:
         axis = axes[..., self.normal, :]
         line = tip - hip
         plane = np.stack((axis @ self.up, axis @ self.forward, axis @ self.left), axis=-1)
-        bend = _offset(line, knee - hip, self.forward, self.up)
-        return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, bend
+        offset = _offset(line, knee - hip, self.forward, self.up)
+        return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, offset
 
     def turned(self, plane: Array) -> NDArray[np.bool_]:
         """Whether the leg is turned over, front to back or outside in, from the middle of its range."""
@@ -116,7 +117,7 @@ class _LegStance:
         ahead = along - self.fore * shift
         return np.stack((ahead, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
-    def solve(self, height: float, shift: float, bend: str, guesses: Sequence[Array] = ()) -> _Solution:
+    def solve(self, height: float, shift: float, knee_direction: str, guesses: Sequence[Array] = ()) -> _Solution:
         """Try the guesses; else sample, pick, refine by damped Gauss-Newton inside the limits."""
         reach = self.limb.reach
         for guess in guesses:  # legs of one robot often have one solution
@@ -127,19 +128,19 @@ class _LegStance:
             if found.residual < 0.01 * reach:
                 if found.residual > _CONVERGED:
                     found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
-                if found.residual < _RESIDUAL and found.bend == bend and not found.turned:
+                if found.residual < _RESIDUAL and found.knee_direction == knee_direction and not found.turned:
                     return found
         features = self.sampled
         r = self._residual(features, height, shift)
         middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
-        sign = 1.0 if bend == "forward" else -1.0
-        _, _, _, plane, bends = features
-        good = (sign * bends > 0.01 * reach) & ~self.turned(plane)
+        sign = 1.0 if knee_direction == "forward" else -1.0
+        _, _, _, plane, knee_offsets = features
+        good = (sign * knee_offsets > 0.01 * reach) & ~self.turned(plane)
         cost = np.where(good, cost, cost + 100.0)
 
         def rank(s: _Solution) -> tuple[int, float]:
-            return (s.bend == bend) + (not s.turned), -s.residual
+            return (s.knee_direction == knee_direction) + (not s.turned), -s.residual
 
         best: _Solution | None = None
         # Where no sample bends that way, none of several starts will.
@@ -157,8 +158,8 @@ class _LegStance:
         features = self.measure(q)
         r = self._residual(features, height, shift)
         _, _, _, plane, offset = features
-        bend = "forward" if float(offset) > 0.0 else "backward"
-        return _Solution(q, float(np.abs(r[:2]).max()), bend, bool(self.turned(plane)))
+        knee_direction = "forward" if float(offset) > 0.0 else "backward"
+        return _Solution(q, float(np.abs(r[:2]).max()), knee_direction, bool(self.turned(plane)))
 
     def _refine(self, q: Array, height: float, shift: float) -> Array:
         n, step, damping = self.chain.n, 1e-6, 1e-6
@@ -202,7 +203,8 @@ def _offset(line: Array, part: Array, forward: Array, up: Array) -> Array:
     return np.asarray(cross * np.sign(line @ up) / np.maximum(np.linalg.norm(line, axis=-1), 1e-9))
 
 
-def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str] | None = None) -> Array:
+@renamed_parameters(bend="knee_direction")
+def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping[str, str] | None = None) -> Array:
     """A standing configuration of `robot` on flat ground.
 
     The base is level; every leg's bending plane is vertical; feet stand below their hips, moved together fore or aft
@@ -212,15 +214,15 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
         robot: a robot with legs.
         height: distance from the ground to the base frame's origin [m]; the default extends the legs to 0.8 of
             their stretched length, or as near as the limits allow.
-        bend: "forward" or "backward" by leg: where its knee points; the default keeps that of `robot.legs`.
+        knee_direction: "forward" or "backward" by leg: where its knee points; the default keeps that of `robot.legs`.
 
     Returns:
         (nq,) configuration.
 
     Raises:
-        ArgumentError: the robot has no legs, `height` or `bend` makes no sense, or no level stance at this height lies
-            within the joint limits.
-        UnknownNameError: `bend` names a leg that the robot has not.
+        ArgumentError: the robot has no legs, `height` or `knee_direction` is invalid, or no level stance at this height
+            is within the joint limits.
+        UnknownNameError: `knee_direction` names a leg that the robot has not.
     """
     if not robot.legs:
         raise ArgumentError(f"robot: {robot.name!r} has no legs to stand on")
@@ -229,13 +231,13 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
             raise ArgumentTypeError(f"height: expected a number [m], got {type(height).__name__}")
         if not abs(height) < MAX_HEIGHT:
             raise ArgumentError(f"height: {height} m is not a height below {MAX_HEIGHT:g} m")
-    check_bends(bend or {}, robot.legs)
+    check_knee_directions(knee_direction or {}, robot.legs)
     for leg in robot.legs.values():
         for joint in leg.joints:
             robot.configuration_index(joint)  # a stance needs legs whose joints move on their own
     problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, limbs_of(robot))
-    wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
-    q, residual, _ = problem.solve(height=height, bend=wanted)
+    wanted = {name: leg.knee_direction for name, leg in robot.legs.items()} | dict(knee_direction or {})
+    q, residual, _ = problem.solve(height=height, knee_direction=wanted)
     if residual > 1e-6:
         raise ArgumentError(
             f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)"
@@ -243,7 +245,7 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
     return q
 
 
-def check_bends(bends: Mapping[str, str], legs: Iterable[str]) -> None:
+def check_knee_directions(knee_directions: Mapping[str, str], legs: Iterable[str]) -> None:
     """Refuse wishes for legs that there are not, or that name no direction.
 
     Raises:
@@ -251,11 +253,11 @@ def check_bends(bends: Mapping[str, str], legs: Iterable[str]) -> None:
         ArgumentError: neither "forward" nor "backward".
     """
     legs = tuple(legs)
-    for name, value in bends.items():
+    for name, value in knee_directions.items():
         if name not in legs:
-            raise UnknownNameError("leg in bend=", name, legs)
+            raise UnknownNameError("leg in knee_direction=", name, legs)
         if value not in ("forward", "backward"):
-            raise ArgumentError(f"bend[{name!r}]={value!r}: expected 'forward' or 'backward'")
+            raise ArgumentError(f"knee_direction[{name!r}]={value!r}: expected 'forward' or 'backward'")
 
 
 class StanceProblem:
@@ -276,20 +278,20 @@ class StanceProblem:
         self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
 
     def solve(
-        self, *, height: float | None = None, bend: Mapping[str, str] | None = None
+        self, *, height: float | None = None, knee_direction: Mapping[str, str] | None = None
     ) -> tuple[Array, float, dict[str, str]]:
-        """The configuration (nq,), the worst foot error [m] and the bend found for each leg.
+        """The configuration (nq,), the worst foot error [m] and the knee direction found for each leg.
 
-        Without a wish in `bend` a leg's knee points backward if its limits let it, else forward.
+        Without a wish in `knee_direction` a leg's knee points backward if its limits let it, else forward.
         """
-        wishes = dict(bend or {})
-        q, residual, bends = self._attempt(height, 0.0, wishes)
+        wishes = dict(knee_direction or {})
+        q, residual, knee_directions = self._attempt(height, 0.0, wishes)
         offset = self._imbalance(q)
         if abs(offset) > 0.1 * self._wheelbase(q):  # the feet go where the weight is
             moved = self._attempt(height, offset, wishes)
             if moved[1] <= max(residual, 1e-9):
-                q, residual, bends = moved
-        return q, residual, bends
+                q, residual, knee_directions = moved
+        return q, residual, knee_directions
 
     def _attempt(
         self, height: float | None, shift: float, wishes: Mapping[str, str]
@@ -298,7 +300,7 @@ class StanceProblem:
         for share in EXTENSIONS if height is None else EXTENSIONS[:1]:
             plane = self._plane(share) if height is None else -height
             values: dict[str, Array] = {}
-            bends: dict[str, str] = {}
+            knee_directions: dict[str, str] = {}
             worst = 0.0
             for name, leg in self.legs.items():
                 target = plane + self.limbs[name].contact.radius
@@ -306,10 +308,10 @@ class StanceProblem:
                 if found[0].residual > _RESIDUAL and name not in wishes:
                     found.append(leg.solve(target, shift, "forward"))
                 chosen = min(found, key=lambda s: s.residual)
-                values[name], bends[name] = chosen.q, chosen.bend
+                values[name], knee_directions[name] = chosen.q, chosen.knee_direction
                 worst = max(worst, chosen.residual)
             if best is None or worst < best[1]:
-                best = (self._configuration(values, plane), worst, bends)
+                best = (self._configuration(values, plane), worst, knee_directions)
             if worst < _RESIDUAL:
                 break
         assert best is not None

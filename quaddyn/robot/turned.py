@@ -56,7 +56,7 @@ def turned_document(source: str | bytes, tree: Tree, rotation: Array) -> str | b
     Raises:
         ModelError: the file has a link or a joint of this name, or the joint above the robot is not found in the text.
     """
-    if LINK in tree.link or JOINT in tree.joint:
+    if LINK in tree.links_by_name or JOINT in tree.joints_by_name:
         raise ModelError(f"{tree.file}: a link {LINK!r} or joint {JOINT!r} is there; rename it, or turn that one")
     carried = tree.root.name
     if held_by_world(tree):

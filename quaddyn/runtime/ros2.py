@@ -78,7 +78,7 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
     ) -> None:
         self.robot, self.node = robot, node
         self.joints = robot.actuated if joints is None else tuple(joints)
-        self._order = robot.order(self.joints)
+        self._order = robot.joint_permutation(self.joints)
         if messages is None:
             messages = _messages()
             spin = _spinning(node) if spin is None else spin

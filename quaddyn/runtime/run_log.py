@@ -140,7 +140,7 @@ class RunLog:
         r = self.records[i]
         if np.isfinite(r["q"]).all() and np.isfinite(r["v"]).all():
             q = np.array(r["q"])
-            lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_parts]
+            lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_norm_slices]
             if any(abs(length - 1.0) > UNIT_TOLERANCE for length in lengths):
                 raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is no configuration of {robot.name}")
             return q, np.array(r["v"])

@@ -198,7 +198,7 @@ def draw(
 
 def recorded_joints(robot: Robot) -> dict[str, Any]:
     """Names, units and places of a robot's joints, as a `Log` keeps them."""
-    single, slides = robot.single, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
+    single, slides = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
     rows = [(v, *single[v]) for v in map(robot.velocity_index, robot.actuated)]
     units = tuple("m" if name in slides else "rad" for name in robot.actuated)
     return {"root": robot.root, "joints": robot.actuated, "units": units, "places": frozen(np.reshape(rows, (-1, 3)))}

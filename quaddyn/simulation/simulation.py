@@ -356,7 +356,7 @@ class Simulation(Plant):
     def _smooth(self) -> None:
         """The step without contacts by Runge-Kutta, then joint friction, implicitly."""
         memory, dt = self._memory, self.dt
-        torques = self.robot.expand(memory.tau)
+        torques = self.robot.generalized_torques(memory.tau)
 
         def force(q: Array) -> Array:
             out = np.zeros(self.robot.nv)

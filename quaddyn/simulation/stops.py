@@ -34,7 +34,7 @@ def stops_of(robot: Robot, *, wanted: bool = True) -> Stops:
     """All finite ends of a robot's joints; none unless they are `wanted`."""
     found = [
         (q, v, side, ends[q])
-        for v, (q, entries) in robot.single.items()
+        for v, (q, entries) in robot.one_dof_joints.items()
         if wanted and entries == 1
         for side, ends in ((1.0, robot.lower), (-1.0, robot.upper))
         if np.isfinite(ends[q])

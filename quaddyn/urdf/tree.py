@@ -362,12 +362,12 @@ class Tree:
         return self.links[0]
 
     @functools.cached_property
-    def link(self) -> Mapping[str, Link]:
+    def links_by_name(self) -> Mapping[str, Link]:
         """Links by name."""
         return {x.name: x for x in self.links}
 
     @functools.cached_property
-    def joint(self) -> Mapping[str, Joint]:
+    def joints_by_name(self) -> Mapping[str, Joint]:
         """Joints by name."""
         return {x.name: x for x in self.joints}
 

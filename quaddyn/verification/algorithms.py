@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import Dynamics, State
 from ..dynamics.compiled import Interpreted
-from ..dynamics.frames import Reference as Axes
+from ..dynamics.frames import ReferenceFrame as Axes
 from ..kernels import Kernels
 from ..reference import ClosedReference, Reference
 from ..urdf.tree import Array

@@ -72,7 +72,7 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
     told, place = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
     damping, friction = oracle.model.damping.copy(), oracle.model.friction.copy()
     bodies = list(oracle.model.bodies)
-    leaders = {body.v.start: i for i, body in enumerate(bodies) if not body.follows}
+    leaders = {body.v.start: i for i, body in enumerate(bodies) if not body.is_mimic}
     for body in oracle.model.bodies:
         i = leaders[body.v.start]  # whose coordinate it is
         if body.root or bodies[i].joint not in robot.joint_names:
@@ -97,7 +97,7 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
 
 def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
     theirs = {body.joint: body for body in oracle.model.bodies if not body.root}
-    independent = tuple(body.joint for body in oracle.model.bodies if not (body.root or body.follows))
+    independent = tuple(body.joint for body in oracle.model.bodies if not (body.root or body.is_mimic))
     yield from _missing("joint", robot.joint_names, independent)
     yield from _missing("frame", robot.frame_names, tuple(oracle.model.frames))
     moved = False
@@ -147,9 +147,11 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
         # Pinocchio's is a vector on a robot of one joint.
         J = np.reshape(pin.getFrameJacobian(model, data, frame, pin.LOCAL), (6, model.nv))
         joint = model.joints[body_joint(model, ours)]
-        yield _vector(ours.name, "axis", theirs.gear * J[:, joint.idx_v : joint.idx_v + joint.nv], swap() @ theirs.S)
+        yield _vector(
+            ours.name, "axis", theirs.mimic_multiplier * J[:, joint.idx_v : joint.idx_v + joint.nv], swap() @ theirs.S
+        )
         yield _vector(ours.name, "placement", _to_parent(robot, data, oracle, theirs), theirs.T)
-        if not (theirs.root or theirs.follows):
+        if not (theirs.root or theirs.is_mimic):
             yield from _limits(robot, theirs)
     for name, (body, T) in oracle.model.frames.items():
         if name in robot.frame_names:

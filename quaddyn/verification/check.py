@@ -9,17 +9,18 @@ from typing import Literal, cast
 
 import numpy as np
 
+from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics, compile
 from ..errors import ArgumentError
 from ..reference import ClosedReference, Reference
 from ..reference.loop_reader import read_loops
-from ..reference.reader import Mimic, read
+from ..reference.reader import Mimic, read_urdf
 from ..robot.closing import opened
 from ..robot.loops import Loops
 from ..robot.robot import Robot
 from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels
 from .bodies import STRUCTURE, deviations, resolved
-from .report import Agreement, Deviation, State, ThirdOpinion
+from .report import Deviation, ThirdOpinion, VerificationReport, WorstSample
 from .third_opinion import third_opinion
 
 Source = str | bytes | os.PathLike[str]
@@ -27,6 +28,7 @@ Source = str | bytes | os.PathLike[str]
 EPS = float(np.finfo(float).eps)
 
 
+@renamed_parameters(conditioned="condition_tolerance", beyond="range_excess", derivatives="n_derivative_samples")
 def cross_check(
     robot: Robot,
     samples: int = 100,
@@ -35,13 +37,13 @@ def cross_check(
     source: Source | None = None,
     reference: Reference | None = None,
     tolerance: float = 1e-9,
-    conditioned: float = 100.0,
-    beyond: float = 0.5,
-    derivatives: int | None = None,
+    condition_tolerance: float = 100.0,
+    range_excess: float = 0.5,
+    n_derivative_samples: int | None = None,
     mujoco: bool = True,
     kernels: bool = False,
     progress: Callable[[float], object] | None = None,
-) -> Agreement:
+) -> VerificationReport:
     """Compare the robot with a second, independent reading of its file, number by number and algorithm by algorithm.
 
     States are random: every other one within the joints' limits, the others also outside, with velocities of up to
@@ -55,17 +57,17 @@ def cross_check(
         source: the URDF that the reference reads, as text, bytes or path; by default the one the robot came from.
         reference: an oracle to compare with instead of the one made from `source`.
         tolerance: largest relative error of every algorithm and every number of the model.
-        conditioned: forward dynamics may deviate by this many ``eps cond(M)`` where that is more; of closed loops the
-            condition number is that of the system that the reference solves, multipliers included.
-        beyond: how far outside its range a joint may be, as a share of the range.
-        derivatives: in how many of the states the derivatives of `rnea` and `aba` are compared too, which are the slow
-            ones (nv complex steps each); by default in all, and with closed loops in none.
+        condition_tolerance: forward dynamics may deviate by this many ``eps cond(M)`` where that is more; with closed
+            loops the condition number is that of the system that the reference solves, multipliers included.
+        range_excess: distance by which random states exceed the limits of a joint, as a fraction of its range.
+        n_derivative_samples: number of states in which the derivatives of `rnea` and `aba` are compared too, which are
+            slow (nv complex steps each); by default all, and none with closed loops.
         mujoco: ask MuJoCo's importer, where it is installed, for a third opinion on M.
         kernels: also compare compiled `rnea`, `crba` and `aba` (`quaddyn.compile`), which takes seconds, once.
         progress: called with the share done.
 
     Returns:
-        The `Agreement`; print it.
+        The `VerificationReport`; print it.
 
     Raises:
         ArgumentError: no samples.
@@ -87,13 +89,16 @@ def cross_check(
     errors: dict[str, list[float]] = {}
     limits: dict[str, list[float]] = {}
     conditions = []
-    worst: State | None = None
+    worst: WorstSample | None = None
     for k in range(samples):
-        sample = draw(robot, oracle, rng, beyond if k % 2 and not robot.loops else 0.0)
+        sample = draw(robot, oracle, rng, range_excess if k % 2 and not robot.loops else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
-        loose = max(tolerance, conditioned * EPS * oracle.conditioning(sample.q))
+        loose = max(tolerance, condition_tolerance * EPS * oracle.conditioning(sample.q))
         found_here = compare(
-            dynamics, oracle, sample, derivatives=not robot.loops and (derivatives is None or k < derivatives)
+            dynamics,
+            oracle,
+            sample,
+            derivatives=not robot.loops and (n_derivative_samples is None or k < n_derivative_samples),
         )
         if fast is not None:
             found_here |= compare_kernels(fast, oracle, sample)
@@ -103,11 +108,11 @@ def cross_check(
             limits.setdefault(name, []).append(limit)
             ratio = error / limit if np.isfinite(error) else np.inf
             if worst is None or ratio > worst.ratio:
-                worst = State(name, ratio, sample.q, sample.v, sample.a, sample.tau, sample.fext)
+                worst = WorstSample(name, ratio, sample.q, sample.v, sample.a, sample.tau, sample.fext)
         if progress is not None:
             progress((k + 1) / samples)
     assert worst is not None
-    return Agreement(
+    return VerificationReport(
         robot=robot.name,
         root=robot.root,
         samples=samples,
@@ -118,8 +123,8 @@ def cross_check(
         ratios={name: float(np.max(np.divide(x, limits[name]))) for name, x in errors.items()},
         condition=(float(np.median(conditions)), float(np.max(conditions))),
         deviations=found,
-        third=third_opinion(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
-        worst=worst,
+        third_opinion=third_opinion(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
+        worst_sample=worst,
     )
 
 
@@ -147,7 +152,7 @@ def _tied(tree: Reference, robot: Robot) -> Reference:
     for i, body in enumerate(bodies):
         if body.root:
             continue
-        joint = robot.tree.joint[body.joint]
+        joint = robot.tree.joints_by_name[body.joint]
         followed = any(other.mimic is not None and other.mimic.joint == joint.name for other in robot.tree.joints)
         if followed or f"{joint.name}.range" in robot.report.provenance:
             bodies[i] = replace(body, lower=joint.limits.lower, upper=joint.limits.upper)
@@ -164,16 +169,19 @@ def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
     q_all = coupling.configuration(robot.q_home)
     joints = {model.names[i]: model.joints[i].idx_q for i in range(1, model.njoints)}
     on_loops = _on_loops(robot)
-    ranges = {name: (robot.tree.joint[name].limits.lower, robot.tree.joint[name].limits.upper) for name in on_loops}
+    ranges = {
+        name: (robot.tree.joints_by_name[name].limits.lower, robot.tree.joints_by_name[name].limits.upper)
+        for name in on_loops
+    }
     home = {name: float(q_all[joints[name]]) for name in on_loops}
     follow: Mimic = "follow" if any(joint.mimic is not None for joint in robot.tree.joints) else "independent"
-    gears = [(j.name, j.leader, j.gear, j.bias) for j in read(source, mimic=follow).joints if j.leader is not None]
+    gears = [(j.name, j.leader, j.gear, j.bias) for j in read_urdf(source, mimic=follow).joints if j.leader is not None]
     return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges, gears)
 
 
 def draw(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:
     """A random state with forces of some share of the robot's weight on three frames."""
-    q = oracle.random(rng, beyond=beyond)
+    q = oracle.random_configuration(rng, beyond=beyond)
     v, a, b = rng.normal(size=(3, oracle.nv)) * np.array([[2.0], [10.0], [10.0]])
     weight = robot.mass * 9.81
     force = weight * np.array([0.3, 0.3, 0.3, 0.03, 0.03, 0.03])
@@ -185,9 +193,11 @@ def _root(robot: Robot) -> Literal["free", "planar", "fixed"]:
     return cast(Literal["free", "planar", "fixed"], robot.root)
 
 
-def _other_structure(robot: Robot, found: tuple[Deviation, ...], seed: int) -> Agreement:
+def _other_structure(robot: Robot, found: tuple[Deviation, ...], seed: int) -> VerificationReport:
     """Where joints or frames differ there is no common state; what differs says it all."""
     wrong, nothing, nan = {"structure": np.inf}, np.zeros(0), float("nan")
-    worst = State("structure", np.inf, nothing, nothing, nothing, nothing, {})
+    worst = WorstSample("structure", np.inf, nothing, nothing, nothing, nothing, {})
     none, third = {"structure": 0.0}, ThirdOpinion("not asked")
-    return Agreement(robot.name, robot.root, 0, seed, wrong, wrong, none, wrong, (nan, nan), found, third, worst)
+    return VerificationReport(
+        robot.name, robot.root, 0, seed, wrong, wrong, none, wrong, (nan, nan), found, third, worst
+    )

@@ -1,4 +1,4 @@
-"""`Agreement`: what a cross-check measured, as data, as a table and as JSON."""
+"""`VerificationReport`: what a cross-check measured, as data, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 
 #: How many deviations are printed.
@@ -40,7 +41,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class WorstSample:
     """The sample of the largest error over tolerance.
 
     Attributes:
@@ -75,8 +76,9 @@ class ThirdOpinion:
     error: float | None = None
 
 
+@renamed_attributes(third="third_opinion", worst="worst_sample", failed="failed_algorithms")
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class VerificationReport:
     """The result of `cross_check`.
 
     Errors are largest absolute differences relative to the largest entry of the reference's result.
@@ -92,8 +94,8 @@ class Agreement:
         ratios: by algorithm, the largest error over the tolerance of its own state; all at most 1 where they pass.
         condition: median and largest condition number of M over the states.
         deviations: mass properties, placements, axes, types, limits and gravity that differ, the largest first.
-        third: the third opinion.
-        worst: the state of the largest ratio.
+        third_opinion: the third opinion.
+        worst_sample: the state of the largest ratio.
     """
 
     robot: str
@@ -106,11 +108,11 @@ class Agreement:
     ratios: Mapping[str, float]
     condition: tuple[float, float]
     deviations: tuple[Deviation, ...]
-    third: ThirdOpinion
-    worst: State
+    third_opinion: ThirdOpinion
+    worst_sample: WorstSample
 
     @property
-    def failed(self) -> tuple[str, ...]:
+    def failed_algorithms(self) -> tuple[str, ...]:
         """Names of the algorithms above their tolerance."""
         # Written so that NaN fails.
         return tuple(name for name, ratio in self.ratios.items() if not ratio <= 1.0)
@@ -118,11 +120,11 @@ class Agreement:
     @property
     def passed(self) -> bool:
         """Whether every algorithm is within its tolerance, nothing deviates and no third opinion objects."""
-        return not self.failed and not self.deviations and self.third.verdict != "disagrees"
+        return not self.failed_algorithms and not self.deviations and self.third_opinion.verdict != "disagrees"
 
     def to_json(self) -> dict[str, object]:
         """Everything as plain numbers, strings, lists and dictionaries for ``json.dumps``; not finite is None."""
-        worst = self.worst
+        worst = self.worst_sample
         return {
             "robot": self.robot,
             "root": self.root,
@@ -134,7 +136,7 @@ class Agreement:
                     "error": _plain(self.errors[name]),
                     "median": _plain(self.medians[name]),
                     "tolerance": _plain(self.tolerances[name]),
-                    "passed": name not in self.failed,
+                    "passed": name not in self.failed_algorithms,
                 }
                 for name in self.errors
             },
@@ -149,7 +151,7 @@ class Agreement:
                 }
                 for d in self.deviations
             ],
-            "MuJoCo": {"verdict": self.third.verdict, "error": _plain(self.third.error)},
+            "MuJoCo": {"verdict": self.third_opinion.verdict, "error": _plain(self.third_opinion.error)},
             "worst": {
                 "algorithm": worst.algorithm,
                 "ratio": _plain(worst.ratio),
@@ -171,13 +173,13 @@ class Agreement:
             f"{'algorithm':<{width}}  largest error    median  tolerance",
         ]
         for name, error in self.errors.items():
-            mark = "" if name not in self.failed else "  FAILS"
+            mark = "" if name not in self.failed_algorithms else "  FAILS"
             lines.append(
                 f"{name:<{width}}  {error:13.1e}  {self.medians[name]:8.1e}  {self.tolerances[name]:9.1e}{mark}"
             )
         lines.append(f"condition of M: median {self.condition[0]:.1e}, largest {self.condition[1]:.1e}")
-        figure = "" if self.third.error is None else f" (M: {self.third.error:.1e})"
-        lines.append(f"MuJoCo's importer: {self.third.verdict}{figure}")
+        figure = "" if self.third_opinion.error is None else f" (M: {self.third_opinion.error:.1e})"
+        lines.append(f"MuJoCo's importer: {self.third_opinion.verdict}{figure}")
         lines.append("agrees" if self.passed else "DOES NOT AGREE")
         return "\n".join(lines)
 

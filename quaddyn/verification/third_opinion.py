@@ -9,7 +9,7 @@ import defusedxml.ElementTree
 import numpy as np
 
 from ..reference import Reference
-from ..reference.reader import content, read
+from ..reference.reader import content, read_urdf
 from .report import ThirdOpinion
 
 #: Joint types that MuJoCo has, with one degree of freedom.
@@ -47,7 +47,7 @@ def third_opinion(
         model = mujoco.MjModel.from_xml_string(_bare(source))
     except ValueError as error:
         return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
-    for link in read(source, mimic="independent").links:
+    for link in read_urdf(source, mimic="independent").links:
         if not link.mass and link.inertia.any():
             return ThirdOpinion(f"not asked: MuJoCo drops the inertia of {link.name!r}, a link without mass")
     if oracle.model.coupled:
@@ -60,7 +60,7 @@ def third_opinion(
     theirs = [int(model.jnt_dofadr[joints[body.joint]]) for body in bodies]
     data, worst = mujoco.MjData(model), 0.0
     for _ in range(SAMPLES):
-        q = oracle.random(rng)
+        q = oracle.random_configuration(rng)
         for body in bodies:
             own = q[body.q]
             angle = own[0] if body.kind != "continuous" else np.arctan2(own[1], own[0])

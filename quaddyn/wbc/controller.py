@@ -289,7 +289,7 @@ class WholeBodyController(StrictAttributes):
 
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
         """One tick of this controller alone."""
-        q, v = state.coordinates()
+        q, v = state.writable_coordinates()
         parts = self._assembly
         if parts.levels.lost:
             parts.levels.check()

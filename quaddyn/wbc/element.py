@@ -108,7 +108,7 @@ class References:
 
     def joints(self, velocities: Iterable[int]) -> int:
         """Like `index`, three entries per joint: its place in v, its place in q, and how many entries of q it has."""
-        single = self.robot.single
+        single = self.robot.one_dof_joints
         return self.index(each for i in velocities for each in (int(i), *single[int(i)]))
 
 

@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
-from ..dynamics.arguments import ENERGETIC, FAR, UNIT_TOLERANCE
+from ..dynamics.arguments import ENERGETIC, FAR, UNIT_NORM_TOLERANCE
 from .codes import (
     FORCE_TASK,
     FRAME,
@@ -79,7 +79,7 @@ def examine(e: Embedded, q: Vector, v: Vector) -> int:
         length = 0.0
         for k in range(e.units[i, 1]):
             length += q[e.units[i, 0] + k] * q[e.units[i, 0] + k]
-        if not abs(math.sqrt(length) - 1.0) <= UNIT_TOLERANCE:
+        if not abs(math.sqrt(length) - 1.0) <= UNIT_NORM_TOLERANCE:
             return REFUSED
     return SOLVED
 

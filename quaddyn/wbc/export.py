@@ -128,7 +128,7 @@ def embed(controller: WholeBodyController) -> Embedded:
 
 def _units(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """As `Embedded.units`."""
-    return np.array([(first, size) for _, first, size in robot.unit_parts], dtype=np.int64).reshape(-1, 2)
+    return np.array([(first, size) for _, first, size in robot.unit_norm_slices], dtype=np.int64).reshape(-1, 2)
 
 
 def _edges(solver: TickSolver) -> Array:

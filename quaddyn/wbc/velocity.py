@@ -151,7 +151,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
-        state.coordinates()  # finite, or refused
+        state.writable_coordinates()  # finite, or refused
         feet = () if self.robot.root == "fixed" else self.robot.feet
         names = feet if contacts is None else known_names(contacts, self.contacts)
         held = {self.contacts[name].frame for name in names}

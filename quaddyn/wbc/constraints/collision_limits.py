@@ -119,7 +119,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             raise ArgumentTypeError(f"model: expected a CapsuleModel or a Robot, got {type(model).__name__}")
         self.obstacles = dict(obstacles or {})
         robot = self.model.robot
-        robot.require_independent("CollisionLimits")
+        robot.reject_coupled_joints("CollisionLimits")
         where = placed_obstacles(self.obstacles, placed or {})
         chosen = choose_pairs(self.model, self.obstacles, where, links, self_collision, margin)
         super().__init__(name, HEAD + WIDTH * len(chosen.capsules), robot=robot)

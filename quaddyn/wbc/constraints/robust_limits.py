@@ -100,7 +100,7 @@ class RobustLimits(Constraint):
                 raise ArgumentTypeError(f"{what}: expected a {kind.__name__}, got {type(given).__name__}")
         self.parameters, self._dynamics = parameters, None if parameters is None else Dynamics(robot)
         if parameters is not None and self._dynamics is not None:
-            robot.require_independent("RobustLimits(parameters=)")
+            robot.reject_coupled_joints("RobustLimits(parameters=)")
             count = len(self._dynamics.parameters())
             if parameters.directions.shape[1] != count:
                 raise ArgumentError(
