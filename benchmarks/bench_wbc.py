@@ -147,10 +147,10 @@ class Ours:
             tasks=[[self.com, self.turn, *self.swing], [self.posture, forces]],
             constraints=level_0,
             contacts=contacts,
-            ramp=ramp,
+            ramp_time=ramp,
         )
         for settings in self.wbc.contacts.values():
-            settings.limit(float(r["force_min"][0]), float(r["force_max"][0]))
+            settings.set_normal_force_bounds(float(r["force_min"][0]), float(r["force_max"][0]))
         self.stand = [tuple(np.array(robot.feet)[mask].tolist()) for mask in r["contacts"]]
         ticks = len(r["q"])
         self.a, self.f = np.zeros((ticks, robot.nv)), np.zeros((ticks, 4, 3))

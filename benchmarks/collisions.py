@@ -184,7 +184,7 @@ def swinging(name: str, tries: int, seed: int) -> bool:
                 outcomes[command.status.outcome] += 1
                 a = command.acceleration
                 q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
-                room = float(limits.gaps(q, v)[0].min())
+                room = float(limits.distance_margins(q, v)[0].min())
                 least, below = min(least, room), below + (room < 0.0)
             limits.release()
         print(

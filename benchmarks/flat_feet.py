@@ -61,9 +61,9 @@ def trial(robot: qd.Robot, kind: type[qd.Simulation | qd.MujocoPlant]) -> tuple[
             points = [(p.point, p.force[2]) for p in plant.contacts if p.sphere == sole.name]
             felt = sum(f * x for x, f in points) / sum(f for _, f in points)
             axes, centre = sole.axes_at(s.placement(sole.frame).rotation), contacts.positions(s)[sole.name]
-            for place in (felt, command.pressure[sole.name]):
+            for place in (felt, command.centers_of_pressure[sole.name]):
                 room = min(room, float((sole.half_size - np.abs(axes @ (place - centre))[:2]).min()))
-            apart = max(apart, float(np.linalg.norm(felt - command.pressure[sole.name])))
+            apart = max(apart, float(np.linalg.norm(felt - command.centers_of_pressure[sole.name])))
     return unsolved, miss, room, apart
 
 

@@ -213,7 +213,7 @@ def whole_body(name: str, ticks: int, seed: int) -> bool:
             target[entries] = middle + width * rng.choice([-1.0, 1.0, 0.0], robot.nu) * rng.uniform(0.4, 2.0)
             posture.reference(target)
         command = wbc.compute(dyn.update(q, v))
-        outside += bool(command.outside)
+        outside += bool(command.nonviable)
         outcomes[command.status.outcome] = outcomes.get(command.status.outcome, 0) + 1
         q, v = q + dt * v + 0.5 * dt * dt * command.acceleration, v + dt * command.acceleration
         there = q[entries]

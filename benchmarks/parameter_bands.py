@@ -25,7 +25,7 @@ import pinocchio as pin
 from scipy.optimize import linprog
 
 import quaddyn as qd
-from quaddyn.wbc import PayloadBand, RobustLimits
+from quaddyn.wbc import PayloadSet, RobustLimits
 
 #: Share of the friction coefficient that the ground has at least; slack of the judge, in shares of weight.
 FRICTION, SLACK = 0.8, 1e-7
@@ -33,7 +33,7 @@ FRICTION, SLACK = 0.8, 1e-7
 
 def controller(robot: qd.Robot, limits: RobustLimits | None) -> qd.WholeBodyController:
     """The default controller, with or without the limits on level 0."""
-    wbc = qd.WholeBodyController(robot, dt=1e-3, ramp=0.0)
+    wbc = qd.WholeBodyController(robot, dt=1e-3, ramp_time=0.0)
     if limits is not None:
         wbc.add(limits, level=0)
     return wbc
@@ -80,8 +80,10 @@ def run(name: str, ticks: int, seed: int) -> bool:
     robot, rng = qd.load(name), np.random.default_rng(seed)
     length = abs(qd.Dynamics(robot).frame_placement(robot.q_home, robot.feet[0]).translation[2] - robot.q_home[2])
     reach = 0.2 * length
-    band = PayloadBand((0.0, 0.3 * robot.mass), (-reach, -reach, 0.0), (reach, reach, reach), gyration=0.2 * reach)
-    both = (controller(robot, RobustLimits(robot, band, friction=FRICTION)), controller(robot, None))
+    band = PayloadSet(
+        (0.0, 0.3 * robot.mass), (-reach, -reach, 0.0), (reach, reach, reach), radius_of_gyration=0.2 * reach
+    )
+    both = (controller(robot, RobustLimits(robot, band, friction_fraction=FRICTION)), controller(robot, None))
     dyn, judge = qd.Dynamics(robot), Judge(robot)
     judged, wrong, infeasible, cost = [0, 0], [0, 0], [0, 0], ([], [])
     start = time.perf_counter()
@@ -90,8 +92,8 @@ def run(name: str, ticks: int, seed: int) -> bool:
         q = robot.integrate(robot.q_home, np.r_[0.0, 0.0, 0.0, rng.normal(0.0, 0.1, 3), rng.normal(0.0, 0.1, robot.nu)])
         v = rng.normal(0.0, 0.3, robot.nv)
         push = rng.normal(0.0, 4.0, 3) + np.array((0.0, 0.0, 4.0))
-        mass, place = rng.uniform(*band.mass), rng.uniform(band.low, band.high)
-        load = pin.Inertia(mass, place, mass * band.gyration**2 * np.eye(3))
+        mass, place = rng.uniform(*band.mass), rng.uniform(band.com_lower, band.com_upper)
+        load = pin.Inertia(mass, place, mass * band.radius_of_gyration**2 * np.eye(3))
         for k, wbc in enumerate(both):
             wbc.reset()
             state = dyn.update(q, v)

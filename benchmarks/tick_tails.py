@@ -192,7 +192,7 @@ def tail(name: str, ticks: int, seed: int) -> list[str]:
 def infeasible(name: str, ticks: int, replays: int, seed: int) -> list[str]:
     """What ticks take whose joints are too fast to be held within the limits; the bars that were missed."""
     robot = qd.load(name)
-    dynamics, controller = qd.Dynamics(robot), qd.WholeBodyController(robot, ramp=0.0)
+    dynamics, controller = qd.Dynamics(robot), qd.WholeBodyController(robot, ramp_time=0.0)
     diagonal = (robot.feet[0], robot.feet[3])
     found = []
     for speed in SPEEDS:

@@ -21,15 +21,17 @@ def main(picture: str | None = None) -> dict[str, float]:
     model = CapsuleModel(robot, links=("base", "FL_thigh", "FL_calf", "FR_thigh", "FR_calf"))
     for name in ("with the limits", "without"):
         dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
-        limits = CollisionLimits(model, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": START}, margin=0.01)
+        limits = CollisionLimits(
+            model, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": START}, margin=0.01
+        )
         if name == "with the limits":
             wbc.add(limits, level=0)
         way = []
         for tick in range(600):
-            limits.place("ball", START + tick * 1e-3 * VELOCITY, velocity=VELOCITY)
+            limits.set_obstacle_pose("ball", START + tick * 1e-3 * VELOCITY, velocity=VELOCITY)
             command = wbc.compute(dyn.update(sim.q, sim.v))
             sim.step(command.tau)
-            way.append(limits.gaps(sim.q, sim.v)[0].min() + limits.margin if tick % 10 == 0 else way[-1])
+            way.append(limits.distance_margins(sim.q, sim.v)[0].min() + limits.margin if tick % 10 == 0 else way[-1])
         ways[name] = np.array(way)
     if picture:
         from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ PUSH, SPEED = 0.18, 1.4  # of the push [s], at take-off [m/s]
 def main(picture: str | None = None) -> dict[str, float]:
     """Height of the jump [m], time without contact [s], and height of the trunk in the end over that before."""
     robot = qd.load("go2")
-    dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot, ramp=0.01)
+    dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot, ramp_time=0.01)
     com, start = wbc.tasks.com, dyn.center_of_mass(sim.q)
     low, phase, since, log = start - [0.0, 0.0, 0.09], "squat", 0.0, []
     for _ in range(2200):
@@ -31,7 +31,7 @@ def main(picture: str | None = None) -> dict[str, float]:
             if t > PUSH:
                 phase, since = "fly", sim.time
                 for foot in robot.feet:  # below the trunk, a little drawn in
-                    wbc.tasks[foot].forget()
+                    wbc.tasks[foot].clear_references()
         elif phase == "fly" and t > 0.08 and sum(f[2] for f in sim.contact_forces.values()) > 20.0:
             phase, since, down = "land", sim.time, s.com.copy()
             speed = s.com_velocity.copy()

@@ -188,7 +188,7 @@ class HostileReferences(Campaign[HostileCase]):
         q, v, steps, caused, worst = np.array(robot.q_home), np.zeros(robot.nv), list[float](), 0.0, 0.0
         for _ in range(200 if case.number else 0):  # at rest anywhere is viable where no pair is too near
             q = robot.random_configuration(rng)
-            if limits.gaps(q, v)[0].min() > 0.0:
+            if limits.distance_margins(q, v)[0].min() > 0.0:
                 break
         else:
             q = np.array(robot.q_home)
@@ -213,11 +213,13 @@ class HostileReferences(Campaign[HostileCase]):
                 count["judged"] += 1
                 if command.ok or command.status.outcome == "infeasible":
                     worst = max(worst, worst_residual(command.details.problem, command.details.x))
-                count["outside"] += bool(command.outside)
+                count["outside"] += bool(command.nonviable)
                 active = {row.removesuffix(" distance") for row in command.levels[0].active}
                 if active & set(limits.pairs):
                     count["held"] += 1
-                    count["named"] += any(pair in command.explain(last=True, lines=None) for pair in active)
+                    count["named"] += any(
+                        pair in command.explain(include_last_level=True, max_lines=None) for pair in active
+                    )
             a = command.acceleration
             q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
             room = float(model.distances(q)[kept].min()) - MARGIN

@@ -55,16 +55,16 @@ def of_controller(name: str, k: int, seed: int, *, ticks: int = 5) -> Iterator[C
         constraints=level_0,
         contacts=contacts,
         friction=float(rng.choice([0.0, 0.05, 0.3, 0.7])),
-        ramp=float(rng.choice([0.0, 0.004])),
+        ramp_time=float(rng.choice([0.0, 0.004])),
     )
     if rng.random() < 0.5:
-        wbc.contacts[hand].limit(2.0, 80.0)
+        wbc.contacts[hand].set_normal_force_bounds(2.0, 80.0)
     spread, speed = rng.choice([0.02, 0.1, 0.4, 1.0]), rng.choice([0.0, 0.3, 3.0])
     for i in range(ticks):
         q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
         s = dyn.update(q, speed * rng.normal(size=robot.nv))
         for c in wbc.contacts.values():
-            c.height = float(s.placement(c.frame).translation[2]) + 0.01 * rng.normal()
+            c.surface_height = float(s.placement(c.frame).translation[2]) + 0.01 * rng.normal()
         if i % 2:
             wbc.tasks["forces"].reference({hand: np.arange(6.0)})
         yield wbc.compute(s, [c for c in (*feet, hand) if rng.random() < 0.6])

@@ -117,7 +117,7 @@ def resting(motion: ContactMotion, contact: ContactFrame, weight: float) -> Rows
 
 def shared(task: FootTask, tick: Tick, contact: ContactFrame, motion: ContactMotion) -> Rows:
     """Rows that pass from a foot's task to its contact as the contact's share goes from 0 to 1."""
-    s, share = tick.state, contact.share
+    s, share = tick.state, contact.activation
     J = (1.0 - share) * task.jacobian(s) + share * contact.jacobian[:3]
     drift = (1.0 - share) * task.drift(s) + share * contact.drift[:3]
     wanted = (1.0 - share) * task.desired(s) + share * rest(motion, contact)[:3] - drift
@@ -148,7 +148,7 @@ def motion_task(task: Task, tick: Tick) -> list[Rows]:
 
 def foot_task(task: FootTask, tick: Tick) -> list[Rows]:
     contact = guided(task, tick)
-    return [] if contact is not None and contact.held else motion_task(task, tick)
+    return [] if contact is not None and contact.is_motion_constrained else motion_task(task, tick)
 
 
 def wanted_force(task: ForceTask, contact: ContactFrame) -> Array:
@@ -187,7 +187,7 @@ def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
 def contact_motion(motion: ContactMotion, tick: Tick) -> list[Rows]:
     out = []
     for contact in tick.contacts:
-        if contact.held and contact.share >= 1.0:
+        if contact.is_motion_constrained and contact.activation >= 1.0:
             out.append(resting(motion, contact, 1.0))
         elif contact.settings.role == "compliant":
             force = np.zeros(contact.size)
@@ -203,12 +203,15 @@ def friction_pyramid(cone: FrictionPyramid, tick: Tick) -> list[Rows]:
     for contact in tick.contacts:
         if contact.settings.role not in ("unilateral", "force") or not contact.settings.contact.unilateral:
             continue
-        block = tick.force_rows(contact, contact.settings.faces(cone.faces, contact.rotation))
+        block = tick.force_rows(contact, contact.settings.cone_face_rows(cone.faces, contact.rotation))
         m = len(block)
         keeps = ("friction cone",) * m
         if contact.settings.contact.kind == "surface":
             axes = contact.settings.contact.axes_at(contact.rotation)
-            about = np.abs(contact.settings.faces(cone.faces, contact.rotation) @ np.kron(np.eye(2), axes.T)) > 1e-9
+            about = (
+                np.abs(contact.settings.cone_face_rows(cone.faces, contact.rotation) @ np.kron(np.eye(2), axes.T))
+                > 1e-9
+            )
             keeps = tuple(
                 "turning friction" if row[5] else "centre of pressure" if row[3:].any()
                 else "friction cone" if row[:2].any() else "normal force"
@@ -225,9 +228,12 @@ def normal_force(_: NormalForce, tick: Tick) -> list[Rows]:
         settings = contact.settings
         if settings.role == "compliant":
             continue
-        cap = min(settings.maximum, contact.cap)
+        cap = min(settings.max_normal_force, contact.cap)
         if settings.contact.unilateral:
-            low, block = np.array([min(settings.minimum * contact.share, cap)]), np.zeros((1, contact.size))
+            low, block = (
+                np.array([min(settings.min_normal_force * contact.activation, cap)]),
+                np.zeros((1, contact.size)),
+            )
             block[0, :3] = settings.contact.axes_at(contact.rotation)[2]
             names, high = (f"{contact.name} normal force",), np.array([cap])
         elif cap < np.inf:  # a grip fades in and out on every axis
@@ -391,7 +397,7 @@ def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
 def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
-    p = e.rate
+    p = e.barrier_rate
     rooms, speeds = e._gaps(e.block, s.q, s.v, p)
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     frames = moved_frames(s, {body for body in e._bodies if body})
@@ -481,7 +487,7 @@ def held_object(e: HeldObject, tick: Tick) -> list[Rows]:
     hands = [contact for contact in tick.contacts if contact.name in e.contacts]
     if not hands:
         return []
-    s, share = tick.state, min(hand.share for hand in hands)
+    s, share = tick.state, min(hand.activation for hand in hands)
     J, bias, o = fixed_point(s, e.frame, e.com)
     T, omega = s.placement(e.frame), s.velocity(e.frame)[3:]
     M = np.zeros((6, 6))
@@ -499,7 +505,7 @@ def held_object(e: HeldObject, tick: Tick) -> list[Rows]:
         rows.append(Rows(names, unit, wanted, wanted, share * (M @ J)[part], G[part], weights=weights[part]))
     for hand in hands:
         frames = [s.robot.model.frames[s.robot.frame_id(f)].parentJoint for f in (hand.settings.frame, e.frame)]
-        if hand.share < 1.0 or frames[0] == frames[1]:
+        if hand.activation < 1.0 or frames[0] == frames[1]:
             continue
         there, drifting, _ = fixed_point(s, e.frame, T.rotation.T @ (hand.point - T.translation))
         along, gap = hand.jacobian - there[: hand.size], hand.drift - drifting[: hand.size]
@@ -533,7 +539,7 @@ def joint_friction(wbc: qd.WholeBodyController) -> Array:
             assert last is not None
             w = e.block[3 + 4 * nv :] - wbc.dt * last.acceleration
             x = np.clip(w / e.stiction_speed, -1.0, 1.0)
-            out += e.share * (e.damping * w + e.coulomb * x * (3.0 - x * x) / 2.0)
+            out += e.compensation_fraction * (e.damping * w + e.coulomb * x * (3.0 - x * x) / 2.0)
     return out
 
 
@@ -596,13 +602,13 @@ def plain(
     motion = next((e for level in levels for e in level if isinstance(e, ContactMotion)), None)
     feet = [(k, e) for k, level in enumerate(levels) for e in level if isinstance(e, FootTask)]
     for contact in tick.contacts:
-        if motion is None or not contact.held or contact.share >= 1.0:
+        if motion is None or not contact.is_motion_constrained or contact.activation >= 1.0:
             continue
         mine = [(k, e) for k, e in feet if contact.size == 3 and guided(e, tick) is contact]
         for k, task in mine:
             rows[k].append((task.name, shared(task, tick, contact, motion)))
         if not mine:
-            k, progress = rise(contact.share, len(levels))
+            k, progress = rise(contact.activation, len(levels))
             rows[k].append((motion.name, resting(motion, contact, progress / (1.0 - progress))))
     groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
     if wbc.robot.root == "free":

@@ -259,10 +259,12 @@ def solved(**changes: Any) -> Any:
     status = SimpleNamespace(outcome="solved", violation=0.0, kkt=1e-9)
     command = SimpleNamespace(
         status=status, tau=np.array([1.0, -2.0]), forces={"FL": np.array([1.0, 2.0, 3.0])},
-        explain=lambda last=False, lines=5: f"explained last={last}\nlines={lines}",
+        explain=lambda include_last_level=False, max_lines=5: f"explained last={include_last_level}\nlines={max_lines}",
     )  # fmt: skip
-    record = SimpleNamespace(robot="dog", tick=3, joints=("a", "b"), same_code=True, shares={"FL": 1.0})
-    given = {"record": record, "command": command, "identical": True, "difference": 0.0, "rounding": True}
+    record = SimpleNamespace(
+        robot="dog", tick=3, joints=("a", "b"), is_same_version=True, contact_activations={"FL": 1.0}
+    )
+    given = {"record": record, "command": command, "identical": True, "difference": 0.0, "equal_to_rounding": True}
     return SimpleNamespace(**given | changes)
 
 
@@ -273,10 +275,10 @@ def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "explained last=False\nlines=5" in text and text.endswith("the answer of then, bit for bit\n")
     assert "last=True" in told("replay", "tick.npz", "--last")
     again = solved(identical=False, difference=1.23456e-13)
-    again.record.same_code = False
+    again.record.is_same_version = False
     end = "the answer of then, but for 1.23e-13 N m; it was saved by other sources\n"
     assert told("replay", "tick.npz").endswith(end)
-    again.rounding = False
+    again.equal_to_rounding = False
     assert told("replay", "tick.npz", code=1).endswith(end)
     again.command.status.kkt = math.inf
     assert json.loads(told("replay", "tick.npz", "--json", "--last", code=1)) == {

@@ -43,12 +43,18 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
     things["wall"] = Obstacle.plane([0.0, 1.0, 0.2])
     where = {"ball": [0.0, 0.0, -0.25], "bar": [0.0, 0.35, -0.2], "wall": [0.0, -0.6, 0.0]}
     p, h, asked, count, inside = 20.0, 1e-5, 0, 0, 0
-    limits = CollisionLimits(CapsuleModel(arms, reach=np.inf), obstacles=things, placed=where, rate=p, most=1e6)
+    limits = CollisionLimits(
+        CapsuleModel(arms, reach=np.inf),
+        obstacles=things,
+        obstacle_positions=where,
+        barrier_rate=p,
+        max_acceleration=1e6,
+    )
     wbc, dyn, rng = controller(arms, limits, 1e-9), qd.Dynamics(arms), np.random.default_rng(1)
     speed, reach = np.array([0.2, -0.3, 0.1]), limits.margin + limits._capsules()[limits._pairs, 6].sum(axis=1)[:, None]
     for _ in range(20):
         q, v, a = arms.random_configuration(rng), 10.0 * rng.normal(size=arms.nv), rng.normal(size=arms.nv)
-        limits.place("ball", where["ball"], velocity=speed)
+        limits.set_obstacle_pose("ball", where["ball"], velocity=speed)
         problem = wbc.compute(dyn.update(q, v)).details.problem
         found = [g for g in problem.levels[0] if g.owner == "collisions"]
         rows = [(row @ a[arms.actuated_index], low) for g in found for row, low in zip(g.A, g.lower, strict=True)]
@@ -56,7 +62,7 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         room, rate = limits._gaps(limits.block, q, v, p)
         some, around, least = np.isfinite(room), list[np.ndarray](), list[np.ndarray]()
         for t in (-h, 0.0, h):
-            limits.place("ball", where["ball"] + t * speed, velocity=speed)
+            limits.set_obstacle_pose("ball", where["ball"] + t * speed, velocity=speed)
             now = pin.integrate(arms.model, q, t * v + 0.5 * t * t * a), v + t * a
             around.append(limits._gaps(limits.block, *now)[0])
             above, change = limits._gaps(limits.block, *now, p)
@@ -90,12 +96,12 @@ def test_arms_cannot_be_made_to_cross(arms: qd.Robot, guarded: bool) -> None:
             wbc.tasks["posture"].reference(np.array([-1.5, 0.5, 1.5, -0.5]) * rng.uniform(0.3, 1.5, 4))
         command = wbc.compute(dyn.update(q, v))
         if guarded:
-            assert command.ok and not command.outside
+            assert command.ok and not command.nonviable
         if before is not None and tick % 100:
             jump = max(jump, float(np.abs(command.tau - before).max()))
         before = command.tau.copy()
         q, v = q + dt * v + 0.5 * dt * dt * command.acceleration, v + dt * command.acceleration
-        least = min(least, float(limits.gaps(q, v)[0].min()) + 0.005)
+        least = min(least, float(limits.distance_margins(q, v)[0].min()) + 0.005)
         if guarded and tick % 50 == 0:
             assert exact.distance(q) >= 0.005
     if guarded:
@@ -112,38 +118,42 @@ def test_torques_do_not_jump_where_links_turn_past_each_other() -> None:
 
 
 def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) -> None:
-    limits = CollisionLimits(arms, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": [0.0, 1.0, 0.0]})
+    limits = CollisionLimits(
+        arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [0.0, 1.0, 0.0]}
+    )
     wbc, dyn, dt = controller(arms, limits), qd.Dynamics(arms), 1e-3
     q, v = np.array(arms.q_home), np.zeros(arms.nv)
     wbc.tasks["posture"].reference(q)
-    limits.place("ball", limits.model.placed(q)[0].mean(axis=0) + np.array([0.0, 0.07, 0.0]))
+    limits.set_obstacle_pose("ball", limits.model.placed(q)[0].mean(axis=0) + np.array([0.0, 0.07, 0.0]))
     link = limits.model.capsules[0].link
     command = wbc.compute(dyn.update(q, v))
-    assert command.outside == (f"{link} - ball",)
+    assert command.nonviable == (f"{link} - ball",)
     assert f"{link} - ball distance" in command.explain()
     for _ in range(200):
         command = wbc.compute(dyn.update(q, v))
         q, v = q + dt * v + 0.5 * dt * dt * command.acceleration, v + dt * command.acceleration
     wbc.save_tick(tmp_path / "tick.npz")
     assert replay(tmp_path / "tick.npz").identical
-    assert command.outside == () and limits.gaps(q, v)[0].min() > -1e-4
+    assert command.nonviable == () and limits.distance_margins(q, v)[0].min() > -1e-4
 
 
 def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
     """All pairs that could come near their limit with twice `most` have rows, no others do, and obstacles may move."""
     robot, rng = qd.load("go2"), np.random.default_rng(5)
     things = {"ball": Obstacle.sphere(0.1), "bar": Obstacle.capsule(0.03, [0, 0, 0], [0.5, 0.2, 0.1])}
-    limits = CollisionLimits(robot, obstacles=things, placed={"ball": [0.6, 0.3, 0.2], "bar": [-0.6, 0.4, 0.1]})
+    limits = CollisionLimits(
+        robot, obstacles=things, obstacle_positions={"ball": [0.6, 0.3, 0.2], "bar": [-0.6, 0.4, 0.1]}
+    )
     wbc, dyn, count = controller(robot, limits), qd.Dynamics(robot), 0
     for speed in (0.0, 0.05, 1.0, 3.0, 10.0):
         for _ in range(6):
             q = robot.interpolate(robot.q_home, robot.random_configuration(rng), rng.uniform())
             v = speed * rng.normal(size=robot.nv)
-            limits.place("ball", [0.6, 0.3, 0.2], velocity=rng.normal(size=3))
+            limits.set_obstacle_pose("ball", [0.6, 0.3, 0.2], velocity=rng.normal(size=3))
             groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
             found = Counter(name for group in groups if group.owner == "collisions" for name in group.names)
-            rooms, speeds = limits._gaps(limits.block, q, v, limits.rate)
-            p, b, h = limits.rate, limits.most, rooms - KEPT
+            rooms, speeds = limits._gaps(limits.block, q, v, limits.barrier_rate)
+            p, b, h = limits.barrier_rate, limits.most, rooms - KEPT
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
             slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))
             needs = np.isfinite(rooms) & (-slope * speeds - p * (speeds + k) >= -2.0 * b)
@@ -178,11 +188,13 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
 
 
 def test_mistakes_are_named(arms: qd.Robot) -> None:
-    limits = CollisionLimits(arms, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": [1.0, 0.0, 0.0]})
+    limits = CollisionLimits(
+        arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [1.0, 0.0, 0.0]}
+    )
     with pytest.raises(qd.UnknownNameError, match="bal"):
-        limits.place("bal", [0, 0, 0])
+        limits.set_obstacle_pose("bal", [0, 0, 0])
     with pytest.raises(qd.ArgumentError, match="rotation"):
-        limits.place("ball", [0, 0, 0], rotation=np.ones((3, 3)))
+        limits.set_obstacle_pose("ball", [0, 0, 0], rotation=np.ones((3, 3)))
     with pytest.raises(qd.ArgumentError, match="normal"):
         Obstacle.plane([0, 0, 0])
     with pytest.raises(qd.ArgumentError, match="size"):

@@ -52,7 +52,7 @@ def controller(robot: qd.Robot, com: np.ndarray, *, unilateral: bool, **options:
     first = [FrameTask(robot, "left_palm", "hand")]
     return qd.WholeBodyController(
         robot, constraints=[*default_constraints(robot, 1e-3), held], contacts=palms(unilateral, **options),
-        tasks=[first, [ForceTask(robot, "squeeze", contacts=("left", "right"))], [PostureTask(robot)]], ramp=0.05,
+        tasks=[first, [ForceTask(robot, "squeeze", contacts=("left", "right"))], [PostureTask(robot)]], ramp_time=0.05,
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_b
     wbc = controller(robot, com, unilateral=False)
     wbc.tasks["hand"].reference(acceleration=rng.normal(size=6))
     held, squeeze = wbc.tasks["object"], wbc.tasks["squeeze"]
-    squeeze.reference(held.squeeze(s, 40.0))
+    squeeze.reference(held.internal_forces(s, 40.0))
     command = wbc.compute(s, ("left", "right"))
     assert command.ok, command.explain()
     # the object's mass as a part of the left palm, its inertia by Euler's equation; the right hand's force acts at both
@@ -112,7 +112,7 @@ def test_the_force_task_decides_what_squeezes_and_nothing_else(robot: qd.Robot) 
     found = {}
     for force in (0.0, 30.0, 60.0):
         wbc = controller(robot, com, unilateral=False)
-        wbc.tasks["squeeze"].reference(wbc.tasks["object"].squeeze(s, force))
+        wbc.tasks["squeeze"].reference(wbc.tasks["object"].internal_forces(s, force))
         command = wbc.compute(s, ("left", "right"))
         assert command.ok
         found[force] = command
@@ -132,7 +132,7 @@ def test_dry_palms_squeeze_as_hard_as_friction_needs(robot: qd.Robot) -> None:
         f = command.forces[side]
         assert f[2] == pytest.approx(-0.5 * MASS * 9.81, abs=1e-6)
         assert sign * f[1] == pytest.approx(abs(f[2]) / (0.5 / np.sqrt(2.0)), rel=1e-6)  # at the edge of its pyramid
-        assert side in command.pressure
+        assert side in command.centers_of_pressure
     slippery = controller(robot, middle(robot, s), unilateral=True, friction=0.0).compute(s, ("left", "right"))
     assert slippery.ok and "hand z" in slippery.explain()  # the hands fall with what they cannot hold
     J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ middle(robot, s)
@@ -186,10 +186,10 @@ def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
     with pytest.raises(qd.ArgumentError, match="not in a controller"):
-        alone.squeeze(s, 1.0)
+        alone.internal_forces(s, 1.0)
     qd.WholeBodyController(robot, constraints=[*level_0, alone], contacts=[left])
     with pytest.raises(qd.ArgumentError, match="several places"):
-        alone.squeeze(s, 1.0)
+        alone.internal_forces(s, 1.0)
 
 
 def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
@@ -225,7 +225,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
         share = min(tick / 300.0, 1.0)
         lift = (3.0 - 2.0 * share) * share**2 * np.array([0.02, 0.03, 0.05])
         hand.pose_reference(start.translation + lift, start.rotation)
-        wbc.tasks["squeeze"].reference(held.squeeze(s, 50.0))
+        wbc.tasks["squeeze"].reference(held.internal_forces(s, 50.0))
         command = wbc.compute(s, ("left", "right"))
         assert command.ok, (tick, command.explain())
         data.ctrl[:] = command.tau
@@ -280,7 +280,7 @@ def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> Non
     def steps(count: int) -> None:
         for _ in range(count):
             s = dyn.update(plant.q, plant.v)
-            wbc.tasks["squeeze"].reference(wbc.tasks["object"].squeeze(s, 50.0))
+            wbc.tasks["squeeze"].reference(wbc.tasks["object"].internal_forces(s, 50.0))
             plant.step(wbc.compute(s, ("left", "right")).tau)
 
     start = s.placement("left_palm")

@@ -118,7 +118,7 @@ def swing(robot: qd.Robot, share: float) -> tuple[float, float, float]:
     """Largest error of a foot that circles, of the centre of mass [m], and of the trunk's direction [rad]."""
     sim, dyn = qd.Simulation(robot, dt=1e-3), qd.Dynamics(robot)
     wbc = WholeBodyController(robot)
-    wbc.tasks.joint_friction.share = share
+    wbc.tasks.joint_friction.compensation_fraction = share
     s = dyn.update(sim.q, sim.v)
     foot, com, start = robot.feet[0], s.com.copy(), s.placement(robot.feet[0]).translation.copy()
     middle = np.mean([s.placement(f).translation for f in robot.feet[1:]], axis=0)
@@ -174,7 +174,7 @@ def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_pa
         assert copy.explain() == third.explain()
     wbc.reset()
     assert wbc.compute(dyn.update(q, v)).tau.tobytes() == first.tau.tobytes()
-    wbc.tasks.joint_friction.share = 0.0
+    wbc.tasks.joint_friction.compensation_fraction = 0.0
     ignored = wbc.compute(dyn.update(q, v))
     assert not ignored.friction.any()
     assert (
@@ -191,6 +191,6 @@ def test_friction_that_is_none_is_refused(rough: qd.Robot) -> None:
             with pytest.raises(qd.ArgumentError, match=name):
                 setattr(friction, name, bad)
     with pytest.raises(qd.ArgumentError, match="share"):
-        JointFriction(rough, share=-0.1)
+        JointFriction(rough, compensation_fraction=-0.1)
     with pytest.raises(qd.ArgumentError, match="stiction_speed"):
         JointFriction(rough, stiction_speed=0.0)

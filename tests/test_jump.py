@@ -164,7 +164,7 @@ def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) ->
     controller, plant, dynamics = standing(robot)
     p, whole = controller.proportions, controller.whole_body
     bounds = whole.tasks.joint_bounds
-    kept = whole.ramp, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
+    kept = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
     plan = controller.jump(height=0.25 * p.length, distance=(0.4 * p.length, 0.0), turn=0.5)
     assert isinstance(plan, JumpPlan) and not plan.limited and controller.mode is Mode.CROUCHING
     with pytest.raises(qd.ArgumentError, match="is crouching; it jumps from where it stands"):
@@ -195,6 +195,6 @@ def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) ->
     miss = feet[:, :2] - start[:2] - footprint(p, plan.distance, plan.turn) @ turn.T
     assert np.linalg.norm(miss, axis=1).max() < 0.1 * p.length
     assert abs(math.remainder(p.yaw(np.array(plant.q)) - yaw - plan.turn, 2.0 * math.pi)) < 0.05
-    now = whole.ramp, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
+    now = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
     for before, after in zip(kept, now, strict=True):
         np.testing.assert_array_equal(before, after)

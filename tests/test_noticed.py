@@ -259,8 +259,8 @@ def test_a_task_may_lose_to_another_of_its_own_level() -> None:
     for task, sign in ((hand, 1.0), (other, -1.0)):
         task.reference(here, acceleration=np.array([sign, 0.0, 0.0]))
     command = WholeBodyController(robot, tasks=[[hand, other]]).compute(s)
-    losses = command.losses(last=True)
-    assert {x.owner: x.culprit for x in losses} == {"hand": "the other task", "other": "the hand task"}
+    losses = command.losses(include_last_level=True)
+    assert {x.element: x.cause for x in losses} == {"hand": "the other task", "other": "the hand task"}
 
 
 # -- threads -------------------------------------------------------------------------------------------------------

@@ -205,7 +205,9 @@ def test_the_tables_of_legs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("forces", [{}, {"FL": np.array([1.0, -2.0, 30.5555]), "[FR]": np.arange(6.0)}])
 def test_a_tick_that_is_solved_again(forces: dict[str, Any]) -> None:
-    record = SimpleNamespace(robot="[dog]", tick=17, joints=("hip", "[knee]"), shares={"FL": 0.456, "[FR]": 1.0})
+    record = SimpleNamespace(
+        robot="[dog]", tick=17, joints=("hip", "[knee]"), contact_activations={"FL": 0.456, "[FR]": 1.0}
+    )
     again = SimpleNamespace(record=record, command=SimpleNamespace(forces=forces, tau=np.array([1.23456, -20.0])))
     printed(f"tick_{len(forces)}", control._print, again, modules=(control, console))
 

@@ -9,7 +9,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.contact import pyramid
 from quaddyn.urdf.tree import Array
-from quaddyn.wbc import Command, ParameterBand, PayloadBand, RobustLimits, WholeBodyController
+from quaddyn.wbc import Command, ParameterEllipsoid, PayloadSet, RobustLimits, WholeBodyController
 
 FRICTION = 0.8
 
@@ -19,12 +19,14 @@ def robot() -> qd.Robot:
     return qd.load("go2")
 
 
-def band_of(robot: qd.Robot) -> PayloadBand:
-    return PayloadBand((0.1 * robot.mass, 0.4 * robot.mass), (-0.05, -0.04, 0.0), (0.05, 0.04, 0.06), gyration=0.02)
+def band_of(robot: qd.Robot) -> PayloadSet:
+    return PayloadSet(
+        (0.1 * robot.mass, 0.4 * robot.mass), (-0.05, -0.04, 0.0), (0.05, 0.04, 0.06), radius_of_gyration=0.02
+    )
 
 
 def controller(robot: qd.Robot, limits: RobustLimits | None) -> WholeBodyController:
-    wbc = WholeBodyController(robot, ramp=0.0)
+    wbc = WholeBodyController(robot, ramp_time=0.0)
     if limits is not None:
         wbc.add(limits, level=0)
     return wbc
@@ -60,15 +62,15 @@ def excess(
 
 def test_what_any_payload_of_the_band_needs_is_within_the_limits(robot: qd.Robot) -> None:
     rng, band = np.random.default_rng(3), band_of(robot)
-    both = [controller(robot, RobustLimits(robot, band, friction=FRICTION)), controller(robot, None)]
+    both = [controller(robot, RobustLimits(robot, band, friction_fraction=FRICTION)), controller(robot, None)]
     dyn, worst = qd.Dynamics(robot), [list[float](), list[float]()]
     for tick in range(30):
         stance = robot.feet if tick % 2 else robot.feet[1:]
         turn = np.r_[0.0, 0.0, 0.0, rng.normal(0.0, 0.1, robot.nv - 3)]
         q, v = robot.integrate(robot.q_home, turn), rng.normal(0.0, 0.3, robot.nv)
         push = rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
-        load = pin.Inertia(rng.uniform(*band.mass), rng.uniform(band.low, band.high), np.zeros((3, 3)))
-        load.inertia = load.mass * band.gyration**2 * np.eye(3)
+        load = pin.Inertia(rng.uniform(*band.mass), rng.uniform(band.com_lower, band.com_upper), np.zeros((3, 3)))
+        load.inertia = load.mass * band.radius_of_gyration**2 * np.eye(3)
         for wbc, found in zip(both, worst, strict=True):
             wbc.reset()
             wbc.tasks["com"].reference(dyn.update(q, v).com, np.zeros(3), push)
@@ -86,7 +88,7 @@ def test_a_band_of_nothing_changes_nothing(robot: qd.Robot) -> None:
 
 
 def test_bands_of_torque_and_friction_narrow_the_limits(robot: qd.Robot) -> None:
-    limits = RobustLimits(robot, friction=0.5, torque=0.25 * robot.effort_limits)
+    limits = RobustLimits(robot, friction_fraction=0.5, torque_margin=0.25 * robot.effort_limits)
     wbc, dyn = controller(robot, limits), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     wbc.tasks["com"].reference(s.com, np.zeros(3), [50.0, 0.0, 50.0])
@@ -97,7 +99,7 @@ def test_bands_of_torque_and_friction_narrow_the_limits(robot: qd.Robot) -> None
 
 
 def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
-    band = PayloadBand((0.0, 300.0), (0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
+    band = PayloadSet((0.0, 300.0), (0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
     wbc = controller(robot, RobustLimits(robot, band))
     command = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), robot.feet)
     assert command.ok and "com z" in command.explain() and "robust" in command.explain()
@@ -107,15 +109,18 @@ def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda r: PayloadBand((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the least first"),
-        (lambda r: PayloadBand((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)), "low, high: expected no entry of low above"),
-        (lambda r: PayloadBand((0.0, np.nan), np.zeros(3), np.zeros(3)), "mass"),
-        (lambda r: PayloadBand((0.0, 1.0), np.zeros(2), np.zeros(3)), "low"),
-        (lambda r: PayloadBand((0.0, 1.0), np.zeros(3), np.zeros(3), gyration=-1.0), "gyration"),
-        (lambda r: RobustLimits(r, friction=1.5), "friction: expected a share"),
-        (lambda r: RobustLimits(r, torque=-1.0), "torque: expected a number or 12"),
-        (lambda r: RobustLimits(r, turning=np.inf), "turning"),
-        (lambda r: RobustLimits(r, PayloadBand((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
+        (lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the least first"),
+        (
+            lambda r: PayloadSet((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)),
+            "com_lower, com_upper: expected no entry of com_lower above",
+        ),
+        (lambda r: PayloadSet((0.0, np.nan), np.zeros(3), np.zeros(3)), "mass"),
+        (lambda r: PayloadSet((0.0, 1.0), np.zeros(2), np.zeros(3)), "com_lower"),
+        (lambda r: PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), radius_of_gyration=-1.0), "gyration"),
+        (lambda r: RobustLimits(r, friction_fraction=1.5), "friction_fraction: expected"),
+        (lambda r: RobustLimits(r, torque_margin=-1.0), "torque_margin: expected a number or 12"),
+        (lambda r: RobustLimits(r, angular_acceleration=np.inf), "angular_acceleration"),
+        (lambda r: RobustLimits(r, PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
     ],
 )
 def test_bands_that_are_none_are_refused(robot: qd.Robot, wrong: object, words: str) -> None:
@@ -124,7 +129,7 @@ def test_bands_that_are_none_are_refused(robot: qd.Robot, wrong: object, words: 
 
 
 def test_a_band_is_the_hull_of_its_vertices() -> None:
-    masses, centres = PayloadBand((0.0, 2.0), (0.0, 0.0, 0.1), (0.1, 0.0, 0.2)).vertices()
+    masses, centres = PayloadSet((0.0, 2.0), (0.0, 0.0, 0.1), (0.1, 0.0, 0.2)).vertices()
     assert masses.tolist() == [0.0, 2.0, 2.0, 2.0, 2.0]
     assert {tuple(c) for c in centres[1:]} == {(0.0, 0.0, 0.1), (0.0, 0.0, 0.2), (0.1, 0.0, 0.1), (0.1, 0.0, 0.2)}
 
@@ -156,7 +161,7 @@ def test_what_any_parameters_of_the_band_need_is_within_the_limits(robot: qd.Rob
     rng, dyn = np.random.default_rng(5), qd.Dynamics(robot)
     own = dyn.parameters()
     directions = np.diag(0.1 * np.abs(own))[own != 0.0] / np.sqrt(np.count_nonzero(own) / 20.0)
-    limits = RobustLimits(robot, parameters=ParameterBand(directions))
+    limits = RobustLimits(robot, parameters=ParameterEllipsoid(directions))
     both, worst = [controller(robot, limits), controller(robot, None)], [np.zeros(0), np.zeros(0)]
     for stance in (robot.feet[1:], robot.feet, robot.feet):
         q = robot.integrate(robot.q_home, np.r_[np.zeros(3), rng.normal(0.0, 0.1, robot.nv - 3)])
@@ -177,8 +182,8 @@ def test_what_any_parameters_of_the_band_need_is_within_the_limits(robot: qd.Rob
 
 def test_bands_of_parameters_that_do_not_fit_are_refused(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="directions of 169 parameters, got 5"):
-        RobustLimits(robot, parameters=ParameterBand(np.eye(5)))
+        RobustLimits(robot, parameters=ParameterEllipsoid(np.eye(5)))
     with pytest.raises(qd.ArgumentError, match="finite matrix"):
-        ParameterBand(np.full((2, 169), np.nan))
+        ParameterEllipsoid(np.full((2, 169), np.nan))
     with pytest.raises(TypeError, match="parameters"):
         RobustLimits(robot, parameters=np.eye(169))

@@ -127,7 +127,7 @@ def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: q
     np.testing.assert_allclose(two.tau, one.tau, atol=1e-6)
     for foot in robot.feet:
         np.testing.assert_allclose(two.forces[foot], one.forces[foot], atol=1e-6)
-        np.testing.assert_allclose(two.pressure[foot], one.pressure[foot], atol=1e-8)
+        np.testing.assert_allclose(two.centers_of_pressure[foot], one.centers_of_pressure[foot], atol=1e-8)
 
 
 def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
@@ -141,15 +141,17 @@ def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
     assert min(room for name, room in command.margins.items() if "centre of pressure" in name) > -1e-6
     contacts = ContactSet(robot, soles)
     for sole in soles:
-        local = command.pressure[sole.name] - contacts.positions(s)[sole.name]
+        local = command.centers_of_pressure[sole.name] - contacts.positions(s)[sole.name]
         np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: weight moves back as the body does
         assert abs(local[1]) <= 0.05 + 1e-9 and abs(local[2]) < 1e-9
         np.testing.assert_allclose(
-            command.pressure[sole.name],
+            command.centers_of_pressure[sole.name],
             contacts.center_of_pressure(s, sole.name, command.forces[sole.name]),
             atol=1e-12,
         )
-    assert set(pickle.loads(pickle.dumps(command)).pressure) == {"L", "R"} and set(copy.copy(command).pressure) == {
+    assert set(pickle.loads(pickle.dumps(command)).centers_of_pressure) == {"L", "R"} and set(
+        copy.copy(command).centers_of_pressure
+    ) == {
         "L",
         "R",
     }
@@ -183,7 +185,7 @@ def test_a_biped_stands_shifts_its_weight_and_squats(robot: qd.Robot, plant: typ
         for foot in robot.feet:  # of the ground, and of the controller
             points = [(p.point, p.force[2]) for p in sim.contacts if p.sphere == foot]
             felt = sum(f * x for x, f in points) / sum(f for _, f in points)
-            np.testing.assert_allclose(felt, command.pressure[foot], atol=5e-3)
+            np.testing.assert_allclose(felt, command.centers_of_pressure[foot], atol=5e-3)
             inside = contacts[foot].axes_at(s.placement(foot).rotation) @ (felt - contacts.positions(s)[foot])
             assert (np.abs(inside[:2]) <= contacts[foot].half_size).all()
             loads.append(forces[foot][2])
@@ -213,7 +215,7 @@ def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
         assert command.ok and sim.ok, (tick, command.explain())
         sim.step(command.tau)
         if tick == 980:
-            assert set(command.pressure) == {"L"} and not sim.contact_forces["R"].any()
+            assert set(command.centers_of_pressure) == {"L"} and not sim.contact_forces["R"].any()
             assert dyn.update(sim.q, sim.v).placement("R").translation[2] > foot.translation[2] + 0.012
     assert sim.contact_forces["R"][2] > 0.3 * robot.mass * 9.81
     np.testing.assert_allclose(dyn.update(sim.q, sim.v).placement("R").rotation, foot.rotation, atol=0.02)
@@ -226,11 +228,11 @@ def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Pa
     command = wbc.compute(s)
     wbc.save_tick(tmp_path / "tick.npz")
     again = replay(tmp_path / "tick.npz")
-    assert again.identical and set(again.command.pressure) == {"L", "R"}
-    for foot, place in command.pressure.items():
-        np.testing.assert_allclose(again.command.pressure[foot], place, atol=1e-12)
+    assert again.identical and set(again.command.centers_of_pressure) == {"L", "R"}
+    for foot, place in command.centers_of_pressure.items():
+        np.testing.assert_allclose(again.command.centers_of_pressure[foot], place, atol=1e-12)
     viewer = qd.Viewer(robot, serve=False)
-    viewer.show(s.q, forces=command.forces, points=command.pressure, support=True)
+    viewer.show(s.q, forces=command.forces, points=command.centers_of_pressure, support=True)
 
 
 def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:
@@ -332,7 +334,7 @@ def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
     assert np.abs(dyn.center_of_mass(sim.q) - start).max() < 2e-3
     viewer = qd.Viewer(robot, serve=False)
     viewer.show_soles(soles)
-    viewer.show(sim.q, points=command.pressure)
+    viewer.show(sim.q, points=command.centers_of_pressure)
     drawn = {name.rpartition(" ")[0] for kind, name in viewer._drawing._markers._slots if kind == "sole"}
     assert drawn == {"L", "R"}
     with pytest.raises(qd.ArgumentError, match="soles"):

@@ -151,12 +151,12 @@ def test_what_is_read_of_a_task_does_not_change_later_and_cannot_be_written_to(r
 
 def test_a_reference_position_of_none_holds_what_is_found(robot: qd.Robot, dyn: qd.Dynamics) -> None:
     task = ComTask(robot)
-    assert task.reference_position is None and not task.given
+    assert task.reference_position is None and not task.has_reference
     task.reference_position = (1, 2, 3)
     np.testing.assert_array_equal(task.reference_position, [1.0, 2.0, 3.0])
     task.reference_velocity = [1, 0, 0]
     task.reference_position = None
-    assert not task.given and task.reference_velocity[0] == 1.0
+    assert not task.has_reference and task.reference_velocity[0] == 1.0
 
 
 def test_references_and_gains_that_are_none_are_refused(robot: qd.Robot) -> None:
@@ -210,9 +210,9 @@ def test_matrices_of_a_linear_constraint_are_readable_and_settable(
 
 
 def test_bounds_of_a_normal_force_are_settable(robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController) -> None:
-    wbc.contacts["FL"].minimum = 9.0
+    wbc.contacts["FL"].min_normal_force = 9.0
     assert wbc.compute(away(robot, dyn)).forces["FL"][2] >= 9.0 - 1e-7
-    wbc.contacts["FL"].minimum, wbc.contacts["FL"].maximum = 0.0, 1.0
+    wbc.contacts["FL"].min_normal_force, wbc.contacts["FL"].max_normal_force = 0.0, 1.0
     assert wbc.compute(away(robot, dyn)).forces["FL"][2] <= 1.0 + 1e-7
 
 
@@ -325,9 +325,9 @@ def test_tasks_are_the_same_by_name_and_by_attribute(robot: qd.Robot, wbc: Whole
     assert by_attribute == dict(tasks)
     hand = FrameTask(robot, "FL", "hand")
     wbc.add(hand, level=1)
-    assert wbc.tasks.of("hand", FrameTask) is hand
+    assert wbc.tasks.get_typed("hand", FrameTask) is hand
     with pytest.raises(qd.ArgumentTypeError, match="'hand' is a FrameTask"):
-        wbc.tasks.of("hand", ComTask)
+        wbc.tasks.get_typed("hand", ComTask)
     with pytest.raises(qd.UnknownNameError, match="'FL'"):
         wbc.tasks.feet["Fl"]
     arm = qd.load("planar_3r")

@@ -64,7 +64,7 @@ def cone_margin(c: Command, mu: float) -> float:
 def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name: str) -> None:
     robot = qd.load(name)
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
-    wbc = WholeBodyController(robot, ramp=0.0)
+    wbc = WholeBodyController(robot, ramp_time=0.0)
     rng = np.random.default_rng(0)
     solved = 0
     for i, stance in enumerate(stances(robot) * 2):
@@ -152,7 +152,7 @@ def test_weights_below_never_move_what_is_above(name: str) -> None:
             q, v = random_state(robot, rng, 0.5)
             wanted, commands = 5.0 * rng.normal(size=3), []
             for factor in (1e-2, 1.0, 1e2):
-                wbc = WholeBodyController(robot, ramp=0.0, friction=0.3)
+                wbc = WholeBodyController(robot, ramp_time=0.0, friction=0.3)
                 wbc.tasks["posture"].weight = factor
                 wbc.tasks["forces"].weight = 1.0 / factor / robot.mass
                 s = dyn.update(q, v)
@@ -229,7 +229,7 @@ def test_infeasible_ticks_are_flagged_finite_and_least_violated() -> None:
         level_0.append(JointBounds(robot, 1e-3, acceleration=20.0))
         wbc = WholeBodyController(robot, constraints=level_0)
         for settings in wbc.contacts.values():
-            settings.limit(minimum)
+            settings.set_normal_force_bounds(minimum)
         c = wbc.compute(s)
         assert c.status.outcome == "infeasible" and not c.status.ok
         assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
@@ -259,7 +259,7 @@ def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> N
             q[robot.configuration_index(leg.joints[1])] = 0.0
         s = dyn.update(q, 0.1 * np.random.default_rng(0).normal(size=robot.nv))
         for stance in (robot.feet, robot.feet[:1], ("FL", "RR")):
-            wbc = WholeBodyController(robot, ramp=0.0, constraints=free_of_ranges(robot))
+            wbc = WholeBodyController(robot, ramp_time=0.0, constraints=free_of_ranges(robot))
             wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.05))
             c = wbc.compute(s, stance)
             assert np.isfinite(c.tau).all()
@@ -363,7 +363,7 @@ def test_cones_stand_on_each_contacts_own_normal() -> None:
     wbc = WholeBodyController(robot, friction=0.4)
     wbc.contacts["FL"].normal = n
     wbc.contacts["RR"].friction = 0.1
-    wbc.contacts["FR"].limit(5.0, 20.0)
+    wbc.contacts["FR"].set_normal_force_bounds(5.0, 20.0)
     c = wbc.compute(s)
     assert c.status.ok
     f = c.forces["FL"]
@@ -435,12 +435,12 @@ def test_grips_are_made_and_broken_continuously_too() -> None:
     grip = Contact(name="hand", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
     steps = {}
     for ramp in (0.0, 0.05):
-        wbc, taus = WholeBodyController(robot, contacts=[grip], ramp=ramp), []
+        wbc, taus = WholeBodyController(robot, contacts=[grip], ramp_time=ramp), []
         wbc.tasks["com"].reference(dyn.update(robot.q_home, np.zeros(robot.nv)).com + np.array([0.01, 0.0, 0.0]))
         for i in range(200):
             s = dyn.update(robot.q_home, np.zeros(robot.nv))
             c = wbc.compute(s, (*robot.feet, "hand") if 20 <= i < 120 else robot.feet)
-            assert c.status.ok and ("hand" in c.forces) == (wbc.shares["hand"] > 0.0)
+            assert c.status.ok and ("hand" in c.forces) == (wbc.contact_activations["hand"] > 0.0)
             taus.append(c.tau)
         steps[ramp] = np.abs(np.diff(taus, axis=0)).max() / qd.wbc.scales.scales(robot).torque
     assert steps[0.05] <= 0.05 and steps[0.05] < 0.5 * steps[0.0]
@@ -452,14 +452,14 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     soft = Contact.of_foot(robot, "FL", stiffness=5e3)
     wbc = WholeBodyController(robot, contacts=[soft])
-    wbc.contacts["FL"].height = 0.004
+    wbc.contacts["FL"].surface_height = 0.004
     depth = 0.004 - (s.placement("FL").translation[2] - robot.legs["FL"].foot.radius)
     c = wbc.compute(s)
     np.testing.assert_allclose(c.forces["FL"], (0.0, 0.0, 5e3 * depth), atol=1e-7)
     assert c.status.ok
     # wanting more force pushes the foot down
     wbc = WholeBodyController(robot, contacts=[soft], tasks=[ForceTask(robot), PostureTask(robot)])
-    wbc.contacts["FL"].height = 0.004
+    wbc.contacts["FL"].surface_height = 0.004
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
     down = wbc.compute(s)
     assert (contact_jacobian(s, "FL") @ down.acceleration)[2] < -0.1
@@ -558,7 +558,7 @@ def largest_step(
             c.limits *= share
     if rate < np.inf:
         level_0.append(TorqueRate(robot, rate * unit / dt))
-    wbc = WholeBodyController(robot, dt=dt, ramp=ramp, constraints=level_0)
+    wbc = WholeBodyController(robot, dt=dt, ramp_time=ramp, constraints=level_0)
     feet = (lifted,) if isinstance(lifted, str) else lifted
     taus = []
     for i, (q, v) in enumerate(swaying(robot, feet, round(0.15 / dt), dt=dt, crouch=crouch)):
@@ -651,7 +651,7 @@ def test_a_foot_lifts_and_comes_back() -> None:
         sim.step(c.tau)
         highest = max(highest, s.placement("FL").translation[2] - start[2])
     assert highest > 0.03
-    assert wbc.shares["FL"] == 1.0 and sim.contact_forces["FL"][2] > 1.0
+    assert wbc.contact_activations["FL"] == 1.0 and sim.contact_forces["FL"][2] > 1.0
     np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, aside, atol=0.01)
 
 
@@ -663,22 +663,22 @@ def test_explanations_are_counterfactuals_that_hold() -> None:
     def tick(limited: tuple[str, ...]) -> Command:
         wbc = WholeBodyController(robot)
         for foot in limited:
-            wbc.contacts[foot].limit(0.0, 5.0)
+            wbc.contacts[foot].set_normal_force_bounds(0.0, 5.0)
         wbc.tasks["com"].reference(s.com, acceleration=np.array([0.0, 1.0, 0.0]))
         return wbc.compute(s)
 
     c = tick(("FR", "RL"))
     assert c.status.ok
-    blamed = [loss for loss in c.losses() if loss.culprit in ("the FR normal force", "the RL normal force")]
+    blamed = [loss for loss in c.losses() if loss.cause in ("the FR normal force", "the RL normal force")]
     assert blamed and "lost to the" in c.explain()
     labels = {"com": ("x", "y", "z"), "base": ("rx", "ry", "rz")}
     for loss in blamed:
         task, row = loss.row.split()
-        freed = tick(("RL",) if "FR" in loss.culprit else ("FR",))
+        freed = tick(("RL",) if "FR" in loss.cause else ("FR",))
         without = freed.levels[1].tasks[task][labels[task].index(row)]
-        assert abs(without) == pytest.approx(abs(loss.without), abs=1e-6)
-        assert abs(without) < abs(loss.amount)
-    assert "posture" not in c.explain() and "posture" in c.explain(last=True, lines=None)
+        assert abs(without) == pytest.approx(abs(loss.deficit_without_cause), abs=1e-6)
+        assert abs(without) < abs(loss.deficit)
+    assert "posture" not in c.explain() and "posture" in c.explain(include_last_level=True, max_lines=None)
 
 
 @pytest.mark.parametrize("name", ["go2", "b1_z1"])
@@ -694,7 +694,7 @@ def test_what_a_command_says_of_itself_is_of_its_own_tick(name: str) -> None:
     # everything changes before anybody asks
     wbc.tasks["forces"].reference()
     wbc.tasks["com"].reference(s.com + 1.0)
-    wbc.contacts["FL"].limit(0.0, 1.0)
+    wbc.contacts["FL"].set_normal_force_bounds(0.0, 1.0)
     dyn.update(robot.q_home, np.ones(robot.nv))
     lacking = np.concatenate([wanted[foot] - c.forces[foot] for foot in robot.feet])
     np.testing.assert_allclose(c.levels[2].tasks["forces"], lacking, atol=1e-7)

@@ -66,10 +66,12 @@ def agrees(
 def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
-    wbc = WholeBodyController(robot, ramp=0.02, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 3e3)])
+    wbc = WholeBodyController(
+        robot, ramp_time=0.02, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 3e3)]
+    )
     wbc.tasks["com"].reference(np.array([0.0, 0.01, 0.3]), acceleration=np.array([0.3, 0.0, 0.0]))
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 40.0])})
-    rival = WholeBodyController(robot, ramp=0.02)
+    rival = WholeBodyController(robot, ramp_time=0.02)
     kept = {name: wbc.tasks[name].block.copy() for name in ("com", "joint bounds", "torque", "posture")}
     shares = []
     for k in range(52):
@@ -86,9 +88,9 @@ def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
         elif k == 40:
             wbc.remove("even")
         before = agrees(wbc, dyn, k, before, stance)
-        shares.append(wbc.shares["FL"])
+        shares.append(wbc.contact_activations["FL"])
         tick(rival, dyn, k, stance)
-        assert wbc.shares == rival.shares
+        assert wbc.contact_activations == rival.contact_activations
     assert 0.0 in shares and 1.0 in shares and len(set(shares)) > 20
     assert wbc.levels[2:] == (("posture", "forces"), ("momentum",)) and "base" not in wbc.tasks
     for name, block in kept.items():
@@ -110,8 +112,8 @@ def test_a_level_of_ones_own_is_made_by_the_next_number() -> None:
 
 def test_a_change_that_is_refused_changes_nothing() -> None:
     robot = qd.load("go2")
-    dyn, twin = qd.Dynamics(robot), WholeBodyController(robot, ramp=0.02)
-    wbc = WholeBodyController(robot, ramp=0.02)
+    dyn, twin = qd.Dynamics(robot), WholeBodyController(robot, ramp_time=0.02)
+    wbc = WholeBodyController(robot, ramp_time=0.02)
     com = wbc.tasks["com"]
     refused: list[tuple[Callable[[], None], type[Exception], str]] = [
         (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "two of the name 'com'"),
@@ -134,7 +136,7 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
                 change()
         assert wbc.tasks["com"] is com
         np.testing.assert_array_equal(tick(wbc, dyn, k, stance).tau, tick(twin, dyn, k, stance).tau)
-        assert wbc.shares == twin.shares and wbc.levels == twin.levels
+        assert wbc.contact_activations == twin.contact_activations and wbc.levels == twin.levels
     assert not refused
 
 
@@ -160,7 +162,7 @@ def test_an_element_that_was_removed_belongs_to_nobody() -> None:
 def test_contacts_come_and_go_in_the_middle_of_a_ramp() -> None:
     robot, hand = qd.load("b1_z1"), "gripperMover"
     dyn, before = qd.Dynamics(robot), None
-    wbc, rival = (WholeBodyController(robot, ramp=0.02) for _ in range(2))
+    wbc, rival = (WholeBodyController(robot, ramp_time=0.02) for _ in range(2))
     grip = Contact(name="grip", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
     for k in range(60):
         stance = robot.feet if k < 3 or k >= 18 else robot.feet[1:]
@@ -180,10 +182,10 @@ def test_contacts_come_and_go_in_the_middle_of_a_ramp() -> None:
         before = agrees(wbc, dyn, k, before, mine)
         tick(rival, dyn, k, stance)
         if k < 45:
-            assert all(wbc.shares[foot] == rival.shares[foot] for foot in robot.feet)
+            assert all(wbc.contact_activations[foot] == rival.contact_activations[foot] for foot in robot.feet)
         else:
-            assert wbc.shares["FR"] == 1.0
-            assert wbc.shares.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
+            assert wbc.contact_activations["FR"] == 1.0
+            assert wbc.contact_activations.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
     assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # feet are contacts where none are named
 
 
@@ -191,9 +193,9 @@ def test_a_contact_in_the_place_of_another_is_as_much_there() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     tick(wbc, dyn, 0)
-    wbc.contacts["FR"].limit(0.0, 33.0)
+    wbc.contacts["FR"].set_normal_force_bounds(0.0, 33.0)
     wbc.add_contact(Contact.of_foot(robot, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
-    assert wbc.shares["FL"] == 1.0 and wbc.contacts["FR"].maximum == 33.0
+    assert wbc.contact_activations["FL"] == 1.0 and wbc.contacts["FR"].max_normal_force == 33.0
     c = agrees(wbc, dyn, 1, None, robot.feet)
     f, n = c.forces["FL"], wbc.contacts["FL"].normal
     assert np.linalg.norm(f - (f @ n) * n) <= 0.05 * (f @ n) + 1e-7
@@ -223,14 +225,14 @@ def test_a_foot_that_touches_by_another_name_is_its_tasks_foot() -> None:
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
     link = robot.model.frames[robot.frame_id("FL")].name
-    wbc = WholeBodyController(robot, ramp=0.01)
+    wbc = WholeBodyController(robot, ramp_time=0.01)
     wbc.remove_contact("FL")
     wbc.add_contact(Contact(name="paw", frame=link, radius=0.02))
     for k in range(30):
         before = agrees(wbc, dyn, k, before, robot.feet[1:] if k < 5 else (*robot.feet[1:], "paw"))
         owners = {group.owner for level in before.details.problem.levels for group in level}
-        assert ("FL" in owners) == (wbc.shares["paw"] < 1.0)
-    assert not wbc.tasks["FL"].given
+        assert ("FL" in owners) == (wbc.contact_activations["paw"] < 1.0)
+    assert not wbc.tasks["FL"].has_reference
 
 
 # -- elements of one's own ---------------------------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def test_elements_of_ones_own_join_the_same_tick() -> None:
     constraints = [e for e in default_constraints(robot, 1e-3) if e.name != "friction"]
     levels = default_tasks(robot)
     levels[0] = [e for e in levels[0] if e.name not in ("FL", "com")]
-    wbc = WholeBodyController(robot, ramp=0.01, constraints=constraints, tasks=levels)
+    wbc = WholeBodyController(robot, ramp_time=0.01, constraints=constraints, tasks=levels)
     for element, level in (
         (Slippery(), 0),
         (Together(robot), 0),
@@ -389,7 +391,7 @@ def test_an_element_of_ones_own_takes_no_detour() -> None:
 def test_details_disturb_nothing() -> None:
     robot = qd.load("go2")
     dyn, old, early = qd.Dynamics(robot), list[Command](), list[tuple[Any, float, str]]()
-    wbc, twin = (WholeBodyController(robot, ramp=0.01) for _ in range(2))
+    wbc, twin = (WholeBodyController(robot, ramp_time=0.01) for _ in range(2))
     for each in (wbc, twin):
         each.add(OwnCom(robot), 1)
         each.add(Together(robot), 0)
@@ -400,11 +402,15 @@ def test_details_disturb_nothing() -> None:
             each.tasks["together"].bound = 40.0 + k
             each.tasks["together"].slow = (1.0 + 0.01 * k) * np.eye(robot.nv)[6:8]
             each.tasks["forces"].reference({"RR": np.array([0.0, 0.0, float(k)])})
-            each.contacts["RL"].limit(0.0, 100.0 - k)
-        before = wbc.numbers.copy(), wbc.tasks["forces"].references, {n: s.contact for n, s in wbc.contacts.items()}
+            each.contacts["RL"].set_normal_force_bounds(0.0, 100.0 - k)
+        before = (
+            wbc.parameter_vector.copy(),
+            wbc.tasks["forces"].references,
+            {n: s.contact for n, s in wbc.contacts.items()},
+        )
         for command in old:
             assert command.details.problem.levels and command.margins and len(command.levels) == 3
-        np.testing.assert_array_equal(wbc.numbers, before[0])
+        np.testing.assert_array_equal(wbc.parameter_vector, before[0])
         assert (
             wbc.tasks["forces"].references is before[1] and {n: s.contact for n, s in wbc.contacts.items()} == before[2]
         )
@@ -435,9 +441,9 @@ def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
             hand = "j2s6s200_end_effector"
             level_0, levels = everything(robot, hand)
             sole = Contact(name=hand, frame=hand, kind="surface", half_size=(0.05, 0.03))
-            return WholeBodyController(robot, tasks=levels, constraints=level_0, contacts=[sole], ramp=0.004)
+            return WholeBodyController(robot, tasks=levels, constraints=level_0, contacts=[sole], ramp_time=0.004)
         wbc = WholeBodyController(
-            robot, friction=0.3, ramp=0.004, contacts=any_contacts(robot, np.random.default_rng(4))
+            robot, friction=0.3, ramp_time=0.004, contacts=any_contacts(robot, np.random.default_rng(4))
         )
         if robot.root == "free":
             wbc.add(OwnCom(robot), 1)

@@ -22,12 +22,12 @@ def test_an_infeasible_tick_is_explained_in_five_lines_after_status_and_cause(in
     status, cause, *what = infeasible.explain().splitlines()
     assert status.startswith("infeasible")
     assert cause.startswith("likely cause: FR, ") and "assumed to carry, but moving fast" in cause
-    assert len(what) == 6 and what[-1].endswith("explain(lines=None) has them all")
-    assert int(what[-1].split()[2]) == len(infeasible.explain(lines=None).splitlines()) - 2 - 5
+    assert len(what) == 6 and what[-1].endswith("explain(max_lines=None) has them all")
+    assert int(what[-1].split()[2]) == len(infeasible.explain(max_lines=None).splitlines()) - 2 - 5
 
 
 def test_losses_are_grouped_and_the_largest_of_the_highest_level_come_first(infeasible: qd.Command) -> None:
-    losses, lines = infeasible.losses(), infeasible.explain(lines=None).splitlines()[2:]
+    losses, lines = infeasible.losses(), infeasible.explain(max_lines=None).splitlines()[2:]
     assert 5 < len(lines) < len(losses) / 2
     keys = list(dict.fromkeys((x.level, x.owner, x.culprit) for x in losses))
     assert len(lines) == len(keys)
@@ -68,12 +68,12 @@ def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
     aside = np.array([-0.005, -0.005, 0.0])  # away from FL
     wbc.tasks["com"].reference(s.com + aside)
     command = wbc.compute(s, contacts=("FR", "RL", "RR"))
-    losses = [loss for loss in command.losses() if loss.owner in ("com", "base")]
-    assert losses and {loss.culprit for loss in losses} == {"RR, which cannot pull on the ground"}
-    assert max(abs(loss.without / loss.amount) for loss in losses) < 1e-6
+    losses = [loss for loss in command.losses() if loss.element in ("com", "base")]
+    assert losses and {loss.cause for loss in losses} == {"RR, which cannot pull on the ground"}
+    assert max(abs(loss.deficit_without_cause / loss.deficit) for loss in losses) < 1e-6
     assert "lost to RR, which cannot pull on the ground" in command.explain()
     wbc = WholeBodyController(robot)
-    wbc.contacts["RR"].limit(5.0)
+    wbc.contacts["RR"].set_normal_force_bounds(5.0)
     wbc.tasks["com"].reference(s.com + aside)
     assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # alone to blame
 
@@ -83,7 +83,7 @@ def test_which_of_equal_losses_and_contacts_comes_first_is_not_left_to_rounding(
     for _ in range(6):
         noise = 1.0 + 2e-16 * rng.standard_normal(12)
         v = np.concatenate((np.zeros(6), np.tile([0.0, 8.0, 8.0], 4) * noise))
-        text = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, v)).explain(lines=None)
+        text = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, v)).explain(max_lines=None)
         causes.add(text.splitlines()[1])
         texts.add(tuple(line.split(":")[0] for line in text.splitlines()[2:]))
     assert len(causes) == len(texts) == 1 and "FL, FR, " in causes.pop()

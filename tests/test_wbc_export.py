@@ -75,12 +75,12 @@ def everything(robot):
     ]
     capsules = CapsuleModel(robot, links=knees, reach=np.inf)
     things = CollisionLimits(capsules, obstacles={"ball": Obstacle.sphere(0.1), "wall": Obstacle.plane([0, 1, 0])},
-                             placed={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
+                             obstacle_positions={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
     load = HeldObject(
         robot, ("hand", "palm"), robot.bodies[-1].name, 0.5, com=(0.1, 0.0, 0.0), inertia=1e-3 * np.eye(3)
     )
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things, load]
-    return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
+    return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp_time=0.02)
 
 
 @pytest.mark.parametrize("name", others_slow(("go2", "solo8", "panda"), {"panda"}))
@@ -98,7 +98,7 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     assert friction.tobytes() == command.friction.tobytes() and friction.any()
     if twins.c.contacts:
         shares = twins.c.array("shares", len(twins.c.contacts))
-        assert shares.tolist() == list(twins.python.shares.values())
+        assert shares.tolist() == list(twins.python.contact_activations.values())
         forces = twins.c.array("forces", len(twins.c.contacts), 6)
         for row, contact in zip(forces, twins.c.contacts, strict=True):
             wanted = command.forces.get(contact, np.zeros(6))
@@ -174,11 +174,11 @@ def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
 @pytest.mark.slow
 def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
     def make(robot):
-        wbc = qd.WholeBodyController(robot, friction=0.3, ramp=0.0)
+        wbc = qd.WholeBodyController(robot, friction=0.3, ramp_time=0.0)
         wbc.tasks["com"].gains(50.0)
         wbc.tasks["posture"].weight = 0.2
         wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 30.0])})
-        wbc.contacts["FR"].limit(3.0, 50.0)
+        wbc.contacts["FR"].set_normal_force_bounds(3.0, 50.0)
         wbc.contacts["RL"].normal = (0.2, 0.1, 1.0)
         return wbc
 

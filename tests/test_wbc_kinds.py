@@ -11,7 +11,7 @@ from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, contacts_for
 import quaddyn as qd
 from quaddyn import wbc
 from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, codes, tick_check
-from quaddyn.wbc.element import Counts, Layout
+from quaddyn.wbc.element import Layout, RowCounts
 
 #: Bases, and what has no rows or none in compiled code.
 BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
@@ -40,8 +40,10 @@ def test_there_is_one_of_every_kind_to_be_tested() -> None:
 def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot, told = ROBOTS["go2"](), list[Layout]()
     element: Any = ELEMENTS[kind](robot)
-    layout = type(element).layout
-    monkeypatch.setattr(type(element), "layout", classmethod(lambda cls, of: told.append(layout(of)) or told[-1]))
+    layout = type(element).declare_layout
+    monkeypatch.setattr(
+        type(element), "declare_layout", classmethod(lambda cls, counts: told.append(layout(counts)) or told[-1])
+    )
     motion = [] if kind == "contact_motion" else [ContactMotion(robot)]
     below = PostureTask(robot, "below")
     contacts = contacts_for(kind, robot, np.random.default_rng(0))
@@ -90,9 +92,9 @@ def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> Non
 def test_a_layout_that_does_not_fit_its_element_is_refused(wrong: dict[str, Any], words: str) -> None:
     class Own(ComTask):
         @classmethod
-        def layout(cls, of: Counts) -> Layout:
-            return super().layout(of)._replace(**wrong)
+        def declare_layout(cls, counts: RowCounts) -> Layout:
+            return super().declare_layout(counts)._replace(**wrong)
 
     robot = ROBOTS["go2"]()
-    with pytest.raises(qd.ArgumentError, match=f"mine: Own.layout does not fit the element: expected {words}"):
+    with pytest.raises(qd.ArgumentError, match=f"mine: Own.declare_layout does not fit the element: expected {words}"):
         WholeBodyController(robot, tasks=[Own(robot, "mine")])

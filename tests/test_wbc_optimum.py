@@ -76,7 +76,7 @@ def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name:
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
     dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(5), Counter[str](), None
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 2e4)]
-    wbc = WholeBodyController(robot, friction=friction, ramp=0.004, constraints=constraints)
+    wbc = WholeBodyController(robot, friction=friction, ramp_time=0.004, constraints=constraints)
     for k, (q, v) in enumerate(states(robot, 24, seed=4)):
         s = dyn.update(q, v)
         if "com" in wbc.tasks:
@@ -96,7 +96,7 @@ def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name:
 def test_calm_ticks_end_there_too(name: str) -> None:
     robot = ROBOTS[name]()
     dyn, seen = qd.Dynamics(robot), Counter[str]()
-    wbc = WholeBodyController(robot, ramp=0.0)
+    wbc = WholeBodyController(robot, ramp_time=0.0)
     for k, (q, v) in enumerate(states(robot, 12, seed=2, spread=0.02)):
         s = dyn.update(q, 0.1 * v)
         seen[compare(wbc.compute(s, sets(robot)[k // 2]), plain(wbc, s))] += 1
@@ -106,7 +106,7 @@ def test_calm_ticks_end_there_too(name: str) -> None:
 def test_saturated_ticks_end_there_too() -> None:
     robot = qd.load("anymal_c")
     dyn, rng, seen = qd.Dynamics(robot), np.random.default_rng(1), Counter[str]()
-    wbc = WholeBodyController(robot, ramp=0.0, friction=0.15)
+    wbc = WholeBodyController(robot, ramp_time=0.0, friction=0.15)
     wbc.tasks["torque"].limits *= 0.4
     for q, v in states(robot, 24, seed=3, spread=0.05):
         s = dyn.update(q, v)
@@ -121,11 +121,11 @@ def test_saturated_ticks_end_there_too() -> None:
 def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
     robot = ROBOTS[name]()
     dyn, seen = qd.Dynamics(robot), Counter[str]()
-    wbc = WholeBodyController(robot, ramp=0.0)
+    wbc = WholeBodyController(robot, ramp_time=0.0)
     for k, (q, v) in enumerate(states(robot, 16, seed=4, spread=0.2)):
         s = dyn.update(q, v)
         wbc.tasks["torque"].limits[:] = 0.0 if k % 4 == 0 else 3.0
-        wbc.contacts[robot.feet[0]].limit(1e4 if k % 5 == 0 else 0.0)
+        wbc.contacts[robot.feet[0]].set_normal_force_bounds(1e4 if k % 5 == 0 else 0.0)
         seen[compare(wbc.compute(s), plain(wbc, s))] += 1
     assert seen["infeasible"] >= 4, seen
 
@@ -147,7 +147,7 @@ def test_straight_legs_end_there_too(name: str, bend: float) -> None:
     bounds = JointBounds(robot, 1e-3, position=False)
     level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), bounds]
     for stance in (robot.feet, robot.feet[:1], robot.feet[1:3]):
-        wbc = WholeBodyController(robot, constraints=level_0, ramp=0.0)
+        wbc = WholeBodyController(robot, constraints=level_0, ramp_time=0.0)
         s = dyn.update(q, np.zeros(robot.nv))
         wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.02))
         compare(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
@@ -165,14 +165,16 @@ def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: i
         Contact(name=feet[2], frame=feet[2], radius=0.02, stiffness=2e4, damping=50.0, offset=offset),
     ]
     level_0, levels = everything(robot, hand)
-    wbc = WholeBodyController(robot, tasks=levels, constraints=level_0, contacts=contacts, ramp=0.004)
-    wbc.contacts[hand].limit(2.0, 80.0)
+    wbc = WholeBodyController(robot, tasks=levels, constraints=level_0, contacts=contacts, ramp_time=0.004)
+    wbc.contacts[hand].set_normal_force_bounds(2.0, 80.0)
     dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(seed), Counter[str](), None
     stances = [feet, (*feet, hand), (*feet[:3], hand), feet[:2], (feet[2], hand)]
     for k in range(15):
         q = robot.algorithms.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
         s = dyn.update(q, 0.3 * rng.normal(size=robot.nv))
-        wbc.contacts[feet[2]].height = wbc.contacts[hand].height = float(s.placement(feet[2]).translation[2]) + 0.01
+        wbc.contacts[feet[2]].surface_height = wbc.contacts[hand].surface_height = (
+            float(s.placement(feet[2]).translation[2]) + 0.01
+        )
         if k % 2:
             wbc.tasks["forces"].reference({hand: np.arange(6.0), feet[2]: np.array([0.0, 0.0, 30.0])})
         c = wbc.compute(s, stances[k // 3])
@@ -187,7 +189,7 @@ def test_own_levels_with_freedom_left_over_take_the_shortest_way() -> None:
     dyn, before, seen = qd.Dynamics(robot), None, Counter[str]()
     levels = [ComTask(robot, axes=("z",)), [ForceTask(robot, contacts=robot.feet[:2]), FootTask(robot, "RR")]]
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 1e5)]
-    wbc = WholeBodyController(robot, tasks=levels, constraints=constraints, ramp=0.0)
+    wbc = WholeBodyController(robot, tasks=levels, constraints=constraints, ramp_time=0.0)
     for q, v in states(robot, 8, seed=6, spread=0.05):
         s = dyn.update(q, v)
         c = wbc.compute(s, robot.feet[:3])
@@ -210,11 +212,11 @@ def test_contacts_that_level_1_holds_carry_forces_all_the_same() -> None:
 
 def test_a_contact_changed_between_ticks_is_seen() -> None:
     robot = qd.load("solo12")
-    wbc, dyn = WholeBodyController(robot, ramp=0.0), qd.Dynamics(robot)
+    wbc, dyn = WholeBodyController(robot, ramp_time=0.0), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(18))
     for k in range(3):
         if k == 1:
-            wbc.contacts["FL"].limit(6.0, 7.0)
+            wbc.contacts["FL"].set_normal_force_bounds(6.0, 7.0)
             wbc.contacts["FR"].normal = (0.2, 0.0, 1.0)
         elif k == 2:
             wbc.friction = 0.1

@@ -51,8 +51,8 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
         tau = command.tau.copy()
         wbc.save_tick(path)
         again = replay(path)
-        assert again.identical and again.rounding and again.difference == 0.0
-        assert again.record.same_code and again.record.tick == i
+        assert again.identical and again.equal_to_rounding and again.difference == 0.0
+        assert again.record.is_same_version and again.record.tick == i
         np.testing.assert_array_equal(command.tau, tau)
         warm += int(again.record.inputs.memory.good[0])
     assert warm > 6
@@ -60,7 +60,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.command.acceleration, command.acceleration)
     assert again.command.explain() == command.explain()
     assert again.record.command.status == again.command.status == command.status
-    assert again.record.shares == {name: wbc.shares[name] for name in command.forces}
+    assert again.record.contact_activations == {name: wbc.contact_activations[name] for name in command.forces}
     assert again.record.joints == robot.actuated and again.record.robot == robot.name
     np.testing.assert_array_equal(again.record.q, s.q)
     assert again.command.margins == command.margins
@@ -78,7 +78,7 @@ def test_what_happens_after_a_tick_does_not_change_what_is_saved(tmp_path: Path)
     command = wbc.compute(s, robot.feet[:3])
     wbc.save_tick(tmp_path / "at once.npz")
     dyn.update(robot.q_home + 0.0, np.full(robot.nv, 0.1))
-    wbc.contacts["FL"].limit(5.0, 20.0)
+    wbc.contacts["FL"].set_normal_force_bounds(5.0, 20.0)
     wbc.friction = 0.1
     wbc.tasks["torque"].limits[:] = 1.0
     wbc.tasks["forces"].reference({"FL": np.ones(3)})
@@ -243,7 +243,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
         return signed(tmp_path / "tick.npz", saved | {"meta": words})
 
     again = replay(written(code="of last year"))
-    assert again.identical and not again.record.same_code
+    assert again.identical and not again.record.is_same_version
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
     with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 9"):
@@ -302,7 +302,7 @@ def test_joints_that_start_viable_never_leave_their_limits(
     v = speed * min(5.0, float(np.sqrt(2.0 * braking * room)))
     for wish in push * 2:
         now = np.array([q, 0.0]), np.array([v, 0.0])
-        assert bounds.viable(*now).all()
+        assert bounds.viable_mask(*now).all()
         low, high = bounds.bounds(*now)
         assert (low <= high).all() and low[0] <= d + 1e-9 and high[0] >= -d - 1e-9
         assert (np.abs(np.concatenate((low, high))) <= 100.0 + 1e-9).all()
@@ -332,7 +332,7 @@ def test_joints_outside_come_back(recovery: float) -> None:
     bounds = JointBounds(robot, 1e-3, acceleration=100.0, deceleration=50.0, horizon=1e-3, recovery=recovery)
     q, v, ticks = 1.2, 2.0, 0
     while q > 1.0 + 1e-3 and ticks < 2000:
-        assert not bounds.viable(np.array([q, 0.0]), np.array([v, 0.0]))[0]
+        assert not bounds.viable_mask(np.array([q, 0.0]), np.array([v, 0.0]))[0]
         low, high = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))
         assert high[0] >= -50.0 and low[0] <= high[0]
         a = high[0]
@@ -344,16 +344,16 @@ def test_joints_outside_come_back(recovery: float) -> None:
 def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> None:
     robot = qd.load("three_link_leg")
     wbc, v = WholeBodyController(robot, dt=1e-3), np.zeros(robot.nv)
-    assert wbc.compute(qd.Dynamics(robot).update(robot.q_home, v)).outside == ()
+    assert wbc.compute(qd.Dynamics(robot).update(robot.q_home, v)).nonviable == ()
     q = robot.q_home.copy()
     q[1] = robot.upper[1] + 0.1
     command = wbc.compute(qd.Dynamics(robot).update(q, v))
-    assert command.outside == (robot.actuated[1],)
+    assert command.nonviable == (robot.actuated[1],)
     wbc.save_tick(tmp_path / "tick.npz")
     assert (
-        tick_file.read(tmp_path / "tick.npz").command.outside
-        == pickle.loads(pickle.dumps(command)).outside
-        == command.outside
+        tick_file.read(tmp_path / "tick.npz").command.nonviable
+        == pickle.loads(pickle.dumps(command)).nonviable
+        == command.nonviable
     )
 
 

@@ -31,8 +31,8 @@ def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) 
             named = [name for name in wbc.contacts if rng.random() < 0.7]
             element.reference({name: rng.normal(size=rng.choice([3, 6])) for name in named})
     for settings in wbc.contacts.values():
-        settings.height = float(s.placement(settings.frame).translation @ settings.normal) + 0.02
-        settings.limit(*((2.0, 80.0) if rng.random() < 0.5 else (0.0, np.inf)))
+        settings.surface_height = float(s.placement(settings.frame).translation @ settings.normal) + 0.02
+        settings.set_normal_force_bounds(*((2.0, 80.0) if rng.random() < 0.5 else (0.0, np.inf)))
 
 
 def on_robots(kinds: list[str]) -> list[Any]:
@@ -51,7 +51,7 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     motion = [] if isinstance(element, ContactMotion) else [ContactMotion(robot)]
     rest = JointAccelerationTask(robot, "rest")
     wbc = WholeBodyController(
-        robot, constraints=motion, tasks=[element, [], rest], contacts=contacts_for(kind, robot, rng), ramp=0.004
+        robot, constraints=motion, tasks=[element, [], rest], contacts=contacts_for(kind, robot, rng), ramp_time=0.004
     )
     names, count, before = tuple(wbc.contacts), 0, None
     for k in range(9):
@@ -108,7 +108,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
     robot = ROBOTS[robot_name]()
     dyn, rng, task = qd.Dynamics(robot), np.random.default_rng(0), ELEMENTS[kind](robot)
     task.gains(0.0)
-    wbc = WholeBodyController(robot, constraints=[], tasks=[task], contacts=any_contacts(robot, rng), ramp=0.0)
+    wbc = WholeBodyController(robot, constraints=[], tasks=[task], contacts=any_contacts(robot, rng), ramp_time=0.0)
     s = dyn.update(*state(robot, rng))
     c = wbc.compute(s, () if kind == "foot" else tuple(wbc.contacts))
     motion = Motion(wbc, s, rng)
@@ -131,7 +131,7 @@ def test_contact_rows_are_accelerations_of_contact_points(robot_name: str) -> No
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
     contacts = [replace(c, force_only=False, stiffness=None) for c in any_contacts(robot, rng)]
     hold = ContactMotion(robot, damping=0.0)
-    wbc = WholeBodyController(robot, constraints=[hold], tasks=[], contacts=contacts, ramp=0.0)
+    wbc = WholeBodyController(robot, constraints=[hold], tasks=[], contacts=contacts, ramp_time=0.0)
     s = dyn.update(*state(robot, rng))
     c = wbc.compute(s, tuple(wbc.contacts))
     motion = Motion(wbc, s, rng)

@@ -69,7 +69,7 @@ def test_small_errors_shrink_by_the_velocity(name: str, root: str) -> None:
     for task in tasks(robot):
         if not task.size:
             continue
-        task.hold(dyn.update(q, v))
+        task.hold_position(dyn.update(q, v))
         assert np.abs(task.error(dyn.update(q, v))).max() < 1e-12
         velocity = np.array(task.velocity(dyn.update(q, v)))
         rate = along(robot.model, lambda q, v, t=task: np.array(t.error(dyn.update(q, v))), q, v)

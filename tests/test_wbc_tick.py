@@ -33,7 +33,7 @@ def random_states(
 
 def test_the_equations_of_motion_hold_on_the_base() -> None:
     robot = qd.load("go2")
-    wbc = qd.WholeBodyController(robot, ramp=0.0)
+    wbc = qd.WholeBodyController(robot, ramp_time=0.0)
     dyn, check = qd.Dynamics(robot), qd.Dynamics(robot)
     for k, (q, v) in enumerate(random_states(robot, 28, seed=5)):
         command = wbc.compute(dyn.update(q, v), contacts=sets(robot)[k // 4])
@@ -55,7 +55,7 @@ def test_details_are_those_of_the_tick_whatever_came_after() -> None:
     one, other = late.compute(s), early.compute(s)
     want = [level.residual for level in other.levels]
     late.tasks["com"].reference(np.array([1.0, 2.0, 3.0]))
-    late.contacts["FL"].limit(5.0)
+    late.contacts["FL"].set_normal_force_bounds(5.0)
     late.compute(dyn.update(robot.q_home, np.zeros(18)), contacts=robot.feet[:2])
     np.testing.assert_array_equal([level.residual for level in one.levels], want)
     assert late.tasks["com"].block[-3:].tolist() == [1.0, 2.0, 3.0]
@@ -66,7 +66,7 @@ def test_details_are_those_of_the_tick_whatever_came_after() -> None:
 def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
     """It computes M and h itself: torques are those of Pinocchio's inverse dynamics to rounding, anywhere."""
     robot = qd.load(name)
-    wbc = qd.WholeBodyController(robot, ramp=0.0)
+    wbc = qd.WholeBodyController(robot, ramp_time=0.0)
     dyn = qd.Dynamics(robot)
     for k, (q, v) in enumerate(random_states(robot, 12, seed=17)):
         q[:2] += 10.0 * k
@@ -102,4 +102,4 @@ def test_limits_and_gains_of_constraints_are_set_in_place_or_whole() -> None:
         motion.damping = -1.0
     assert motion.damping == 0.0
     with pytest.raises(qd.ArgumentError, match="height: expected a finite"):
-        wbc.contacts["FL"].height = np.nan
+        wbc.contacts["FL"].surface_height = np.nan

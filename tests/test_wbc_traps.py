@@ -33,10 +33,10 @@ def test_warmup_leaves_no_trace() -> None:
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)]
     wbc = WholeBodyController(robot, constraints=constraints)
     wbc.tasks["com"].reference(np.array([3.0, 2.0, 0.3]))
-    before = wbc.numbers.copy()
+    before = wbc.parameter_vector.copy()
     wbc.warmup(quiet=True)
-    np.testing.assert_array_equal(wbc.numbers, before)
-    wbc.tasks["com"].forget()
+    np.testing.assert_array_equal(wbc.parameter_vector, before)
+    wbc.tasks["com"].clear_references()
     away = robot.q_home.copy()
     away[:3] += (3.0, 2.0, 0.0)
     state = qd.Dynamics(robot).update(away, np.zeros(robot.nv))
@@ -70,18 +70,18 @@ def test_details_read_late_know_which_rows_were_in_use() -> None:
     [
         lambda wbc: wbc.tasks["torque"].limits.fill(np.nan),
         lambda wbc: wbc.tasks["joint bounds"].upper.__setitem__(3, np.nan),
-        lambda wbc: wbc.numbers.fill(np.nan),
+        lambda wbc: wbc.parameter_vector.fill(np.nan),
     ],
 )
 def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     wbc.compute(at_home(robot, dyn))
-    good = wbc.numbers.copy()
+    good = wbc.parameter_vector.copy()
     spoil(wbc)
     with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): one of its .* is NaN"):
         wbc.compute(at_home(robot, dyn))
-    wbc.numbers[:] = good
+    wbc.parameter_vector[:] = good
     assert wbc.compute(at_home(robot, dyn)).status.ok
 
 
@@ -160,9 +160,9 @@ def test_a_copied_task_is_one_of_its_own() -> None:
         wbc = WholeBodyController(robot)
         for element in (wbc.tasks["com"], wbc.tasks["joint bounds"]):
             twin = copied(element)
-            before = wbc.numbers.copy()
+            before = wbc.parameter_vector.copy()
             twin.block[:] = np.arange(len(twin.block))
-            np.testing.assert_array_equal(wbc.numbers, before)
+            np.testing.assert_array_equal(wbc.parameter_vector, before)
         twin = copied(wbc.tasks["com"])
         twin.reference(np.array([1.0, 2.0, 3.0]))
         twin.gains(7.0)

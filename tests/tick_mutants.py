@@ -73,7 +73,9 @@ def everything(robot: qd.Robot) -> qd.WholeBodyController:
         Contact(name="thumb", frame=robot.bodies[-1].name, force_only=True),
     ]
     check_that_every_kind_is_there([*level_0, *(e for level in tasks for e in level)], *LEFT_OUT)
-    return qd.WholeBodyController(robot, tasks=tasks, constraints=level_0, contacts=contacts, friction=0.3, ramp=0.004)
+    return qd.WholeBodyController(
+        robot, tasks=tasks, constraints=level_0, contacts=contacts, friction=0.3, ramp_time=0.004
+    )
 
 
 def ticks(folder: Path) -> list[Path]:
@@ -167,7 +169,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
             try:
                 again = replay(path)
                 if run % 40 == 0:  # what people read, whatever the rows say
-                    again.command.explain(last=True)
+                    again.command.explain(include_last_level=True)
             except qd.ArgumentError as error:
                 said = str(error)
                 unnamed = "not a tick" in said and "meta" not in names

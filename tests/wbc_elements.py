@@ -32,7 +32,7 @@ from quaddyn.wbc import (
     MomentumTask,
     MotorLimits,
     NormalForce,
-    PayloadBand,
+    PayloadSet,
     PostureTask,
     RelativeFrameTask,
     RobustLimits,
@@ -120,8 +120,8 @@ def _linear(robot: qd.Robot) -> LinearConstraint:
 
 def _robust(robot: qd.Robot) -> RobustLimits:
     """Limits that hold with anything up to a fifth of the robot's mass, a little off its root."""
-    band = PayloadBand((0.0, 0.2 * robot.mass), (0.0, 0.0, 0.0), (0.02, 0.0, 0.02), gyration=0.01)
-    return RobustLimits(robot, band, friction=0.9, torque=0.01, name="element")
+    band = PayloadSet((0.0, 0.2 * robot.mass), (0.0, 0.0, 0.0), (0.02, 0.0, 0.02), radius_of_gyration=0.01)
+    return RobustLimits(robot, band, friction_fraction=0.9, torque_margin=0.01, name="element")
 
 
 def _collisions(robot: qd.Robot) -> CollisionLimits:
@@ -135,12 +135,12 @@ def _collisions(robot: qd.Robot) -> CollisionLimits:
     limits = CollisionLimits(
         CapsuleModel(robot, links=links, reach=np.inf),
         obstacles=things,
-        placed=where,
-        rate=10.0,
-        most=1e4,
+        obstacle_positions=where,
+        barrier_rate=10.0,
+        max_acceleration=1e4,
         name="element",
     )
-    limits.place("ball", where["ball"], velocity=[0.1, -0.2, 0.3])
+    limits.set_obstacle_pose("ball", where["ball"], velocity=[0.1, -0.2, 0.3])
     return limits
 
 

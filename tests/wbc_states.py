@@ -53,7 +53,7 @@ def ticks(
     """Random states over all contact sets in turn: calm, saturated (slippery or weak) and hard ones, a third each."""
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
     stances = [c for k in range(len(robot.feet) + 1) for c in itertools.combinations(robot.feet, k)]
-    wbc = WholeBodyController(robot, ramp=0.0)
+    wbc = WholeBodyController(robot, ramp_time=0.0)
     for i in range(count):
         kind = i // len(stances) % 3
         size = (0.3, 1.0, 3.0)[kind]

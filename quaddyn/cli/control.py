@@ -17,7 +17,7 @@ from .campaigning import CampaignOption, replay_case
 from .console import out, say
 
 if TYPE_CHECKING:
-    from ..wbc import Replay
+    from ..wbc import TickReplay
 
 
 @app.command()
@@ -58,28 +58,28 @@ def replay(
                     "robot": tick.robot,
                     "tick": tick.tick,
                     "identical": again.identical,
-                    "rounding": again.rounding,
+                    "rounding": again.equal_to_rounding,
                     "difference": again.difference,
-                    "same_code": tick.same_code,
+                    "same_code": tick.is_same_version,
                     "outcome": command.status.outcome,
                     "violation": command.status.violation,
                     "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
                     "tau": dict(zip(tick.joints, command.tau.tolist(), strict=True)),
                     "forces": {name: force.tolist() for name, force in command.forces.items()},
-                    "explanation": command.explain(last=last, lines=None).splitlines(),
+                    "explanation": command.explain(include_last_level=last, max_lines=None).splitlines(),
                 }
             )
         )
     else:
         _print(again)
-        say(command.explain(last=last))
+        say(command.explain(include_last_level=last))
         same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
-        say(f"the answer of then, {same}" + ("" if tick.same_code else "; it was saved by other sources"))
-    if not again.rounding:
+        say(f"the answer of then, {same}" + ("" if tick.is_same_version else "; it was saved by other sources"))
+    if not again.equal_to_rounding:
         raise typer.Exit(1)
 
 
-def _print(again: Replay) -> None:
+def _print(again: TickReplay) -> None:
     """Torques and forces of the tick."""
     record, command = again.record, again.command
     say(f"{record.robot}, tick {record.tick}; contacts {', '.join(command.forces) or 'none'}")
@@ -95,5 +95,5 @@ def _print(again: Replay) -> None:
     for column in ("contact", "share", "x [N]", "y [N]", "z [N]"):
         forces.add_column(column, justify="left" if column == "contact" else "right")
     for name, force in command.forces.items():
-        forces.add_row(escape(name), f"{record.shares[name]:.2f}", *(f"{f:+.3f}" for f in force[:3]))
+        forces.add_row(escape(name), f"{record.contact_activations[name]:.2f}", *(f"{f:+.3f}" for f in force[:3]))
     out.print(forces)

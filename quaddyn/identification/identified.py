@@ -16,7 +16,7 @@ from ..robot.arguments import positive
 from ..robot.changed import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
-from ..wbc import ParameterBand
+from ..wbc import ParameterEllipsoid
 from .base import BaseParameters
 from .inertia import inertial_of, is_consistent
 from .regression import chunks
@@ -204,7 +204,7 @@ class Identification(FrozenArrays):
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
         return np.asarray(np.sqrt(np.maximum(np.einsum("nij,jk,nik->ni", H, C, H, optimize=True), 0.0)))
 
-    def parameter_band(self, deviations: float = 3.0) -> ParameterBand:
+    def parameter_band(self, deviations: float = 3.0) -> ParameterEllipsoid:
         """Parameters within so many standard deviations, for `quaddyn.wbc.RobustLimits` of the identified robot.
 
         Any generalized force differs by at most `deviations` times its `band` within it.  Directions which the data do
@@ -224,7 +224,7 @@ class Identification(FrozenArrays):
         delta = np.zeros((self.base.size, bodies * width))
         delta[:, self.base.independent] = count * np.sqrt(np.maximum(sizes, 0.0))[:, None] * axes.T
         out[:, :, :width] = delta.reshape(-1, bodies, width)
-        return ParameterBand(out.reshape(self.base.size, -1))
+        return ParameterEllipsoid(out.reshape(self.base.size, -1))
 
     def validate(self, samples: Samples | Iterable[Samples]) -> Validation:
         """Prediction against other samples of the robot, at once or in chunks.

@@ -15,7 +15,7 @@ from .capsules import cover_box
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Obstacle(FrozenArrays):
-    """Something in the world, in axes of its own whose origin `CollisionLimits.place` moves.
+    """Something in the world, in axes of its own whose origin `CollisionLimits.set_obstacle_pose` moves.
 
     Made by `plane`, `box`, `sphere` and `capsule`.
 

@@ -106,7 +106,7 @@ class LocomotionCommand:
         if self.model_mismatch:
             said.append("the model does not explain the forces at feet in the air: see model_mismatch")
         if self.whole_body is not None:
-            said.append(self.whole_body.explain(threshold=threshold, last=last, lines=lines))
+            said.append(self.whole_body.explain(threshold=threshold, include_last_level=last, max_lines=lines))
         return "\n".join(said)
 
     def __str__(self) -> str:

@@ -82,17 +82,17 @@ class Jump:
     def _begin(self) -> None:
         whole, bounds, none = self._whole_body, self._bounds, np.zeros(0)
         if bounds is None:
-            self._kept = whole.ramp, 0.0, none, none
+            self._kept = whole.ramp_time, 0.0, none, none
         else:
             up, down = np.array(bounds.acceleration), np.array(bounds.deceleration)
-            self._kept = whole.ramp, bounds.horizon, up, down
+            self._kept = whole.ramp_time, bounds.horizon, up, down
             bounds.horizon, bounds.acceleration, bounds.deceleration = whole.dt, self._quick * up, self._quick * down
-        whole.ramp = 0.0
+        whole.ramp_time = 0.0
 
     def end(self) -> None:
         """The whole-body controller is as it was before; also after a jump that was not begun."""
         if self._kept is not None:
-            self._whole_body.ramp, horizon, up, down = self._kept
+            self._whole_body.ramp_time, horizon, up, down = self._kept
             if self._bounds is not None:
                 bounds = self._bounds
                 bounds.horizon, bounds.acceleration, bounds.deceleration = horizon, up, down

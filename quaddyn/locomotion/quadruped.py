@@ -113,7 +113,7 @@ class Quadruped:
         ours = whole_body is None
         if whole_body is None:
             trot = self.gait if self.gait.moves else gait_named("trot")
-            whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp=LOADING * trot.period * p.time)
+            whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp_time=LOADING * trot.period * p.time)
         else:
             check_whole_body(whole_body, robot, self.dt)
         self.whole_body = whole_body

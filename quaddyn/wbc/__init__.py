@@ -1,5 +1,6 @@
 """Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
 
+from ..deprecation import renamed_names
 from .certificate import LevelReport, Status
 from .command import Command
 from .constraints import (
@@ -24,8 +25,8 @@ from .defaults import default_constraints, default_tasks
 from .elements import Elements
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
-from .parameter_band import ParameterBand
-from .payload_band import PayloadBand
+from .parameter_ellipsoid import ParameterEllipsoid
+from .payload_set import PayloadSet
 from .tasks import (
     ComTask,
     FootTask,
@@ -40,8 +41,12 @@ from .tasks import (
     RelativeFrameTask,
     Task,
 )
-from .tick_file import Replay, TickRecord, replay
+from .tick_file import TickRecord, TickReplay, replay
 from .velocity import VelocityCommand, VelocityController
+
+__getattr__ = renamed_names(
+    __name__, {"ParameterBand": "ParameterEllipsoid", "PayloadBand": "PayloadSet", "Replay": "TickReplay"}
+)
 
 __all__ = [
     "CollisionLimits",
@@ -71,15 +76,15 @@ __all__ = [
     "MomentumTask",
     "MotorLimits",
     "NormalForce",
-    "ParameterBand",
-    "PayloadBand",
+    "ParameterEllipsoid",
+    "PayloadSet",
     "PostureTask",
     "RelativeFrameTask",
-    "Replay",
     "RobustLimits",
     "Status",
     "Task",
     "TickRecord",
+    "TickReplay",
     "TorqueLimits",
     "TorqueRate",
     "VelocityCommand",

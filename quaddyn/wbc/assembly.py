@@ -75,7 +75,7 @@ class Assembly:
         """Everything that follows from elements and contacts."""
         self.contacts: Mapping[str, ContactSettings] = Named("contact", known)
         for element in self.levels.by_name.values():
-            element.meet(known)
+            element.bind_contacts(known)
         ramps, scale = self.schedule.ramps, scales(self._robot)
         self.solver = TickSolver(self._robot, self.levels, known, ramps, self._changes, scales=scale, **self._options)
 
@@ -114,7 +114,7 @@ class Assembly:
         left = {n: s for n, s in self.contacts.items() if n != name}
         for element in self.levels.by_name.values():
             try:
-                element.check(left)
+                element.validate_contacts(left)
             except UnknownNameError:
                 raise ArgumentError(f"name: contact {name!r} has to stay, {element.name!r} is about it") from None
         self._change_contacts(left)
@@ -139,4 +139,4 @@ def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) ->
     """Raise where an element cannot be about these contacts."""
     for each in elements:
         if isinstance(each, Element):  # what is none is refused with the levels
-            each.check(known)
+            each.validate_contacts(known)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 from .problem import Group, Problem
 
@@ -17,6 +18,7 @@ Outcome = Literal["solved", "infeasible", "inaccurate", "fallback"]
 REACHED = 1e-7
 
 
+@renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a tick went.
@@ -36,11 +38,6 @@ class Status:
     @property
     def ok(self) -> bool:
         """Whether this is the strict optimum and level 0 holds."""
-        return self.outcome == "solved"
-
-    @property
-    def solved(self) -> bool:
-        """Whether the outcome is "solved"; the same as `ok`."""
         return self.outcome == "solved"
 
     def __str__(self) -> str:
@@ -76,7 +73,7 @@ class Details:
         ranks: per level.
         resolve: solves a changed problem in the same way, for explanations.
         remarks: sentences about what is no loss.
-        outside: what was outside of the states from which a limit can be kept, by name; see `Command.outside`.
+        nonviable: what was outside of the states from which a limit can be kept, by name; see `Command.nonviable`.
     """
 
     problem: Problem
@@ -84,7 +81,7 @@ class Details:
     ranks: tuple[int, ...]
     resolve: Callable[[Problem], Array]
     remarks: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
+    nonviable: tuple[str, ...] = ()
 
 
 def report(found: Details, k: int) -> LevelReport:

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import UnknownAttributeError
 from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
 from .data import Answer
-from .explanation import LINES, Loss, explain, losses_of
+from .explanation import LINES, Loss, explain, find_losses
 from .inputs import Standing, TickInputs
 from .remarks import friction_remarks
 from .tick_solver import TickSolver
 
 
+@renamed_attributes(outside="nonviable", friction="friction_torque", pressure="centers_of_pressure", solved="ok")
 class Command:
     """Torques, and everything that was decided with them.
 
@@ -38,14 +40,23 @@ class Command:
         levels: `LevelReport` of each level.
     """
 
-    __slots__ = ("acceleration", "details", "forces", "friction", "levels", "pressure", "status", "tau")
+    __slots__ = (
+        "acceleration",
+        "centers_of_pressure",
+        "details",
+        "forces",
+        "friction_torque",
+        "levels",
+        "status",
+        "tau",
+    )
 
     acceleration: Array
     details: Details
     forces: Mapping[str, Array]
-    friction: Array
+    friction_torque: Array
     levels: tuple[LevelReport, ...]
-    pressure: Mapping[str, Array]
+    centers_of_pressure: Mapping[str, Array]
     status: Status
     tau: Array
 
@@ -57,7 +68,7 @@ class Command:
         friction: Array, pressure: Mapping[str, Array],
     ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
-        self.details, self.friction, self.pressure = details, friction, pressure
+        self.details, self.friction_torque, self.centers_of_pressure = details, friction, pressure
 
     if not TYPE_CHECKING:  # where there is a __getattr__, a type checker takes every name for known
 
@@ -75,18 +86,13 @@ class Command:
         return self.status.ok
 
     @property
-    def solved(self) -> bool:
-        """Whether the outcome is "solved"; the same as `ok`."""
-        return self.status.ok
-
-    @property
-    def outside(self) -> tuple[str, ...]:
+    def nonviable(self) -> tuple[str, ...]:
         """What was outside of its viable set, by name: no acceleration within the limits keeps them from there on.
 
         Joints beyond their limits, or too fast to stop in time (`quaddyn.wbc.JointBounds`).  Level 0 brings them back;
         where it could not, `status` says so.
         """
-        return self.details.outside
+        return self.details.nonviable
 
     @property
     def margins(self) -> Mapping[str, float]:
@@ -102,26 +108,33 @@ class Command:
                         out[name] = min(room, out.get(name, np.inf))
         return out
 
-    def explain(self, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES) -> str:
+    @renamed_parameters(last="include_last_level", lines="max_lines")
+    def explain(
+        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = LINES
+    ) -> str:
         """In words, what was lost to what; see `quaddyn.wbc.explanation`, which solves again for every suspect.
 
         What is infeasible is preceded by a likely cause.
 
         Args:
             threshold: losses below this are not worth a sentence, in the rows' own units.
-            last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
-            lines: about losses at most, the largest of the most important level first; None for all.
+            include_last_level: whether to include rows of the last of three or more levels, which only fills the
+                freedom that the others leave.
+            max_lines: about losses at most, the largest of the most important level first; None for all.
         """
-        return explain(self.status, self.details, threshold=threshold, last=last, lines=lines)
+        return explain(
+            self.status, self.details, threshold=threshold, include_last_level=include_last_level, max_lines=max_lines
+        )
 
-    def losses(self, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
+    @renamed_parameters(last="include_last_level")
+    def losses(self, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
         """`explain` as data, a row each; the same arguments."""
-        return losses_of(self.details, threshold=threshold, last=last)
+        return find_losses(self.details, threshold=threshold, include_last_level=include_last_level)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (
             self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details,
-            self.friction.copy(), dict(self.pressure),
+            self.friction_torque.copy(), dict(self.centers_of_pressure),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -163,11 +176,6 @@ class TickCommand(Command):
         """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``, which it does not make."""
         return OUTCOMES[self.outcome] == "solved"
 
-    @property
-    def solved(self) -> bool:
-        """Whether the outcome is "solved"; the same as `ok`."""
-        return OUTCOMES[self.outcome] == "solved"
-
 
 def _levels(command: Command) -> tuple[LevelReport, ...]:
     found = command.details
@@ -191,9 +199,9 @@ def _details(c: TickCommand) -> Details:
     mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
     x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
     ranks = c.answer.ranks[: len(problem.levels)]
-    remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction)
-    outside = solver.outside(c.given)
-    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, outside)
+    remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction_torque)
+    nonviable = solver.find_nonviable(c.given)
+    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable)
 
 
 def _restored(
@@ -210,8 +218,8 @@ TickCommand.made = Command.made | {
     "answer": lambda c: c.solver.views(c.values),
     "acceleration": lambda c: c.answer.acceleration,
     "forces": _forces,
-    "friction": lambda c: c.answer.friction,
-    "pressure": lambda c: MappingProxyType(c.solver.pressure(c.given, c.forces)),
+    "friction_torque": lambda c: c.answer.friction,
+    "centers_of_pressure": lambda c: MappingProxyType(c.solver.pressure(c.given, c.forces)),
     "status": _status,
     "details": _details,
     "given": lambda c: c.solver.recorded(c.values, *c.start),

@@ -17,6 +17,7 @@ import numpy as np
 from ..contact import Contact, pyramid
 from ..contact.contact_kinematics import cross_matrix, drift, jacobian, levers
 from ..contact.wrench_cones import wrench_facets
+from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number
@@ -49,6 +50,11 @@ class Changes:
         self.shares += 1
 
 
+@renamed_attributes(
+    held="is_motion_constrained", own_friction="has_friction_override", follow="apply_default_friction",
+    limit="set_normal_force_bounds", minimum="min_normal_force", maximum="max_normal_force", height="surface_height",
+    faces="cone_face_rows", cone_rows="max_cone_rows",
+)  # fmt: skip
 class ContactSettings(StrictAttributes):
     """A `quaddyn.contact.Contact` in a controller, with what may be set at any tick.
 
@@ -73,7 +79,7 @@ class ContactSettings(StrictAttributes):
         self._contact = contact
         self._changes = Changes() if changes is None else changes
         self._faces: dict[int, Array] = {}
-        self.own_friction = friction is None
+        self.has_friction_override = friction is None
         if friction is not None:
             self._set(friction=friction)
         self._minimum, self._maximum, self._height = 0.0, np.inf, 0.0
@@ -113,7 +119,7 @@ class ContactSettings(StrictAttributes):
         return "unilateral" if self._contact.unilateral else "bilateral"
 
     @property
-    def held(self) -> bool:
+    def is_motion_constrained(self) -> bool:
         """Whether the contact forbids motion."""
         return self._contact.stiffness is None and not self._contact.force_only
 
@@ -134,14 +140,14 @@ class ContactSettings(StrictAttributes):
     @friction.setter
     def friction(self, value: float) -> None:
         self._set(friction=value)
-        self.own_friction = True
+        self.has_friction_override = True
 
-    def follow(self, friction: float) -> None:
+    def apply_default_friction(self, friction: float) -> None:
         """Take the controller's coefficient, unless this contact has its own."""
-        if not self.own_friction:
+        if not self.has_friction_override:
             self._set(friction=friction)
 
-    def limit(self, minimum: float, maximum: float = np.inf) -> None:
+    def set_normal_force_bounds(self, minimum: float, maximum: float = np.inf) -> None:
         """Bounds of the normal force.
 
         Args:
@@ -158,30 +164,30 @@ class ContactSettings(StrictAttributes):
         self._changes.set()
 
     @property
-    def minimum(self) -> float:
+    def min_normal_force(self) -> float:
         """Least normal force [N], see `limit`; may be set."""
         return self._minimum
 
-    @minimum.setter
-    def minimum(self, value: float) -> None:
-        self.limit(value, self._maximum)
+    @min_normal_force.setter
+    def min_normal_force(self, value: float) -> None:
+        self.set_normal_force_bounds(value, self._maximum)
 
     @property
-    def maximum(self) -> float:
+    def max_normal_force(self) -> float:
         """Largest normal force [N], see `limit`; may be set."""
         return self._maximum
 
-    @maximum.setter
-    def maximum(self, value: float) -> None:
-        self.limit(self._minimum, value)
+    @max_normal_force.setter
+    def max_normal_force(self, value: float) -> None:
+        self.set_normal_force_bounds(self._minimum, value)
 
     @property
-    def height(self) -> float:
+    def surface_height(self) -> float:
         """Along the normal, where compliant ground begins [m]."""
         return self._height
 
-    @height.setter
-    def height(self, value: float) -> None:
+    @surface_height.setter
+    def surface_height(self, value: float) -> None:
         given = number("height", value)
         if not np.isfinite(given):
             raise ArgumentError(f"height: expected a finite number, got {value}")
@@ -189,11 +195,11 @@ class ContactSettings(StrictAttributes):
         self._changes.set()
 
     @property
-    def cone_rows(self) -> int:
+    def max_cone_rows(self) -> int:
         """Most rows that `faces` has of a surface."""
         return 1 + len(wrench_facets(self._contact.polygon)) if self._contact.polygon is not None else RECTANGLE
 
-    def faces(self, faces: int, rotation: Array) -> Array:
+    def cone_face_rows(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""
         if self._contact.kind == "surface":
             rows = pyramid(self._contact, faces=4, axes=self._contact.axes_at(rotation))
@@ -232,7 +238,7 @@ class ContactFrame:
 
     settings: ContactSettings
     columns: slice
-    share: float
+    activation: float
     cap: float
     jacobian: Array
     drift: Array
@@ -251,20 +257,20 @@ class ContactFrame:
         return self.settings.size
 
     @property
-    def held(self) -> bool:
+    def is_motion_constrained(self) -> bool:
         """Whether the contact forbids motion."""
-        return self.settings.held
+        return self.settings.is_motion_constrained
 
     def spring_force(self) -> float:
         """Normal force of a compliant contact now: ``max(0, k depth - d v_n)``, zero above the ground [N]."""
         contact = self.settings.contact
-        depth = self.settings.height - float(contact.normal @ self.point)
+        depth = self.settings.surface_height - float(contact.normal @ self.point)
         if depth <= 0.0 or contact.stiffness is None:
             return 0.0
         return max(0.0, contact.stiffness * depth - contact.damping * float(contact.normal @ self.velocity[:3]))
 
 
-def place(s: State, settings: ContactSettings, start: int, share: float, cap: float) -> ContactFrame:
+def make_contact_frame(s: State, settings: ContactSettings, start: int, share: float, cap: float) -> ContactFrame:
     """The contact's geometry in the state `s`, its force from column `start` on."""
     contact = settings.contact
     fixed, turning = levers(s, contact)
@@ -273,7 +279,7 @@ def place(s: State, settings: ContactSettings, start: int, share: float, cap: fl
     return ContactFrame(
         settings=settings,
         columns=slice(start, start + settings.size),
-        share=share,
+        activation=share,
         cap=cap,
         jacobian=jacobian(s, contact, lever),
         drift=drift(s, contact, fixed, turning),

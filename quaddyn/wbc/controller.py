@@ -24,6 +24,7 @@ import numpy as np
 from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import OneCall
@@ -60,6 +61,7 @@ class _Last:
         self.ticks = 0
 
 
+@renamed_attributes(numbers="parameter_vector", shares="contact_activations", ramp="ramp_time")
 class WholeBodyController(StrictAttributes):
     """Joint torques by strict priorities over accelerations, contact forces and torques.
 
@@ -98,6 +100,7 @@ class WholeBodyController(StrictAttributes):
         UnknownNameError: an element names a contact that does not exist.
     """
 
+    @renamed_parameters(ramp="ramp_time")
     def __init__(
         self,
         robot: Robot,
@@ -107,7 +110,7 @@ class WholeBodyController(StrictAttributes):
         tasks: Sequence[Element | Sequence[Element]] | None = None,
         constraints: Sequence[Element] | None = None,
         contacts: Iterable[Contact] = (),
-        ramp: float = 0.05,
+        ramp_time: float = 0.05,
         rank_tolerance: float = 1e-10,
         damping: float = 0.0,
     ) -> None:
@@ -116,7 +119,7 @@ class WholeBodyController(StrictAttributes):
         self._robot, self._dt = robot, number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self._friction, self.ramp = coefficient(friction), ramp
+        self._friction, self.ramp_time = coefficient(friction), ramp_time
         if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= number("damping", damping) < np.inf:
@@ -189,7 +192,7 @@ class WholeBodyController(StrictAttributes):
         return tuple(tuple(e.name for e in level) for level in self._assembly.levels.elements)
 
     @property
-    def numbers(self) -> Array:
+    def parameter_vector(self) -> Array:
         """Every gain, reference and limit, see the class."""
         return self._assembly.levels.numbers
 
@@ -204,12 +207,12 @@ class WholeBodyController(StrictAttributes):
         return self._dt
 
     @property
-    def ramp(self) -> float:
+    def ramp_time(self) -> float:
         """Time over which contacts are made and broken [s]; 0 for at once."""
         return self._ramp
 
-    @ramp.setter
-    def ramp(self, value: float) -> None:
+    @ramp_time.setter
+    def ramp_time(self, value: float) -> None:
         ramp = number("ramp", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp: expected a time >= 0 s, got {value}")
@@ -224,18 +227,18 @@ class WholeBodyController(StrictAttributes):
     def friction(self, value: float) -> None:
         self._friction = coefficient(value)
         for settings in self.contacts.values():
-            settings.follow(self._friction)
+            settings.apply_default_friction(self._friction)
 
     def reset(self) -> None:
         """Forget contacts, references and the last torque: the next tick is a first one."""
         with self._one_call("reset"):
-            self._assembly.levels.forget()
+            self._assembly.levels.clear_references()
             self._start()
 
     def _start(self) -> None:
         self._assembly.schedule.start()
         self._last = _Last()
-        self._assembly.solver.forget()
+        self._assembly.solver.clear_warm_start()
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Make ready what is compiled at first use, before a loop has to wait for it.
@@ -255,7 +258,7 @@ class WholeBodyController(StrictAttributes):
         return time.perf_counter() - start
 
     @property
-    def shares(self) -> Mapping[str, float]:
+    def contact_activations(self) -> Mapping[str, float]:
         """The share of each contact: 0 apart, 1 made, in between on a ramp."""
         schedule = self._assembly.schedule
         return dict(zip(schedule.names, schedule.ramps.activation.tolist(), strict=True))

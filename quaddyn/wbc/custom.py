@@ -111,7 +111,7 @@ class CustomTask(Task):
         s, n = tick.state, len(self.labels)
         J, error = _jacobian(self, s, n), _vector(self, "error", self.error(s), n)
         wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
-        return self.chosen(J, np.asarray(wanted - _vector(self, "drift", self.drift(s), n)))
+        return self.select_rows(J, np.asarray(wanted - _vector(self, "drift", self.drift(s), n)))
 
 
 class CustomConstraint(Constraint):

@@ -66,8 +66,8 @@ class Describer:
         n = nu
         for c, (contact, minimum, maximum, height) in enumerate(given.settings):
             settings = ContactSettings(robot, contact)
-            settings.limit(minimum, maximum)
-            settings.height = height
+            settings.set_normal_force_bounds(minimum, maximum)
+            settings.surface_height = height
             write_contact(contacts, c, settings, tables)
             n += settings.size
         write_shares(contacts, *np.array(given.shares).reshape(count, 2).T)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
+from ..deprecation import renamed_attributes
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .block import Block
@@ -19,7 +20,7 @@ from .codes import CUSTOM
 from .contacts import ContactSettings, foot_contact
 
 
-class Counts(NamedTuple):
+class RowCounts(NamedTuple):
     """Sizes that the layout of an element depends on."""
 
     rows: int  # of this element, if it is a motion task; capsules that it keeps apart, contacts that hold something
@@ -58,7 +59,7 @@ class Layout(NamedTuple):
         return ""
 
 
-class References:
+class ReferenceResolver:
     """Numbers for what elements refer to by name.
 
     Args:
@@ -79,7 +80,7 @@ class References:
         self.force_tasks: list[Element] = []
         self.entries: list[int] = []
 
-    def frame(self, name: str) -> int:
+    def add_frame(self, name: str) -> int:
         """For `quaddyn.wbc.data.frame_of`."""
         frame = self.robot.frame_id(name)
         if frame not in self.frame_ids:
@@ -87,31 +88,32 @@ class References:
             self.frames.append(name)
         return self.frame_ids.index(frame)
 
-    def named(self, contact: str) -> int:
+    def contact_number(self, contact: str) -> int:
         """The contact of this name, -1 without one."""
         return next((c for c, settings in enumerate(self._contacts) if settings.name == contact), -1)
 
-    def contact(self, frame: str) -> int:
+    def foot_contact_number(self, frame: str) -> int:
         """The contact of a foot, -1 without one."""
         return foot_contact(self.robot, frame, self._contacts)
 
-    def forces(self, task: Element) -> int:
+    def add_force_task(self, task: Element) -> int:
         """For `Inputs.force_references`."""
         self.force_tasks.append(task)
         return len(self.force_tasks) - 1
 
-    def index(self, entries: Iterable[int]) -> int:
+    def add_index_list(self, entries: Iterable[int]) -> int:
         """Where a list of integers begins in `Model.index`."""
         start = len(self.entries)
         self.entries += [int(each) for each in entries]
         return start
 
-    def joints(self, velocities: Iterable[int]) -> int:
+    def add_joints(self, velocities: Iterable[int]) -> int:
         """Like `index`, three entries per joint: its place in v, its place in q, and how many entries of q it has."""
         single = self.robot.one_dof_joints
-        return self.index(each for i in velocities for each in (int(i), *single[int(i)]))
+        return self.add_index_list(each for i in velocities for each in (int(i), *single[int(i)]))
 
 
+@renamed_attributes(outside="find_nonviable", forget="clear_references")
 class Element(Block, fixed=("name", "robot", "labels")):
     """A task or a constraint.
 
@@ -128,30 +130,30 @@ class Element(Block, fixed=("name", "robot", "labels")):
     #: The kind, for compiled code; CUSTOM for elements whose rows are computed in Python.
     code: ClassVar[int] = CUSTOM
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The element's own two numbers, `Item.first` and `Item.second` in compiled code; by default 0 and -1."""
         return 0, -1
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """What an element of this kind takes; of kinds with rows in Python, nothing that compiled code reads."""
-        return Layout(of.rows, 0)
+        return Layout(counts.rows, 0)
 
-    def check(self, known: Mapping[str, ContactSettings]) -> None:
+    def validate_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
         """That it may `meet` the contacts of a controller, by name; nothing by default.
 
         Raises:
             UnknownNameError: it is about one that is not among them.
         """
 
-    def meet(self, known: Mapping[str, ContactSettings]) -> None:
+    def bind_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
         """Refer to the contacts of a controller from now on; raises as `check`."""
-        self.check(known)
+        self.validate_contacts(contacts)
 
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """References that were given or found; nothing by default."""
 
-    def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """What is outside of the states from which its limits can be kept, by name; nothing by default.
 
         Args:

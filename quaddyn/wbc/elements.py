@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentTypeError, UnknownAttributeError
 from .constraints import ContactMotion, FrictionPyramid, JointBounds, JointFriction, NormalForce, TorqueLimits
 from .element import Element
@@ -15,6 +16,7 @@ from .tasks import ComTask, FootTask, ForceTask, FrameOrientationTask, PostureTa
 Kind = TypeVar("Kind", bound=Element)
 
 
+@renamed_attributes(of="get_typed")
 class Elements(Named[Any]):
     """Tasks and constraints by name.
 
@@ -62,7 +64,7 @@ class Elements(Named[Any]):
                 )
             raise UnknownAttributeError(type(self).__name__, name, [n for n in dir(type(self)) if n[0] != "_"])
 
-    def of(self, name: str, kind: type[Kind]) -> Kind:
+    def get_typed(self, name: str, kind: type[Kind]) -> Kind:
         """An element, of which the caller knows the kind.
 
         Args:
@@ -81,12 +83,12 @@ class Elements(Named[Any]):
     @property
     def com(self) -> ComTask:
         """The centre of mass."""
-        return self.of("com", ComTask)
+        return self.get_typed("com", ComTask)
 
     @property
     def base(self) -> FrameOrientationTask:
         """Orientation of the base."""
-        return self.of("base", FrameOrientationTask)
+        return self.get_typed("base", FrameOrientationTask)
 
     @property
     def feet(self) -> Mapping[str, FootTask]:
@@ -97,39 +99,39 @@ class Elements(Named[Any]):
     @property
     def posture(self) -> PostureTask:
         """Joint positions."""
-        return self.of("posture", PostureTask)
+        return self.get_typed("posture", PostureTask)
 
     @property
     def forces(self) -> ForceTask:
         """Contact forces."""
-        return self.of("forces", ForceTask)
+        return self.get_typed("forces", ForceTask)
 
     @property
     def contact(self) -> ContactMotion:
         """Contacts that hold do not move."""
-        return self.of("contact", ContactMotion)
+        return self.get_typed("contact", ContactMotion)
 
     @property
     def friction(self) -> FrictionPyramid:
         """Friction of the contacts."""
-        return self.of("friction", FrictionPyramid)
+        return self.get_typed("friction", FrictionPyramid)
 
     @property
     def normal_force(self) -> NormalForce:
         """Bounds of the normal forces."""
-        return self.of("normal force", NormalForce)
+        return self.get_typed("normal force", NormalForce)
 
     @property
     def torque(self) -> TorqueLimits:
         """Limits of the torques."""
-        return self.of("torque", TorqueLimits)
+        return self.get_typed("torque", TorqueLimits)
 
     @property
     def joint_bounds(self) -> JointBounds:
         """Limits of joint positions, velocities and accelerations."""
-        return self.of("joint bounds", JointBounds)
+        return self.get_typed("joint bounds", JointBounds)
 
     @property
     def joint_friction(self) -> JointFriction:
         """Friction of the joints, as motors overcome it."""
-        return self.of("joint friction", JointFriction)
+        return self.get_typed("joint friction", JointFriction)

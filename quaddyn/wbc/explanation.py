@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 from .causes import likely_cause, six_digits
 from .certificate import Details, Status, active_rows
@@ -34,6 +35,9 @@ CANNOT_PULL = "cannot pull on the ground"
 Suspect = tuple[tuple[int, int], ...]
 
 
+@renamed_attributes(
+    amount="deficit", wanted="target", culprit="cause", without="deficit_without_cause", owner="element"
+)
 @dataclass(frozen=True, slots=True)
 class Loss:
     """One row's loss.
@@ -51,24 +55,31 @@ class Loss:
 
     row: str
     level: int
-    amount: float
-    wanted: float
+    deficit: float
+    target: float
     unit: str
-    culprit: str
-    without: float
-    owner: str = ""
+    cause: str
+    deficit_without_cause: float
+    element: str = ""
 
     def __str__(self) -> str:
-        if not self.culprit:
-            return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost; no single limit or task is to blame"
+        if not self.cause:
+            return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost; no single limit or task is to blame"
         rest = (
-            f"; {abs(self.without):.2g} would be lost without it" if abs(self.without) > 0.01 * abs(self.amount) else ""
+            f"; {abs(self.deficit_without_cause):.2g} would be lost without it"
+            if abs(self.deficit_without_cause) > 0.01 * abs(self.deficit)
+            else ""
         )
-        return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost to {self.culprit}{rest}"
+        return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost to {self.cause}{rest}"
 
 
 def explain(
-    status: Status, details: Details, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES
+    status: Status,
+    details: Details,
+    *,
+    threshold: float = 1e-3,
+    include_last_level: bool = False,
+    max_lines: int | None = LINES,
 ) -> str:
     """The sentences, one a line: the status, a likely cause, losses, the most important level first, then remarks.
 
@@ -78,18 +89,18 @@ def explain(
     Args:
         status: of the command.
         details: of the command.
-        threshold: as for `losses_of`.
-        last: as for `losses_of`.
-        lines: about losses at most; None for all.
+        threshold: as for `find_losses`.
+        include_last_level: as for `find_losses`.
+        max_lines: about losses at most; None for all.
     """
     groups: dict[tuple[int, str, str], list[Loss]] = {}
-    for loss in losses_of(details, threshold=threshold, last=last):
-        groups.setdefault((loss.level, loss.owner, loss.culprit), []).append(loss)
-    together = [sorted(each, key=lambda loss: -six_digits(abs(loss.amount))) for each in groups.values()]
-    together.sort(key=lambda each: (each[0].level, -six_digits(abs(each[0].amount))))
+    for loss in find_losses(details, threshold=threshold, include_last_level=include_last_level):
+        groups.setdefault((loss.level, loss.element, loss.cause), []).append(loss)
+    together = [sorted(each, key=lambda loss: -six_digits(abs(loss.deficit))) for each in groups.values()]
+    together.sort(key=lambda each: (each[0].level, -six_digits(abs(each[0].deficit))))
     what = [_sentence(*each) for each in together] or ["nothing was lost: tasks have what they wanted"]
-    if lines is not None and len(what) > lines:
-        what[lines:] = [f"... and {len(what) - lines} more lines; explain(lines=None) has them all"]
+    if max_lines is not None and len(what) > max_lines:
+        what[max_lines:] = [f"... and {len(what) - max_lines} more lines; explain(max_lines=None) has them all"]
     cause = likely_cause(details, status.outcome) if together else ""
     return "\n".join([str(status), *([cause] if cause else []), *what, *details.remarks])
 
@@ -100,22 +111,23 @@ def _sentence(largest: Loss, *others: Loss) -> str:
         return str(largest)
     names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
     listed = f" ({', '.join(names)})" if 0 < len(names) <= LISTED else ""
-    return f"{largest}; {len(others)} more of {largest.owner}{listed} lose up to {abs(others[0].amount):.3g}"
+    return f"{largest}; {len(others)} more of {largest.element}{listed} lose up to {abs(others[0].deficit):.3g}"
 
 
-def losses_of(details: Details, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
+def find_losses(details: Details, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
     """Every row that lacks something, and what it was lost to.
 
     Args:
         details: of a command.
         threshold: losses below this do not count, in the rows' own units.
-        last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
+        include_last_level: whether to include rows of the last of three or more levels, which only fills the
+            freedom that the others leave.
     """
     out: list[Loss] = []
     cache: dict[Suspect, Array] = {}
     levels = len(details.problem.levels)
     for level, index, row, amount in _lacking(details, threshold):
-        if level == levels - 1 and levels > 2 and not last:
+        if level == levels - 1 and levels > 2 and not include_last_level:
             continue
         culprit, without = _blame(details, level, index, row, amount, cache)
         group = details.problem.levels[level][index]

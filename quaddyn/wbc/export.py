@@ -120,7 +120,7 @@ def embed(controller: WholeBodyController) -> Embedded:
         home=np.array(robot.q_home, dtype=np.float64),
         units=_units(robot),
         edges=_edges(solver),
-        step=controller.dt / controller.ramp if controller.ramp > 0.0 else np.inf,
+        step=controller.dt / controller.ramp_time if controller.ramp_time > 0.0 else np.inf,
         weight=scale.mass * scale.gravity,
         friction_share=friction_share(data.model.faces) if data.model.faces else 0.0,
     )

@@ -204,7 +204,7 @@ class Api:
         """Of the controller."""
         n, name, robot = self.upper, self.name, self.robot
         levels = [f"   level {k}: {', '.join(names)}" for k, names in enumerate(self._controller.levels)]
-        ramp = self._controller.ramp
+        ramp = self._controller.ramp_time
         banner = [
             f"/* {name}: whole-body control of {robot.name!r}, written by quaddyn {__version__}. Do not edit.",
             "",

@@ -73,12 +73,12 @@ class TickInputs(NamedTuple):
 def write_contact(to: Contacts, c: int, s: ContactSettings, tables: Tables) -> None:
     """A contact's numbers but for its share."""
     contact, faces = s.contact, tables.model.faces
-    cone = s.faces(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, s.size))
+    cone = s.cone_face_rows(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, s.size))
     to.role[c], to.size[c], to.frame[c] = ROLES.index(s.role), s.size, tables.contact_frames[c]
     to.guide[c] = tables.guides[c]
     to.pushes[c], to.surface[c], to.rows[c] = contact.unilateral, contact.kind == "surface", len(cone)
-    to.radius[c], to.least[c], to.largest[c] = contact.radius, s.minimum, s.maximum
-    to.height[c], to.stiffness[c], to.damping[c] = s.height, contact.stiffness or 0.0, contact.damping
+    to.radius[c], to.least[c], to.largest[c] = contact.radius, s.min_normal_force, s.max_normal_force
+    to.height[c], to.stiffness[c], to.damping[c] = s.surface_height, contact.stiffness or 0.0, contact.damping
     to.arm[c] = 1.0 if contact.half_size is None else contact.half_size.mean()
     to.normal[c], to.offset[c], to.face[c] = contact.normal, contact.offset, contact.axes_at(np.eye(3))[2]
     to.cone[c] = 0.0

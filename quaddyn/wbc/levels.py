@@ -80,10 +80,10 @@ class Levels:
                 raise ArgumentError(f"{name}: one of its gains, references or limits is NaN")
 
     # -- what they want --------------------------------------------------------------------------------------
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """No references."""
         for element in self.by_name.values():
-            element.forget()
+            element.clear_references()
 
     def guided(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
         """By contact, the task that guides its foot."""
@@ -94,10 +94,10 @@ class Levels:
     # -- what they say ---------------------------------------------------------------------------------------
     def ask(self, element: Element, tick: Tick) -> list[Rows]:
         """The rows of an element of the user's own; one that was given nothing holds what it finds."""
-        if isinstance(element, Task) and not element.given and element.size:
+        if isinstance(element, Task) and not element.has_reference and element.size:
             contact = tick.foot(element.frame) if isinstance(element, FootTask) else None
-            if contact is None or contact.share < 1.0:
-                element.capture(tick.state)
+            if contact is None or contact.activation < 1.0:
+                element.set_reference_from_state(tick.state)
         rows: list[Rows] = element.rows(tick)  # type: ignore[attr-defined]  # kinds without are compiled
         return rows
 

@@ -13,7 +13,7 @@ from .codes import CUSTOM
 from .constraints import ContactMotion, FrictionPyramid
 from .contacts import RECTANGLE, ContactSettings
 from .data import Model
-from .element import Counts, Element, Layout, References
+from .element import Element, Layout, ReferenceResolver, RowCounts
 from .levels import Levels
 from .scales import Scales
 from .tasks import FootTask, ForceTask
@@ -52,7 +52,7 @@ class Tables:
 
 
 #: Methods that decide an element's rows: a derived kind that overrides one of them is asked for its rows in Python.
-DECIDES_ROWS = ("rows", "position", "error", "velocity", "jacobian", "drift", "desired", "capture")
+DECIDES_ROWS = ("rows", "position", "error", "velocity", "jacobian", "drift", "desired", "set_reference_from_state")
 
 
 def built_in(element: Element) -> bool:
@@ -84,13 +84,13 @@ def build_model(
         rank_tolerance: relative, below which directions count as dependent.
         damping: of the solver.
     """
-    to = References(robot, tuple(contacts.values()))
-    contact_frames = tuple(to.frame(settings.frame) for settings in contacts.values())
+    references = ReferenceResolver(robot, tuple(contacts.values()))
+    contact_frames = tuple(references.add_frame(settings.frame) for settings in contacts.values())
     flat = [(level, e) for level, elements in enumerate(levels.elements) for e in elements]
     items = []
     for level, e in flat:
         code = e.code if built_in(e) else CUSTOM
-        items.append((level, code, levels.begin[e.name], len(e.labels), *e.refer(to)))
+        items.append((level, code, levels.begin[e.name], len(e.labels), *e.bind(references)))
     custom = tuple((i, e) for i, (_, e) in enumerate(flat) if not built_in(e))
     feet = {e.name: i for i, (_, e) in enumerate(flat) if isinstance(e, FootTask) and type(e).rows is FootTask.rows}
     guided = levels.guided(contacts)
@@ -119,46 +119,46 @@ def build_model(
         passive=passive.astype(np.int64),
         actuated=np.asarray(robot.actuated_index, dtype=np.int64),
         slot=slot,
-        chains=_chains(robot, to.frame_ids),
-        limbs=_limbs([_chain(robot, to.frame_ids[f]) for f in contact_frames], contacts, slot),
+        chains=_chains(robot, references.frame_ids),
+        limbs=_limbs([_chain(robot, references.frame_ids[f]) for f in contact_frames], contacts, slot),
         couplings=_couplings(robot),
         items=np.array(items, dtype=np.int64).reshape(-1, 6),
-        index=np.array([*to.entries, 0], dtype=np.int64),
+        index=np.array([*references.entries, 0], dtype=np.int64),
     )
     forces, cone_rows = (
         sum(settings.size for settings in contacts.values()),
         most_cone_rows(model.faces, contacts.values()),
     )
-    of = Counts(
-        0, robot.nq, robot.nv, robot.nu, len(to.frames), len(contacts), len(to.force_tasks), len(model.index), forces,
-        len(contacts) * cone_rows,
+    counts = RowCounts(
+        0, robot.nq, robot.nv, robot.nu, len(references.frames), len(contacts), len(references.force_tasks),
+        len(model.index), forces, len(contacts) * cone_rows,
     )  # fmt: skip
-    force_tasks = tuple(e for e in to.force_tasks if isinstance(e, ForceTask))
-    layouts = [_layout(e, of, item) for (_, e), item in zip(flat, items, strict=True) if built_in(e)]
+    force_tasks = tuple(e for e in references.force_tasks if isinstance(e, ForceTask))
+    layouts = [_layout(e, counts, item) for (_, e), item in zip(flat, items, strict=True) if built_in(e)]
     return Tables(
-        model, tuple(to.frames), contact_frames, guides, force_tasks, custom,
-        any(layout.momentum for layout in layouts), *most(layouts, of), cone_rows,
+        model, tuple(references.frames), contact_frames, guides, force_tasks, custom,
+        any(layout.momentum for layout in layouts), *most(layouts, counts), cone_rows,
     )  # fmt: skip
 
 
 def most_cone_rows(faces: int, contacts: Iterable[ContactSettings]) -> int:
     """Of the contact that has most, there being a rectangle."""
-    return max(RECTANGLE, faces + 1, *(settings.cone_rows for settings in contacts))
+    return max(RECTANGLE, faces + 1, *(settings.max_cone_rows for settings in contacts))
 
 
-def _layout(e: Element, of: Counts, item: Sequence[int]) -> Layout:
+def _layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
     """What an element takes.
 
     Raises:
         ArgumentError: that is not what it has: its kind describes itself wrongly, and compiled code, which checks no
             index, would read what belongs to others.
     """
-    layout = e.layout(of._replace(rows=len(e.labels)))
+    layout = e.declare_layout(counts._replace(rows=len(e.labels)))
     rows, numbers, wrong = len(e.labels), len(e.block), layout.misplaced(*item[-2:])
     if (layout.rows, layout.numbers) != (rows, numbers):
         wrong = f"expected {layout.rows} rows and {layout.numbers} numbers, got {rows} and {numbers}"
     if wrong:
-        raise ArgumentError(f"{e.name}: {type(e).__name__}.layout does not fit the element: {wrong}")
+        raise ArgumentError(f"{e.name}: {type(e).__name__}.declare_layout does not fit the element: {wrong}")
     return layout
 
 
@@ -206,13 +206,13 @@ def _couplings(robot: Robot) -> np.ndarray:
     return out
 
 
-def most(layouts: Sequence[Layout], of: Counts) -> tuple[int, int]:
+def most(layouts: Sequence[Layout], counts: RowCounts) -> tuple[int, int]:
     """Most equalities and limits of a tick; rows that are computed in Python are counted when they are there.
 
     Args:
         layouts: of all elements.
-        of: sizes of the controller.
+        counts: sizes of the controller.
     """
-    coming_and_going, minimum_norm = of.forces, of.nu + of.forces
+    coming_and_going, minimum_norm = counts.forces, counts.nu + counts.forces
     equalities = coming_and_going + minimum_norm + sum(layout.equalities for layout in layouts)
     return equalities, sum(layout.limits for layout in layouts)

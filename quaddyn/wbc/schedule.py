@@ -102,8 +102,8 @@ class ContactSchedule:
         self.settled = bool(came & SETTLED)
         if self._started and came & MADE:
             for c, settings, task in self._guided:
-                if self.ramps.made[c] and settings.held:
-                    task.forget()
+                if self.ramps.made[c] and settings.is_motion_constrained:
+                    task.clear_references()
         self._started = True
 
     def _names(self, wanted: IntVector) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contacts import ContactFrame, ContactSettings, foot_contact, place
+from .contacts import ContactFrame, ContactSettings, foot_contact, make_contact_frame
 from .scales import Scales
 
 
@@ -182,7 +182,7 @@ class Tick:
         """Contacts that may carry force now, each with its place in the stacked force vector."""
         if self._frames is None:
             self._frames = tuple(
-                place(self.state, settings, start, share, cap)
+                make_contact_frame(self.state, settings, start, share, cap)
                 for _, settings, start, share, cap in self._there.contacts
             )
         return self._frames

@@ -17,7 +17,7 @@ from .codes import CONTACT_MOTION, CUSTOM
 from .constraints.collision_pairs import misplaced_ends
 from .constraints.collision_rows import LISTED
 from .data import Contacts, Inputs, Model, Terms
-from .element import Counts, Element, Layout
+from .element import Element, Layout, RowCounts
 from .model import LIMB, most
 from .problem_rows import CODE, LEVEL, SIZE, START
 from .workspace import CUSTOM_HEAD
@@ -83,12 +83,12 @@ def check(t: TickStart) -> Sizes:
     _ranges(t)
     m, c = t.model, t.contacts
     nv, nu, nf = len(t.v), len(m.actuated), int(c.size.sum())
-    of = Counts(
+    counts = RowCounts(
         0, len(t.q), nv, nu, len(t.terms.frames) - 1, len(c.size), len(t.inputs.force_references), len(m.index), nf,
         len(c.size) * c.cone.shape[1],
     )  # fmt: skip
-    layouts = [_layout(m, i, of) for i in range(len(m.items))]
-    rows, limits = most(layouts, of)
+    layouts = [_layout(m, i, counts) for i in range(len(m.items))]
+    rows, limits = most(layouts, counts)
     sizes = Sizes(nu + nf, rows, limits, len(t.inputs.custom_rows))
     limits += sizes.custom + 1
     if (sizes.n + m.levels) * (sizes.n + 1) * (rows + sizes.custom + limits) > MOST_WORK:
@@ -217,14 +217,14 @@ def _couplings(t: TickStart) -> None:
             refuse("model.couplings", f"velocities below {nv}, each once", coupled)
 
 
-def _layout(m: Model, i: int, of: Counts) -> Layout:
+def _layout(m: Model, i: int, counts: RowCounts) -> Layout:
     """Of element i."""
     code, size, field = int(m.items[i, CODE]), int(m.items[i, SIZE]), f"model.items[{i}]"
     if code not in KINDS:
         refuse(field, "a code of an element", code)
     if not 0 <= size <= MOST:
         refuse(field, f"0 to {MOST} rows", size)
-    layout = KINDS[code].layout(of._replace(rows=size))
+    layout = KINDS[code].declare_layout(counts._replace(rows=size))
     if size != layout.rows:
         refuse(field, f"{layout.rows} rows", size)
     return layout

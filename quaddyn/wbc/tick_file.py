@@ -20,6 +20,7 @@ import numpy as np
 from ..archives import read_arrays
 from ..compiler.fingerprints import fingerprint
 from ..compiler.kinds import ArrayKind
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..safe_files import DAMAGE, open_regular
 from ..urdf.tree import Array
@@ -44,6 +45,7 @@ ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "frict
 ROWS = ("A", "lower", "upper", "offset", "weights")
 
 
+@renamed_attributes(shares="contact_activations", every_contact="all_contacts", same_code="is_same_version")
 @dataclass(frozen=True, slots=True, eq=False)
 class TickRecord:
     """Everything that a tick's answer follows from, and the answer.
@@ -53,31 +55,32 @@ class TickRecord:
         tick: number of the tick, from 0.
         joints: names of the actuated joints, in torque order.
         contacts: by name, those that carry force: the columns of each one's force.
-        shares: by name, how much of each contact there was.
+        contact_activations: by name, how much of each contact there was.
         q, v: the state.
         problem: the levels, with names.
         command: the answer.
         inputs: what compiled code starts from.
-        every_contact: names of all contacts, those without a share too.
-        same_code: whether it was written by the sources that are here now.
+        all_contacts: names of all contacts, those without a share too.
+        is_same_version: whether it was written by the sources that are here now.
     """
 
     robot: str
     tick: int
     joints: tuple[str, ...]
     contacts: Mapping[str, slice]
-    shares: Mapping[str, float]
+    contact_activations: Mapping[str, float]
     q: Array
     v: Array
     problem: Problem
     command: Command
     inputs: TickStart
-    every_contact: tuple[str, ...]
-    same_code: bool
+    all_contacts: tuple[str, ...]
+    is_same_version: bool
 
 
+@renamed_attributes(rounding="equal_to_rounding")
 @dataclass(frozen=True, slots=True, eq=False)
-class Replay:
+class TickReplay:
     """A tick of a file, solved again.
 
     Attributes:
@@ -85,14 +88,14 @@ class Replay:
         command: the one of now.
         identical: whether torques, accelerations and forces agree bit for bit.
         difference: largest difference of a torque [N m].
-        rounding: whether they agree but for rounding, as on another processor.
+        equal_to_rounding: whether they agree but for rounding, as on another processor.
     """
 
     record: TickRecord
     command: Command
     identical: bool
     difference: float
-    rounding: bool
+    equal_to_rounding: bool
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
         "contacts": solver.names,
         "outcome": command.status.outcome,
         "remarks": command.details.remarks,
-        "outside": command.outside,
+        "outside": command.nonviable,
         "groups": [
             {"level": k, "owner": g.owner, "unit": g.unit, "names": g.names, "contact": g.contact} for k, g in groups
         ],
@@ -204,14 +207,14 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
         tick=int(meta["tick"]),
         joints=_strings(meta, "joints", nu),
         contacts={name: slice(a, b) for name, a, b in zip(there, ends, ends[1:], strict=False)},
-        shares={name: share for name, (_, _, share) in there.items()},
+        contact_activations={name: share for name, (_, _, share) in there.items()},
         q=start.q,
         v=start.v,
         problem=problem,
         command=_command(start, names, answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["outside"]),
         inputs=start,
-        every_contact=names,
-        same_code=meta["code"] == _code(),
+        all_contacts=names,
+        is_same_version=meta["code"] == _code(),
     )
 
 
@@ -269,11 +272,11 @@ def _command(
 
 
 # -- again ---------------------------------------------------------------------------------------------------------
-def replay(path: str | os.PathLike[str]) -> Replay:
+def replay(path: str | os.PathLike[str]) -> TickReplay:
     """Solve a saved tick again, from the same memory.
 
-    The answer is the same bit for bit on the same kind of processor with the same sources (`TickRecord.same_code`);
-    elsewhere it differs by rounding, which `Replay.difference` tells.
+    The answer is the same bit for bit on the same kind of processor with the same sources
+    (`TickRecord.is_same_version`); elsewhere it differs by rounding, which `TickReplay.difference` tells.
 
     Raises:
         ArgumentError: the file is no saved tick, is not as it was saved, or has a number out of range.
@@ -285,8 +288,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
     then = record.command
-    said = then.details.remarks, then.details.outside
-    now = _command(record.inputs, record.every_contact, answer, outcome, record.problem, *said)
+    said = then.details.remarks, then.details.nonviable
+    now = _command(record.inputs, record.all_contacts, answer, outcome, record.problem, *said)
     pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
     pairs += [(now.forces[name], force) for name, force in then.forces.items()]
     identical = all(a.tobytes() == b.tobytes() for a, b in pairs)
@@ -294,4 +297,4 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         apart = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
         size = [1.0 + float(np.abs(b).max(initial=0.0)) for _, b in pairs]
     close = identical or all(d <= ROUNDING * s < np.inf for d, s in zip(apart, size, strict=True))
-    return Replay(record, now, identical, 0.0 if identical else apart[0], close)
+    return TickReplay(record, now, identical, 0.0 if identical else apart[0], close)

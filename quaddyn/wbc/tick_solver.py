@@ -144,7 +144,7 @@ class TickSolver:
             write_force_references(inputs, i, task, task.references, self.names)
         return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._most)
 
-    def forget(self) -> None:
+    def clear_warm_start(self) -> None:
         """Start cold."""
         self.data.memory.good[:] = 0
 
@@ -227,7 +227,9 @@ class TickSolver:
     def _read_settings(self) -> None:
         """What was set on contacts."""
         self._taken = self._changes.settings
-        settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
+        settings = tuple(
+            [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
+        )
         self.standing = self.standing._replace(settings=settings)
         for c, each in enumerate(self._settings):
             write_contact(self._contacts, c, each, self.tables)
@@ -273,11 +275,11 @@ class TickSolver:
         """The rows of a tick that is over; nothing of the controller is touched."""
         return self._describer().problem(given)
 
-    def outside(self, given: TickInputs) -> tuple[str, ...]:
+    def find_nonviable(self, given: TickInputs) -> tuple[str, ...]:
         """What was outside of its viable set at a tick that is over."""
         elements = [e for level in self.levels.elements for e in level]
         items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
-        return tuple(name for e, at in items for name in e.outside(given.numbers[at:], given.q, given.v))
+        return tuple(name for e, at in items for name in e.find_nonviable(given.numbers[at:], given.q, given.v))
 
     def pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
         """Centres of pressure of the surfaces that press, at a tick that is over, world axes [m]."""

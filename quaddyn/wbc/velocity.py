@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..contact import Contact
+from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolution, Level, SolverPool, solve
@@ -23,7 +24,7 @@ from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
 from .certificate import Outcome, Status
 from .constraints.constraint import tolerance
-from .contacts import ContactSettings, place
+from .contacts import ContactSettings, make_contact_frame
 from .defaults import default_tasks
 from .elements import Elements
 from .levels import check_robot
@@ -31,6 +32,7 @@ from .named import Named, known_names
 from .tasks import FootTask, MomentumTask, Task
 
 
+@renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True, eq=False)
 class VelocityCommand:
     """Where to go within one period.
@@ -59,11 +61,6 @@ class VelocityCommand:
     @property
     def ok(self) -> bool:
         """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
-        return self.status.ok
-
-    @property
-    def solved(self) -> bool:
-        """Whether the outcome is "solved"; the same as `ok`."""
         return self.status.ok
 
 
@@ -162,8 +159,8 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             for task in tasks:
                 if isinstance(task, FootTask) and task.frame in held:
                     continue
-                if not task.given and task.size:
-                    task.capture(state)
+                if not task.has_reference and task.size:
+                    task.set_reference_from_state(state)
                 rows = task.rows_used
                 weight = task.weight_used
                 asked.append(
@@ -185,7 +182,9 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
 
     def _level_0(self, state: State, names: Iterable[str]) -> Level:
         robot = self.robot
-        J = [np.zeros((0, robot.nv))] + [place(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names]
+        J = [np.zeros((0, robot.nv))] + [
+            make_contact_frame(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names
+        ]
         stack = np.vstack(J)
         C = np.zeros((robot.nu, robot.nv))
         C[np.arange(robot.nu), robot.actuated_index] = 1.0

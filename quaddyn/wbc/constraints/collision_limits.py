@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...deprecation import renamed_attributes, renamed_parameters
 from ...errors import ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.obstacles import Obstacle
@@ -15,7 +16,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from .barrier import largest_speed
 from .collision_blocks import PARTS
 from .collision_pairs import choose_pairs, listed_pairs, placed_ends, placed_obstacles
@@ -28,6 +29,7 @@ from .placed_capsules import HEAD, RADIUS, SPEED, WIDTH
 DEPTH = 1e-4
 
 
+@renamed_attributes(most="max_acceleration", rate="barrier_rate", place="set_obstacle_pose", gaps="distance_margins")
 class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_out")):
     r"""Links keep a distance from each other, and from planes, boxes, spheres and capsules.
 
@@ -60,7 +62,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     by the rates of the joints between them (no derivative of a point by joint angles is longer than a joint's lever).
     What is of second order in dt is left to 0.01 mm of room that is kept besides.
 
-    **Outside.** `Command.outside` names pairs that are not viable by more than 0.1 mm (times p for speeds).  They are
+    **Outside.** `Command.nonviable` names pairs that are not viable by more than 0.1 mm (times p for speeds).  They are
     driven apart along the same law, by no more than `most`.
 
     **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`.  The
@@ -99,19 +101,20 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     code = COLLISION_LIMITS
     unit = "m/s^2"
-    margin, rate, most = Scalar(0), Scalar(1, zero=False), Scalar(2, zero=False)
+    margin, barrier_rate, max_acceleration = Scalar(0), Scalar(1, zero=False), Scalar(2, zero=False)
 
+    @renamed_parameters(most="max_acceleration", rate="barrier_rate", placed="obstacle_positions")
     def __init__(
         self,
         model: CapsuleModel | Robot,
         *,
         obstacles: Mapping[str, Obstacle] | None = None,
-        placed: Mapping[str, ArrayLike] | None = None,
+        obstacle_positions: Mapping[str, ArrayLike] | None = None,
         links: tuple[str, ...] | None = None,
         self_collision: bool = True,
         margin: float = 0.01,
-        rate: float = 50.0,
-        most: float = 100.0,
+        barrier_rate: float = 50.0,
+        max_acceleration: float = 100.0,
         name: str = "collisions",
     ) -> None:
         self.model = CapsuleModel(model) if isinstance(model, Robot) else model
@@ -120,18 +123,18 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         self.obstacles = dict(obstacles or {})
         robot = self.model.robot
         robot.reject_coupled_joints("CollisionLimits")
-        where = placed_obstacles(self.obstacles, placed or {})
+        where = placed_obstacles(self.obstacles, obstacle_positions or {})
         chosen = choose_pairs(self.model, self.obstacles, where, links, self_collision, margin)
         super().__init__(name, HEAD + WIDTH * len(chosen.capsules), robot=robot)
         self.pairs, self.left_out, self.labels = chosen.names, chosen.left_out, chosen.labels
         self._bodies, self._pairs, self._of = chosen.bodies, chosen.pairs, chosen.of
-        self.margin, self.rate, self.most = margin, rate, most
+        self.margin, self.barrier_rate, self.max_acceleration = margin, barrier_rate, max_acceleration
         self.block[3] = float(robot.root == "free")
         self._capsules()[:] = chosen.capsules
         for key, point in where.items():
-            self.place(key, point)
+            self.set_obstacle_pose(key, point)
 
-    def place(
+    def set_obstacle_pose(
         self, obstacle: str, position: ArrayLike, *, rotation: ArrayLike | None = None, velocity: ArrayLike = (0, 0, 0)
     ) -> None:
         """Say where an obstacle is from now on.
@@ -157,7 +160,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def _capsules(self) -> Array:
         return self.block[HEAD:].reshape(-1, WIDTH)
 
-    def gaps(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def distance_margins(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Room of every pair above `margin`, and its rate of change.
 
         Args:
@@ -175,7 +178,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
         return gaps_of(self.model.robot, self._bodies, self._pairs, numbers, q, v, p)
 
-    def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
         p, most = float(numbers[1]), float(numbers[2])
         nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
@@ -183,16 +186,16 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         wrong = (nearest < -DEPTH) | (speeds + allowed < -DEPTH * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The list of its capsules' frames, -1 for obstacles; and `listed_pairs`, behind their number."""
-        frames = to.index(to.frame(body) if body else -1 for body in self._bodies)
-        return frames, to.index([len(self._pairs), *listed_pairs(self._pairs, self._capsules())])
+        frames = references.add_index_list(references.add_frame(body) if body else -1 for body in self._bodies)
+        return frames, references.add_index_list([len(self._pairs), *listed_pairs(self._pairs, self._capsules())])
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Four numbers, and `WIDTH` and a frame for each capsule; rows for every pair and its ends at most."""
-        n, most = of.rows, max(0, (of.entries - of.rows - 1) // LISTED)
-        lists = range(of.entries - n + 1), range(of.entries)
+        n, most = counts.rows, max(0, (counts.entries - counts.rows - 1) // LISTED)
+        lists = range(counts.entries - n + 1), range(counts.entries)
         return Layout(n, HEAD + WIDTH * n, first=lists[0], second=lists[1], limits=PARTS * most, capsules=n)
 
     def row_name(self, contact: str, row: int) -> str:

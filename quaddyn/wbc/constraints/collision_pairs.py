@@ -78,8 +78,8 @@ def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, Arr
     where: dict[str, Array] = {key: np.zeros(3) for key in obstacles}
     for key, at in placed.items():
         if key not in where:
-            raise UnknownNameError("obstacle in placed=", key, where)
-        where[key] = check_vector(f"placed[{key!r}]", at, (3,), "a point")
+            raise UnknownNameError("obstacle in obstacle_positions=", key, where)
+        where[key] = check_vector(f"obstacle_positions[{key!r}]", at, (3,), "a point")
     return where
 
 

@@ -8,7 +8,7 @@ from ...robot.robot import Robot
 from ..block import Scalar
 from ..codes import CONTACT_MOTION
 from ..data import BILATERAL, MOTION, NOTHING, Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, name_equality, want_force, want_motion
 from ..scales import scales
 from .constraint import Constraint
@@ -46,9 +46,9 @@ class ContactMotion(Constraint):
         self.damping = 10.0 * scales(robot).frequency if damping is None else positive("damping", damping, zero=True)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """The damping; rows for every force of a contact that holds, and of one that is made or broken."""
-        return Layout(0, 1, equalities=of.forces)
+        return Layout(0, 1, equalities=counts.forces)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

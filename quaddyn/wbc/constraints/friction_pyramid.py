@@ -9,7 +9,7 @@ from ...contact.friction_cones import friction_share
 from ..codes import FRICTION_PYRAMID
 from ..contact_points import rotated
 from ..data import FORCED, UNILATERAL, Instant, frame_of
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, bound_force
 from .constraint import Constraint
 
@@ -55,9 +55,9 @@ class FrictionPyramid(Constraint):
         return self._faces
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """No parameters; the rows of all cones."""
-        return Layout(0, 0, limits=of.cone_rows)
+        return Layout(0, 0, limits=counts.cone_rows)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

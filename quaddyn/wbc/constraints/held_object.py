@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...contact.contact_kinematics import grasp_map
+from ...deprecation import renamed_attributes
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import check_vector, number, positive, several
@@ -15,8 +16,8 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..block import Scalar, Vector
 from ..codes import HELD_OBJECT
-from ..contacts import ContactSettings, place
-from ..element import Counts, Layout, References
+from ..contacts import ContactSettings, make_contact_frame
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..scales import scales
 from .constraint import Constraint
 from .held_object_rows import ALONG
@@ -28,6 +29,7 @@ RANK_TOLERANCE = 1e-9
 MIDDLE_TOLERANCE = 1e-9
 
 
+@renamed_attributes(squeeze="internal_forces")
 class HeldObject(Constraint, fixed=("frame", "contacts")):
     r"""A rigid object that contacts of hands hold: it moves with a frame, and needs the forces of all of them.
 
@@ -120,7 +122,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             raise ArgumentError(f"inertia: no body has the principal moments {moments}")
         self.block[5:] = given.ravel()
 
-    def check(self, known: Mapping[str, ContactSettings]) -> None:
+    def validate_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
         """That contacts of a controller can hold it.
 
         Raises:
@@ -128,25 +130,25 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             ArgumentError: one holds to the world, or on a spring.
         """
         for name in self.contacts:
-            if name not in known:
-                raise UnknownNameError(f"contact of {self.name!r}", name, known)
-            if known[name].role != "force":
+            if name not in contacts:
+                raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
+            if contacts[name].role != "force":
                 raise ArgumentError(
                     f"contact {name!r} of {self.name!r}: expected force_only=True and no stiffness, since what it "
                     "touches is not the world"
                 )
 
-    def meet(self, known: Mapping[str, ContactSettings]) -> None:
+    def bind_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
         """Be held by these contacts from now on; raises as `check`."""
-        self.check(known)
-        self._hands = tuple(known[name] for name in self.contacts)
+        self.validate_contacts(contacts)
+        self._hands = tuple(contacts[name] for name in self.contacts)
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The frame, and the list of the contacts, each with 1 if it moves against the frame by itself, else 0."""
         hands, own = list[int](), self._joint(self.frame)
         for hand in self._hands:
-            hands += [to.named(hand.name), int(self._joint(hand.frame) != own)]
-        return to.frame(self.frame), to.index(hands)
+            hands += [references.contact_number(hand.name), int(self._joint(hand.frame) != own)]
+        return references.add_frame(self.frame), references.add_index_list(hands)
 
     def _joint(self, frame: str) -> int:
         """The joint that carries a frame."""
@@ -154,10 +156,17 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         return int(self.robot.model.frames[self.robot.frame_id(frame)].parentJoint)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Mass, damping, centre and inertia; six rows of the object, and up to six of each hand."""
-        lists = range(of.entries - 2 * of.rows + 1)
-        return Layout(of.rows, 14, first=range(of.frames), second=lists, equalities=ALONG + 6 * of.rows, hands=of.rows)
+        lists = range(counts.entries - 2 * counts.rows + 1)
+        return Layout(
+            counts.rows,
+            14,
+            first=range(counts.frames),
+            second=lists,
+            equalities=ALONG + 6 * counts.rows,
+            hands=counts.rows,
+        )
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
@@ -167,7 +176,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         """Its unit."""
         return "N" if row < 3 else "N m" if row < ALONG else "m/s^2"
 
-    def squeeze(self, s: State, force: float) -> dict[str, Array]:
+    def internal_forces(self, s: State, force: float) -> dict[str, Array]:
         """Forces on the hands that press them apart, as the object does that they squeeze, and that move it nowhere.
 
         Args:
@@ -183,14 +192,14 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         """
         if not np.isfinite(size := number("force", force)):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
-        hands = [place(s, settings, 0, 1.0, np.inf) for settings in self._hands]
+        hands = [make_contact_frame(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:
-            raise ArgumentError(f"squeeze: {self.name!r} is not in a controller yet, whose contacts hold it")
+            raise ArgumentError(f"internal_forces: {self.name!r} is not in a controller yet, whose contacts hold it")
         points = np.array([hand.point for hand in hands])
         away = points - points.mean(axis=0)
         lengths = np.linalg.norm(away, axis=1)
         if not lengths.min() > MIDDLE_TOLERANCE * lengths.max():
-            raise ArgumentError(f"squeeze: expected contacts at several places, got {list(self.contacts)}")
+            raise ArgumentError(f"internal_forces: expected contacts at several places, got {list(self.contacts)}")
         G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
         apart = size * away / lengths[:, np.newaxis]
         whole = np.concatenate([np.append(f, np.zeros(hand.size - 3)) for f, hand in zip(apart, hands, strict=True)])

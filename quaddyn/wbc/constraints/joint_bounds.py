@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...deprecation import renamed_attributes
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar, Vector
 from ..codes import JOINT_BOUNDS
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..scales import scales
 from .constraint import Constraint
 from .joint_bound_rows import joint_bound, joint_bound_parameters, joint_viable
 
 
+@renamed_attributes(viable="viable_mask")
 class JointBounds(Constraint, fixed=("index",)):
     r"""Joint accelerations such that positions and velocities stay within limits, now and later.
 
@@ -42,16 +44,16 @@ class JointBounds(Constraint, fixed=("index",)):
 
         (v + h a)^2 \le 2\, d \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
 
-    **What is promised.** From a viable state (`viable`) all limits hold at all times, whatever the tasks ask for, and
-    the bounds never ask a joint for more than d.  This assumes that accelerations are those that were asked for and
-    constant over a control period, which is no longer than h, and that the robot can always decelerate by d; the
+    **What is promised.** From a viable state (`viable_mask`) all limits hold at all times, whatever the tasks ask for,
+    and the bounds never ask a joint for more than d.  This assumes that accelerations are those that were asked for
+    and constant over a control period, which is no longer than h, and that the robot can always decelerate by d; the
     module's docstring has the proof.  Set d to what the torque limits leave: all joints of a robot with a fixed root
     can decelerate by d at once where :math:`\sum_j |M_{ij}| d_j \le \tau_i - |h_i|`.  A level 0 on which torques
     cannot give d is infeasible, and the command says so.
 
-    **Outside.** `viable` and `Command.outside` name the joints.  One that is too fast to stop in time decelerates by d.
-    One beyond a limit returns with speed ``depth / recovery`` at least; with ``recovery=0`` as fast as d, v_max and h
-    allow.  Where bounds conflict, those that stop the joint win.
+    **Outside.** `viable_mask` and `Command.nonviable` name the joints.  One that is too fast to stop in time
+    decelerates by d.  One beyond a limit returns with speed ``depth / recovery`` at least; with ``recovery=0`` as fast
+    as d, v_max and h allow.  Where bounds conflict, those that stop the joint win.
 
     Source: Del Prete 2018, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot
     manipulators", sections III and IV; d apart from a_max, and its reduction in narrow ranges, are additions.
@@ -135,7 +137,7 @@ class JointBounds(Constraint, fixed=("index",)):
         every = [joint_bound(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
         return np.array([low for low, _ in every]), np.array([high for _, high in every])
 
-    def viable(self, q: Array, v: Array) -> Array:
+    def viable_mask(self, q: Array, v: Array) -> Array:
         """Which joints can keep all limits from here on, braking with `deceleration`.
 
         Args:
@@ -148,21 +150,23 @@ class JointBounds(Constraint, fixed=("index",)):
         p = joint_bound_parameters(self.block, len(q))
         return np.array([joint_viable(p, i, float(q[i]), float(v[i])) for i in range(len(q))], dtype=bool)
 
-    def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the joints that are not viable."""
         assert self.robot is not None
         p = joint_bound_parameters(numbers, self.robot.nu)
         there = zip(self.robot.actuated, q[self._entries].tolist(), v[self.index].tolist(), strict=True)
         return tuple(name for i, (name, x, speed) in enumerate(there) if not joint_viable(p, i, x, speed))
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The list of its joints' places in q."""
-        return to.index(self._entries), -1
+        return references.add_index_list(self._entries), -1
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Three numbers and five vectors; a row for every motor."""
-        return Layout(0, 3 + 5 * of.nu, first=range(of.entries - of.nu + 1), limits=of.nu, places=of.nu)
+        return Layout(
+            0, 3 + 5 * counts.nu, first=range(counts.entries - counts.nu + 1), limits=counts.nu, places=counts.nu
+        )
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

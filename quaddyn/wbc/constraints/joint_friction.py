@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compiler import Vector, compiled
+from ...deprecation import renamed_attributes, renamed_parameters
 from ...robot.configuration import simple_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
@@ -14,7 +15,7 @@ from ..block import Scalar
 from ..block import Vector as Numbers
 from ..codes import JOINT_FRICTION
 from ..data import Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item
 from ..scales import scales
 from .constraint import Constraint
@@ -36,6 +37,7 @@ class JointFrictionParameters(NamedTuple):
     expected: Vector  # (nv,) velocity that the last tick wanted for now
 
 
+@renamed_attributes(share="compensation_fraction")
 class JointFriction(Constraint):
     r"""Viscous and Coulomb friction of the joints, compensated along the wanted motion.
 
@@ -83,18 +85,19 @@ class JointFriction(Constraint):
 
     code = JOINT_FRICTION
     unit = "N m"
-    share, time_constant = Scalar(1), Scalar(2)
+    compensation_fraction, time_constant = Scalar(1), Scalar(2)
     damping, coulomb = Numbers(3, 5, 0, least=0.0, finite=True), Numbers(3, 5, 1, least=0.0, finite=True)
     stiction_speed = Numbers(3, 5, 2, least=1e-9)
     velocity = Numbers(3, 5, 3, least=0.0)
 
+    @renamed_parameters(share="compensation_fraction")
     def __init__(
         self,
         robot: Robot,
         *,
         damping: Array | float | None = None,
         coulomb: Array | float | None = None,
-        share: float = 1.0,
+        compensation_fraction: float = 1.0,
         stiction_speed: Array | float | None = None,
         time_constant: float | None = None,
         name: str = "joint friction",
@@ -103,7 +106,7 @@ class JointFriction(Constraint):
         unit = scales(robot)
         self.damping = robot.damping if damping is None else damping
         self.coulomb = robot.friction if coulomb is None else coulomb
-        self.share = share
+        self.compensation_fraction = compensation_fraction
         self.stiction_speed = _stiction_speeds(robot, unit.length) if stiction_speed is None else stiction_speed
         self.time_constant = (
             0.4 * float(np.sqrt(unit.length / unit.gravity)) if time_constant is None else time_constant
@@ -112,11 +115,11 @@ class JointFriction(Constraint):
         self.velocity[robot.actuated_index] = robot.velocity_limits
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Three numbers and five vectors; no rows."""
-        return Layout(0, 3 + 5 * of.nv)
+        return Layout(0, 3 + 5 * counts.nv)
 
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """What the last tick expected."""
         self.block[0] = 0.0
 

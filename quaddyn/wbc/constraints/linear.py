@@ -154,18 +154,18 @@ class LinearConstraint(Constraint):
     def forces(self, value: Mapping[str, ArrayLike] | None) -> None:
         self._replace(forces=value)
 
-    def check(self, known: Collection[str]) -> None:
+    def validate_contacts(self, contacts: Collection[str]) -> None:
         """That it may `meet` contacts of these names.
 
         Raises:
             UnknownNameError: there are others already.
         """
-        self._check(self._forces, known)
+        self._check(self._forces, contacts)
 
-    def meet(self, known: Collection[str]) -> None:
+    def bind_contacts(self, contacts: Collection[str]) -> None:
         """Take only names of these contacts from now on; raises as `check`."""
-        self.check(known)
-        self._known = tuple(known)
+        self.validate_contacts(contacts)
+        self._known = tuple(contacts)
 
     def _check(self, names: Iterable[str], known: Collection[str] | None) -> None:
         for name in names:

@@ -8,7 +8,7 @@ from ...compiler import compiled
 from ..codes import NORMAL_FORCE
 from ..contact_points import rotated
 from ..data import COMPLIANT, Instant, frame_of
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, bound_force
 from .constraint import Constraint
 
@@ -40,9 +40,9 @@ class NormalForce(Constraint):
         super().__init__(name)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """No parameters; at most one row for every force component."""
-        return Layout(0, 0, limits=of.forces)
+        return Layout(0, 0, limits=counts.forces)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

@@ -7,14 +7,15 @@ from numpy.typing import ArrayLike
 
 from ...contact import Contact
 from ...contact.contact_kinematics import cross_matrix
+from ...deprecation import renamed_parameters
 from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contacts import ContactFrame, ContactSettings
-from ..parameter_band import ParameterBand
-from ..payload_band import PayloadBand
+from ..parameter_ellipsoid import ParameterEllipsoid
+from ..payload_set import PayloadSet
 from ..scales import scales
 from ..tick import Rows, Tick
 from .constraint import Constraint, per_motor
@@ -50,11 +51,11 @@ class RobustLimits(Constraint):
     Where the contacts cannot balance a payload (a trot's two feet, for the moment about the line between them), what is
     left over moves the robot.
 
-    **Parameters.** Where inertias, friction and rotors of the robot itself are known only within a `ParameterBand`,
-    ``S^T z`` with :math:`|z| \le 1` about the model's, generalized forces differ by :math:`Y(q, v, a)\, S^T z`, Y the
-    regressor.  Contacts and motors take them as they take a payload's, and each bound narrows by the most of it, the
-    length of the row of :math:`Y S^T`.  As that is no linear function of a, a is there that of the tick before (and
-    zero on the first): exact where accelerations settle.
+    **Parameters.** Where inertias, friction and rotors of the robot itself are known only within a
+    `ParameterEllipsoid`, ``S^T z`` with :math:`|z| \le 1` about the model's, generalized forces differ by :math:`Y(q,
+    v, a)\, S^T z`, Y the regressor.  Contacts and motors take them as they take a payload's, and each bound narrows by
+    the most of it, the length of the row of :math:`Y S^T`.  As that is no linear function of a, a is there that of the
+    tick before (and zero on the first): exact where accelerations settle.
 
     Rows are computed with NumPy, all vertices at once: `benchmarks/parameter_bands.py` prints what they cost.
 
@@ -81,21 +82,22 @@ class RobustLimits(Constraint):
 
     unit = "N m"
 
+    @renamed_parameters(torque="torque_margin", turning="angular_acceleration", friction="friction_fraction")
     def __init__(
         self,
         robot: Robot,
-        payload: PayloadBand | None = None,
+        payload: PayloadSet | None = None,
         *,
-        parameters: ParameterBand | None = None,
-        friction: float = 1.0,
-        torque: ArrayLike = 0.0,
+        parameters: ParameterEllipsoid | None = None,
+        friction_fraction: float = 1.0,
+        torque_margin: ArrayLike = 0.0,
         limits: ArrayLike | None = None,
-        turning: float | None = None,
+        angular_acceleration: float | None = None,
         faces: int = 4,
         name: str = "robust",
     ) -> None:
         super().__init__(name, robot=robot)
-        for what, given, kind in (("payload", payload, PayloadBand), ("parameters", parameters, ParameterBand)):
+        for what, given, kind in (("payload", payload, PayloadSet), ("parameters", parameters, ParameterEllipsoid)):
             if given is not None and not isinstance(given, kind):
                 raise ArgumentTypeError(f"{what}: expected a {kind.__name__}, got {type(given).__name__}")
         self.parameters, self._dynamics = parameters, None if parameters is None else Dynamics(robot)
@@ -106,17 +108,26 @@ class RobustLimits(Constraint):
                 raise ArgumentError(
                     f"parameters: expected directions of {count} parameters, got {parameters.directions.shape[1]}"
                 )
-        unit, self._share, self._faces, self.payload = scales(robot), number("friction", friction), faces, payload
+        unit, self._share, self._faces, self.payload = (
+            scales(robot),
+            number("friction_fraction", friction_fraction),
+            faces,
+            payload,
+        )
         if not 0.0 <= self._share <= 1.0:
-            raise ArgumentError(f"friction: expected a share in [0, 1], got {friction}")
-        self._turning = unit.gravity / unit.length if turning is None else number("turning", turning)
+            raise ArgumentError(f"friction_fraction: expected a number in [0, 1], got {friction_fraction}")
+        self._turning = (
+            unit.gravity / unit.length
+            if angular_acceleration is None
+            else number("angular_acceleration", angular_acceleration)
+        )
         if not 0.0 <= self._turning < np.inf:
-            raise ArgumentError(f"turning: expected a finite number >= 0, got {turning}")
+            raise ArgumentError(f"angular_acceleration: expected a finite number >= 0, got {angular_acceleration}")
         bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self._limits = np.maximum(bound - per_motor(robot, "torque", torque), 0.0)
+        self._limits = np.maximum(bound - per_motor(robot, "torque_margin", torque_margin), 0.0)
         self._passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
-        band = PayloadBand((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
-        self._link, self._spread = band.link or robot.bodies[0].name, band.spread
+        band = PayloadSet((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
+        self._link, self._spread = band.link or robot.bodies[0].name, band.max_second_moment
         robot.frame_id(self._link)
         self._mass, self._centre = band.vertices()
         self._with = tuple(
@@ -134,7 +145,7 @@ class RobustLimits(Constraint):
         Jf, share = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
         for contact in tick.contacts:
             if contact.settings.role != "compliant":
-                Jf[contact.columns], share[contact.columns] = contact.jacobian, contact.share
+                Jf[contact.columns], share[contact.columns] = contact.jacobian, contact.activation
                 pushing += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
         # Least forces over their share: contacts that are only just made take little.
@@ -196,5 +207,5 @@ class RobustLimits(Constraint):
         if known is None or known[0] is not now:
             known = now, ContactSettings(robot, now, friction=self._share * now.friction)
             self._least[contact.name] = known
-        C = known[1].faces(self._faces, contact.rotation)
+        C = known[1].cone_face_rows(self._faces, contact.rotation)
         return C, tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)

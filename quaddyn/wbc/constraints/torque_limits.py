@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...compiler import compiled
+from ...deprecation import renamed_parameters
 from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Vector as Numbers
 from ..codes import TORQUE_LIMITS
 from ..data import Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, bound_torque
 from .constraint import Constraint, per_motor
 
@@ -40,18 +41,19 @@ class TorqueLimits(Constraint):
     unit = "N m"
     limits = Numbers(least=0.0)
 
+    @renamed_parameters(share="scale")
     def __init__(
-        self, robot: Robot, *, limits: Array | float | None = None, share: float = 1.0, name: str = "torque"
+        self, robot: Robot, *, limits: Array | float | None = None, scale: float = 1.0, name: str = "torque"
     ) -> None:
         super().__init__(name, robot.nu, robot=robot)
         bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self.limits = bound * positive("share", share, zero=True)
+        self.limits = bound * positive("share", scale, zero=True)
         self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """A limit and a row for every motor."""
-        return Layout(0, of.nu, limits=of.nu)
+        return Layout(0, counts.nu, limits=counts.nu)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

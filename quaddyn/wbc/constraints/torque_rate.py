@@ -11,7 +11,7 @@ from ...urdf.tree import Array
 from ..block import Vector as Numbers
 from ..codes import TORQUE_RATE
 from ..data import Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, bound_torque
 from .constraint import Constraint
 
@@ -50,9 +50,9 @@ class TorqueRate(Constraint):
         self._names = tuple(f"{joint} torque rate" for joint in robot.actuated)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """A limit and a row for every motor."""
-        return Layout(0, of.nu, limits=of.nu)
+        return Layout(0, counts.nu, limits=counts.nu)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

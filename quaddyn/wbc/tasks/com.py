@@ -13,7 +13,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..codes import COM
 from ..data import Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item, finish_equality, want_motion
 from .gains import Gain
 from .motion import desired, motion_parameters
@@ -69,7 +69,7 @@ class ComTask(Task):
         return s.com_drift
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Three rows and a point."""
         return motion_layout(3, 3)._replace(com=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...compiler import compiled
 from ..codes import FOOT
 from ..data import BILATERAL, Instant, frame_of
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..rows import Item, want_motion
 from ..tick import Rows, Tick
 from .frame_position import FramePositionTask, frame_position_rows
@@ -32,9 +32,9 @@ class FootTask(FramePositionTask):
     def rows(self, tick: Tick) -> list[Rows]:
         """The rows of a class derived from this one, in Python; the same as `foot_rows`."""
         contact = tick.foot(self.frame)
-        if contact is None or not contact.held:
+        if contact is None or not contact.is_motion_constrained:
             return super().rows(tick)
-        s, share, damping = tick.state, contact.share, tick.contact_damping
+        s, share, damping = tick.state, contact.activation, tick.contact_damping
         if share >= 1.0 or contact.size != 3 or damping is None:
             return []
         J = (1.0 - share) * self.jacobian(s) + share * contact.jacobian
@@ -42,14 +42,14 @@ class FootTask(FramePositionTask):
         wanted -= share * (damping * contact.velocity + contact.drift)
         return [Rows(self.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=self.weight / (1.0 - share))]
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The frame, and the contact of the same foot."""
-        return to.frame(self.frame), to.contact(self.frame)
+        return references.add_frame(self.frame), references.foot_contact_number(self.frame)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Like that of a frame's position, and a contact, -1 for none."""
-        return super().layout(of)._replace(second=range(-1, of.contacts))
+        return super().declare_layout(counts)._replace(second=range(-1, counts.contacts))
 
 
 @compiled(inline=False)

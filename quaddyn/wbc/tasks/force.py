@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...compiler import compiled
+from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, floats, several
 from ...robot.robot import Robot
@@ -18,13 +19,14 @@ from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import FORCE_TASK
 from ..data import COMPLIANT, Instant
-from ..element import Counts, Element, Layout, References
+from ..element import Element, Layout, ReferenceResolver, RowCounts
 from ..rows import Item, name_equality, want_force, want_motion
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
 
 
+@renamed_attributes(wanted="references")
 class ForceTask(Element, fixed=("contacts",)):
     r"""Contact forces near their references: zero where none is set, which makes them small.
 
@@ -75,20 +77,20 @@ class ForceTask(Element, fixed=("contacts",)):
         """Names of the contacts that it is about, None for all."""
         return self._contacts
 
-    def check(self, known: Collection[str]) -> None:
+    def validate_contacts(self, contacts: Collection[str]) -> None:
         """That it may `meet` contacts of these names.
 
         Raises:
             UnknownNameError: the task is about others, or wants forces of others.
         """
         for name in (*(self._contacts or ()), *self._wanted):
-            if name not in known:
-                raise UnknownNameError(f"contact of {self.name!r}", name, known)
+            if name not in contacts:
+                raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
 
-    def meet(self, known: Collection[str]) -> None:
+    def bind_contacts(self, contacts: Collection[str]) -> None:
         """Take only names of these contacts from now on; raises as `check`."""
-        self.check(known)
-        self._known = tuple(known) if self._contacts is None else self._contacts
+        self.validate_contacts(contacts)
+        self._known = tuple(contacts) if self._contacts is None else self._contacts
 
     @property
     def references(self) -> Mapping[str, Array]:
@@ -101,11 +103,6 @@ class ForceTask(Element, fixed=("contacts",)):
     @references.setter
     def references(self, value: Mapping[str, ArrayLike] | None) -> None:
         self.reference(value)
-
-    @property
-    def wanted(self) -> Mapping[str, Array]:
-        """A copy of `references`."""
-        return dict(self._wanted)
 
     def reference(self, forces: Mapping[str, ArrayLike] | None = None) -> None:
         """Set all references; contacts left out want zero.
@@ -131,7 +128,7 @@ class ForceTask(Element, fixed=("contacts",)):
             wanted[name] = force
         self._wanted = MappingProxyType(wanted)  # replaced as a whole: who reads it tells by identity that it changed
 
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """Back to zero references."""
         self._wanted = NO_REFERENCES
 
@@ -141,14 +138,14 @@ class ForceTask(Element, fixed=("contacts",)):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state | {"_wanted": MappingProxyType(state["_wanted"])})
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Its references among those of all force tasks."""
-        return to.forces(self), 0
+        return references.add_force_task(self), 0
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Weight and bandwidth; rows for every force."""
-        return Layout(0, 2, first=range(of.force_tasks), equalities=of.forces)
+        return Layout(0, 2, first=range(counts.force_tasks), equalities=counts.forces)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -17,7 +17,7 @@ from ...urdf.tree import Array
 from ..codes import FRAME_AXIS
 from ..contact_points import add_cross
 from ..data import Instant, frame_of
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..rows import Item, want_motion
 from .gains import Gain
 from .motion import desired, motion_parameters
@@ -139,14 +139,14 @@ class FrameAxisTask(OfFrame, fixed=("axis",)):
         """(3,) wanted velocity, perpendicular to n; see `Task.desired_velocity`."""
         return self._across(s, super().desired_velocity(s, gain=gain))
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The frame, and which of its axes."""
-        return to.frame(self.frame), AXES.index(self.axis)
+        return references.add_frame(self.frame), AXES.index(self.axis)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Like that of a frame's orientation, and one of three axes."""
-        return super().layout(of)._replace(second=range(3))
+        return super().declare_layout(counts)._replace(second=range(3))
 
 
 @compiled()

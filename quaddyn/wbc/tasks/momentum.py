@@ -12,7 +12,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..codes import MOMENTUM
 from ..data import Instant
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..rows import Item
 from .gains import Gain
 from .motion import motion_parameters, motion_rows
@@ -84,7 +84,7 @@ class MomentumTask(Task):
         return rate.copy()
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Six rows without a reference position."""
         return motion_layout(6)._replace(momentum=True)
 

@@ -13,7 +13,7 @@ from ...robot.arguments import floats
 from ...robot.configuration import rotation_of
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from .gains import Gain
 from .task import Task, motion_layout, natural_gain
 
@@ -55,14 +55,14 @@ class OfFrame(Task, fixed=("frame", "frame_id")):
             stiffness=kp, damping=damping, weight=weight, axes=axes,
         )  # fmt: skip
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The frame."""
-        return to.frame(self.frame), -1
+        return references.add_frame(self.frame), -1
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """From the class attributes `rows_of` and `size`."""
-        return motion_layout(len(cls.rows_of), cls.size)._replace(first=range(of.frames))
+        return motion_layout(len(cls.rows_of), cls.size)._replace(first=range(counts.frames))
 
 
 def turn_between(wanted: Array, actual: Array) -> Array:

@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...deprecation import renamed_attributes
 from ...errors import ArgumentError
 from ...robot.arguments import FLOAT, floats
 from ...urdf.tree import Array, frozen
 from .gains import TaskGains
 
 
+@renamed_attributes(given="has_reference")
 class TaskParameters(TaskGains):
     """What can be set of a `Task`, which explains it."""
 
@@ -50,7 +52,7 @@ class TaskParameters(TaskGains):
 
         It may be assigned whatever `reference` takes; reference velocity and acceleration stay.
         """
-        return frozen(self._position) if self.given else None
+        return frozen(self._position) if self.has_reference else None
 
     @reference_position.setter
     def reference_position(self, value: ArrayLike | None) -> None:
@@ -93,11 +95,11 @@ class TaskParameters(TaskGains):
         place[:] = given
 
     @property
-    def given(self) -> bool:
+    def has_reference(self) -> bool:
         """Whether a reference position was set."""
         return bool(self.block[0] != 0.0)
 
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """Back to no reference: the controller then holds what it finds."""
         self.block[0] = 0.0
         self._velocity.fill(0.0)

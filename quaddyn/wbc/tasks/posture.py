@@ -13,7 +13,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..codes import POSTURE
 from ..data import Instant
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..rows import Item, want_joint
 from .gains import Gain
 from .motion import desired, motion_parameters
@@ -80,19 +80,19 @@ class PostureTask(Task, fixed=("index",)):
         """(rows,) zeros."""
         return self._none
 
-    def forget(self) -> None:
+    def clear_references(self) -> None:
         """Back to home."""
         self.reference(self.robot.q_home)
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """The list of its joints."""
-        return to.joints(self.index), -1
+        return references.add_joints(self.index), -1
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """One row per joint; the reference is a configuration."""
-        first = range(of.entries - 3 * of.rows + 1)
-        return motion_layout(of.rows, of.nq)._replace(first=first, joints=of.rows)
+        first = range(counts.entries - 3 * counts.rows + 1)
+        return motion_layout(counts.rows, counts.nq)._replace(first=first, joints=counts.rows)
 
 
 @compiled(inline=False)

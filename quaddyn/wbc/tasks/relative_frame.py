@@ -14,7 +14,7 @@ from ...urdf.tree import Array
 from ..codes import RELATIVE_FRAME
 from ..contact_points import add_cross
 from ..data import Frame, Instant, frame_of
-from ..element import Counts, Layout, References
+from ..element import Layout, ReferenceResolver, RowCounts
 from ..rows import Item
 from .gains import Gain
 from .motion import motion_parameters, motion_rows, rotation_error
@@ -90,14 +90,14 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
         angular = d[3:] - d_o[3:] - np.cross(w_o, v[3:])
         return np.concatenate((R_o.T @ linear, R_o.T @ angular))
 
-    def refer(self, to: References) -> tuple[int, int]:
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Both frames."""
-        return to.frame(self.frame), to.frame(self.other)
+        return references.add_frame(self.frame), references.add_frame(self.other)
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Six rows; the reference has a position and a rotation matrix."""
-        return motion_layout(6, 12)._replace(first=range(of.frames), second=range(of.frames))
+        return motion_layout(6, 12)._replace(first=range(counts.frames), second=range(counts.frames))
 
     def _geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
         at, other = s.placement(self.frame), s.placement(self.other)

@@ -10,16 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...deprecation import renamed_attributes
 from ...dynamics import State
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..element import Counts, Layout
+from ..element import Layout, RowCounts
 from ..scales import scales
 from ..tick import Rows, Tick
 from .parameters import TaskParameters
 
 
+@renamed_attributes(capture="set_reference_from_state", hold="hold_position", chosen="select_rows")
 class Task(TaskParameters):
     r"""A desired motion, on any level of a controller or used alone.
 
@@ -51,12 +53,12 @@ class Task(TaskParameters):
         block: its numbers, see `quaddyn.wbc.tasks.gains.LAYOUT`.
     """
 
-    def capture(self, s: State) -> None:
+    def set_reference_from_state(self, s: State) -> None:
         """The position in `s` becomes the reference; reference velocities and accelerations stay."""
         self._position[:] = self.position(s)
         self.block[0] = 1.0
 
-    def hold(self, s: State) -> None:
+    def hold_position(self, s: State) -> None:
         """Want the position that is found in `s`, at rest."""
         self.reference(self.position(s))
 
@@ -83,46 +85,46 @@ class Task(TaskParameters):
 
     def desired(self, s: State) -> Array:
         """(rows,) wanted acceleration a*."""
-        error = self.error(s) if self.given else 0.0
+        error = self.error(s) if self.has_reference else 0.0
         wanted = self._acceleration + self._damping * (self._velocity - self.velocity(s)) + self._stiffness * error
         return np.asarray(wanted, dtype=np.float64)
 
     def desired_velocity(self, s: State, *, gain: float) -> Array:
         """(rows,) wanted velocity of a velocity-level controller: ``velocity + gain * error`` (`gain` in 1/s)."""
-        return np.asarray(self._velocity + (gain * self.error(s) if self.given else 0.0), dtype=np.float64)
+        return np.asarray(self._velocity + (gain * self.error(s) if self.has_reference else 0.0), dtype=np.float64)
 
     # -- what it says ----------------------------------------------------------------------------------------
     def rows(self, tick: Tick) -> list[Rows]:
         """The task's rows at one instant."""
         s = tick.state
-        return self.chosen(self.jacobian(s), self.desired(s) - self.drift(s))
+        return self.select_rows(self.jacobian(s), self.desired(s) - self.drift(s))
 
-    def chosen(self, J: Array, wanted: Array) -> list[Rows]:
+    def select_rows(self, J: Array, target: Array) -> list[Rows]:
         """``J a = wanted``, of the rows in use.
 
         Args:
             J: (rows, nv) of all rows.
-            wanted: (rows,) accelerations without the drift.
+            target: (rows,) accelerations without the drift.
 
         Raises:
             ArgumentError: they have other shapes.
         """
         n, mask, names = len(self.labels), self._mask, self.row_names
-        if np.shape(J) != (n, self.robot.nv) or wanted.shape != (n,):
-            expected = f"{n} rows, got a Jacobian of shape {np.shape(J)} and accelerations of shape {wanted.shape}"
+        if np.shape(J) != (n, self.robot.nv) or target.shape != (n,):
+            expected = f"{n} rows, got a Jacobian of shape {np.shape(J)} and accelerations of shape {target.shape}"
             raise ArgumentError(f"{self.name}: expected {expected}")
         if np.count_nonzero(mask) == n:
-            return [Rows(names, self.units[0], wanted, wanted, J, weights=self._weight)]
+            return [Rows(names, self.units[0], target, target, J, weights=self._weight)]
         used = np.flatnonzero(mask)
         if not len(used):
             return []
-        wanted, chosen = wanted[used], tuple(names[i] for i in used)
-        return [Rows(chosen, self.units[used[0]], wanted, wanted, np.asarray(J)[used], weights=self._weight[used])]
+        target, chosen = target[used], tuple(names[i] for i in used)
+        return [Rows(chosen, self.units[used[0]], target, target, np.asarray(J)[used], weights=self._weight[used])]
 
     @classmethod
-    def layout(cls, of: Counts) -> Layout:
+    def declare_layout(cls, counts: RowCounts) -> Layout:
         """Parameters of `LAYOUT` without a reference position; kinds that have one override this."""
-        return motion_layout(of.rows)
+        return motion_layout(counts.rows)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""

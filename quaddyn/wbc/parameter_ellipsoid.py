@@ -1,4 +1,4 @@
-"""`ParameterBand`: how far a robot's inertias, friction and rotors may be from its model's."""
+"""`ParameterEllipsoid`: how far a robot's inertias, friction and rotors may be from its model's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ParameterBand(FrozenArrays):
+class ParameterEllipsoid(FrozenArrays):
     """An ellipsoid of parameters around the model's: ``delta = delta_model + directions^T z`` for all ``|z| <= 1``.
 
     `quaddyn.identification.Identification.parameter_band` makes one of what a fit is worth.
