@@ -29,14 +29,14 @@ def test_an_infeasible_tick_is_explained_in_five_lines_after_status_and_cause(in
 def test_losses_are_grouped_and_the_largest_of_the_highest_level_come_first(infeasible: qd.Command) -> None:
     losses, lines = infeasible.losses(), infeasible.explain(max_lines=None).splitlines()[2:]
     assert 5 < len(lines) < len(losses) / 2
-    keys = list(dict.fromkeys((x.level, x.owner, x.culprit) for x in losses))
+    keys = list(dict.fromkeys((x.level, x.element, x.cause) for x in losses))
     assert len(lines) == len(keys)
     firsts = [
-        max((x for x in losses if (x.level, x.owner, x.culprit) == key), key=lambda x: abs(x.amount)) for key in keys
+        max((x for x in losses if (x.level, x.element, x.cause) == key), key=lambda x: abs(x.deficit)) for key in keys
     ]
-    firsts.sort(key=lambda x: (x.level, -abs(x.amount)))
+    firsts.sort(key=lambda x: (x.level, -abs(x.deficit)))
     for line, first in zip(lines, firsts, strict=True):
-        assert line.startswith(f"{first.row}: {abs(first.amount):.3g} {first.unit}")
+        assert line.startswith(f"{first.row}: {abs(first.deficit):.3g} {first.unit}")
     assert any("more of contact" in line for line in lines)
 
 
