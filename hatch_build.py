@@ -40,7 +40,7 @@ class ObjectsHook(BuildHookInterface[Any]):
         self.folder = tempfile.mkdtemp(prefix="quaddyn-objects-")
         path = os.pathsep.join(filter(None, (self.root, os.environ.get("PYTHONPATH"))))
         subprocess.run(
-            [sys.executable, "-m", "quaddyn.compiler.shipping", self.folder],
+            [sys.executable, "-m", "quaddyn.compiler.prebuilt", self.folder],
             env=os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=sys.stderr,
             check=True,

@@ -41,7 +41,7 @@ from random_trees import random_states
 
 import quaddyn as qd
 from quaddyn.compiler.machine import host
-from quaddyn.kernels.recipes import Options, traced
+from quaddyn.kernels.operations import Options, traced
 
 N = 1024
 ROUNDS = 15

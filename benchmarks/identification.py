@@ -33,10 +33,10 @@ import quaddyn as qd
 from quaddyn.campaigns import run, workers
 from quaddyn.campaigns.identification import LogIdentification, gathered
 from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, save, solve
-from quaddyn.identification.consistent import spread_out
+from quaddyn.identification.consistent_fit import spread_out
 from quaddyn.identification.inertia import parameters_of, pseudo_inertia
-from quaddyn.identification.regression import StackedRegressor, random_states
 from quaddyn.identification.samples import Measured
+from quaddyn.identification.stacked_regressor import StackedRegressor, random_states
 
 MEMORY_BAR, FLOOR_BAR, STREAMING_BAR, MERGING_BAR = 1e9, 2.0, 1e-10, 1e-12  # [B], [-], [-], [-]
 POOL, FILE = 4096, 50_000  # states of a machine, samples of a log file

@@ -21,8 +21,8 @@ from random_trees import arm
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters
+from quaddyn.kernels.operations import Options, traced
 from quaddyn.kernels.program import Operations, Program
-from quaddyn.kernels.recipes import Options, traced
 
 #: mul, add of inverse dynamics: the bar, and what others publish or print for the same robot.
 BARS = {

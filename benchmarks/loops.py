@@ -20,7 +20,7 @@ from loop_robots import ankle, knee_leg, planar, quadruped
 
 import quaddyn as qd
 from quaddyn.kernels import TickTerms
-from quaddyn.kernels.recipes import Options, traced
+from quaddyn.kernels.operations import Options, traced
 
 #: Bars: closure [m], relative error against the reference, difference from MuJoCo [rad], distance trotted [m], and how
 #: many times as long as without loops a tick takes.

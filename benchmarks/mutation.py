@@ -104,10 +104,14 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/urdf/tree.py", "", "def of(rotation: object, translation: object) -> Pose:"): (
         "without @staticmethod it is called on the class as before, and on nothing else"
     ),
-    ("quaddyn/compiler/syntax.py", "eq=False", "eq=True"): (
+    ("quaddyn/compiler/typed_tree.py", "eq=False", "eq=True"): (
         "nothing compares expressions or keeps them in a set: with __eq__ and __hash__ that raise, all compile"
     ),
-    ("quaddyn/identification/base.py", "min(64,", "min( 63,"): "one random state in 64 fewer: as good as any",
+    (
+        "quaddyn/identification/base_parameters.py",
+        "min(64,",
+        "min( 63,",
+    ): "one random state in 64 fewer: as good as any",
     ("quaddyn/viewer/viewer.py", "dots: int = 60", "dots: int = 59"): "a trail of 59 dots looks like one of 60",
     ("quaddyn/demo/journey.py", "if self.ticks % FLOWN == 0", "if not self.ticks % FLOWN == 0"): (
         "more points on the same curve, which the page draws"
@@ -117,7 +121,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "integers up to 256 are one object each"
     ),
     ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
-    ("quaddyn/compiler/calling.py", "+ 16).value == number", "+ 16).value <= number"): (
+    ("quaddyn/compiler/python_calls.py", "+ 16).value == number", "+ 16).value <= number"): (
         "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
     ),
     ("quaddyn/kernels/llvm_body.py", "self.home.get(i, -1)", "self.home.get(i, ~1)"): "no part has either number",

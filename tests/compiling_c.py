@@ -9,8 +9,8 @@ import numpy as np
 
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
+from quaddyn.compiler.call_graph import symbol
 from quaddyn.compiler.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
-from quaddyn.compiler.programs import symbol
 from quaddyn.compiler.signatures import signature_of
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.wbc import ForceTask, JointFriction, Task, TorqueLimits, export_c, tick_core
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

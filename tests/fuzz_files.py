@@ -26,7 +26,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn import identification
-from quaddyn.compiler import objects
+from quaddyn.compiler import object_cache
 from quaddyn.errors import QuaddynError
 
 #: CPU time that a case may take [s].
@@ -157,11 +157,11 @@ def ticks(folder: Path) -> Iterator[tuple[bytes, Read]]:
 
 
 def caches(folder: Path) -> Iterator[tuple[bytes, Read]]:
-    key, code = objects.digest("some", "thing"), bytes(range(256)) * 8
-    objects.write(folder / "entry.bin", key, code)
+    key, code = object_cache.digest("some", "thing"), bytes(range(256)) * 8
+    object_cache.write(folder / "entry.bin", key, code)
 
     def read(path: Path) -> None:
-        if objects.read(path, key) not in (None, code):
+        if object_cache.read(path, key) not in (None, code):
             raise AssertionError("other bytes than those that were kept")
 
     yield (folder / "entry.bin").read_bytes(), as_file(folder / "entry.bin", read)

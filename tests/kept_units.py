@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from quaddyn.compiler import objects
+from quaddyn.compiler import object_cache
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.compiler.machine import portable
-from quaddyn.compiler.units import Unit
 
 
 def keep_in(folder: Path, units: Iterable[Unit]) -> None:
@@ -17,4 +17,4 @@ def keep_in(folder: Path, units: Iterable[Unit]) -> None:
     target = portable()
     for unit in units:
         found, key = unit.found(target) or unit.compile(target), unit.kept_key(target)
-        objects.write(folder / f"{key}.bin", key, struct.pack("<d", found.seconds) + found.code)
+        object_cache.write(folder / f"{key}.bin", key, struct.pack("<d", found.seconds) + found.code)

@@ -15,7 +15,7 @@ from quaddyn.campaigns.campaign import digest
 from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, Gaits
 from quaddyn.campaigns.identification import LogIdentification, gathered, merged
 from quaddyn.identification import Accumulator, Samples, save, solve
-from quaddyn.identification.regression import random_states
+from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.locomotion import Proportions
 from quaddyn.reference import Reference
 

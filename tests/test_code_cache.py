@@ -13,9 +13,9 @@ from kept_units import keep_in
 from test_loops import four_bar
 
 import quaddyn
-from quaddyn.compiler import fingerprints, shipping
-from quaddyn.kernels import TickTerms, keeping
-from quaddyn.kernels.compiling import compile as compile_kernels
+from quaddyn.compiler import prebuilt, source_fingerprint
+from quaddyn.kernels import TickTerms, kernel_cache
+from quaddyn.kernels.code_generation import compile as compile_kernels
 
 PARTS = """
 from quaddyn.compiler import compiled
@@ -46,7 +46,7 @@ def f(x: float) -> float:
 
 ASK = """
 from package.whole import f
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 print(f(1.0), Unit.of("package.whole").origin.source)
 """
 
@@ -123,7 +123,7 @@ def lines_said(done: subprocess.CompletedProcess[str]) -> int:
 
 def test_a_robot_stands_and_what_is_compiled_says_one_line_each(tmp_path: Path) -> None:
     """And where everything is kept nothing is said."""
-    keep_in(tmp_path / "cache", [unit for unit in shipping.units() if unit.title != "contact solver"])
+    keep_in(tmp_path / "cache", [unit for unit in prebuilt.units() if unit.title != "contact solver"])
     assert [lines_said(run(STAND, str(tmp_path / "cache"))) for _ in range(2)] == [1, 0]
 
 
@@ -138,9 +138,9 @@ def test_every_entry_of_the_package_is_in_a_unit_that_wheels_can_carry() -> None
     """What is found by its text is what the decorator has registered, once all of the package is imported."""
     script = """
 import importlib, pkgutil, quaddyn
-from quaddyn.compiler import shipping
-from quaddyn.compiler.units import Unit
-units = shipping.units()
+from quaddyn.compiler import prebuilt
+from quaddyn.compiler.compilation_units import Unit
+units = prebuilt.units()
 for each in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
     if not each.name.endswith("__main__"):
         importlib.import_module(each.name)
@@ -155,11 +155,11 @@ def test_objects_are_found_again_whatever_made_them(package: Package) -> None:
     """What is kept belongs to a version of llvmlite; what was shipped to none."""
     assert package.answer() == "5.0 compiled"
     script = """
-from quaddyn.compiler import units
+from quaddyn.compiler import compilation_units
 from package.whole import f
-unit = units.Unit.of("package.whole")
+unit = compilation_units.Unit.of("package.whole")
 before = unit.key("x86-64-v3"), unit.kept_key("x86-64-v3")
-units.llvm_version = lambda: "0.99"
+compilation_units.llvm_version = lambda: "0.99"
 assert unit.key("x86-64-v3") == before[0] and unit.kept_key("x86-64-v3") != before[1]
 assert len({unit.key(target) for target in ("x86-64-v3", "x86-64", "aarch64")}) == 3
 print(f(1.0), unit.origin.source)
@@ -172,7 +172,7 @@ print(f(1.0), unit.origin.source)
 def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever code shapes a kernel: of this room, of robots, of what writes machine code.  Loops take most of it."""
     robots = [quaddyn.load(four_bar()), quaddyn.load("two_link_leg")]
-    monkeypatch.setattr(keeping.objects, "cached", lambda key: None)
+    monkeypatch.setattr(kernel_cache.objects, "cached", lambda key: None)
     package, ran = Path(quaddyn.__file__).parent, set[str]()
     before = sys.getprofile()
     sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
@@ -184,17 +184,17 @@ def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch
         sys.setprofile(before)
     shaping = {Path(name) for name in ran if Path(name).is_relative_to(package)}
     assert {package / "robot" / "planar_loops.py", package / "compiler" / "machine.py"} <= shaping
-    assert shaping <= fingerprints.sources(*(package / "kernels").glob("*.py"))
+    assert shaping <= source_fingerprint.sources(*(package / "kernels").glob("*.py"))
 
 
 def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, edited, keys = quaddyn.load("two_link_leg"), [Path()], list[str]()
-    digest = fingerprints._digest
-    monkeypatch.setattr(fingerprints, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
+    digest = source_fingerprint._digest
+    monkeypatch.setattr(source_fingerprint, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
 
     def forget() -> None:
-        fingerprints.fingerprint.cache_clear()
-        keeping._sources.cache_clear()
+        source_fingerprint.fingerprint.cache_clear()
+        kernel_cache._sources.cache_clear()
 
     def found(key: str) -> None:
         keys.append(key)
@@ -207,9 +207,9 @@ def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch
             compile_kernels(robot, "rnea")
         return keys[-1]
 
-    monkeypatch.setattr(keeping.objects, "cached", found)
+    monkeypatch.setattr(kernel_cache.objects, "cached", found)
     package = Path(quaddyn.__file__).parent
-    files = sorted(fingerprints.sources(*(package / "kernels").glob("*.py")))
+    files = sorted(source_fingerprint.sources(*(package / "kernels").glob("*.py")))
     of_files = {asked(file) for file in files}
     assert len(of_files) == len(files) > 60
     of_others = {asked(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quaddyn.compiler import interpret
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 200
 UNIT = Unit.of(zoo.__name__)

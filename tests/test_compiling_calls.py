@@ -11,7 +11,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.compiler import IntVector, Vector, entry, interpret
 from quaddyn.compiler import units as units_module
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 
 
 class Numbers(NamedTuple):

@@ -15,8 +15,8 @@ from sparing import others_slow
 from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.programs import symbol
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.call_graph import symbol
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.hierarchy import HierarchySolver, core, solver
 from quaddyn.hierarchy.problem import Buffers, Solution
 

@@ -14,9 +14,9 @@ import pytest
 from sparing import others_slow
 
 import quaddyn
-from quaddyn.compiler import machine, objects, units
-from quaddyn.compiler.fingerprints import fingerprint, sources
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler import compilation_units, machine, object_cache
+from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.source_fingerprint import fingerprint, sources
 from quaddyn.errors import ArgumentError
 
 ROOT = str(Path(quaddyn.__file__).parents[1])
@@ -41,12 +41,12 @@ RUN = """
     start = time.perf_counter()
     import numpy as np
     import little
-    from quaddyn.compiler.units import Unit
+    from quaddyn.compiler.compilation_units import Unit
     began = time.perf_counter()
     out = little.total(np.arange(5.0))
     origin = Unit.of("little").origin
     print(json.dumps([out, origin.source, origin.place, time.perf_counter() - began,
-                      "quaddyn.compiler.reading" in sys.modules]))
+                      "quaddyn.compiler.function_translator" in sys.modules]))
 """
 
 
@@ -176,16 +176,16 @@ def test_works_where_no_folder_can_be_had(program):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_works_where_nothing_can_be_written(program, monkeypatch):
     _, cache = program
-    monkeypatch.setattr(objects.os, "fdopen", lambda handle, mode: Path("/dev/full").open(mode))
-    objects.write(cache / "x.bin", "key", b"code" * 1000)
+    monkeypatch.setattr(object_cache.os, "fdopen", lambda handle, mode: Path("/dev/full").open(mode))
+    object_cache.write(cache / "x.bin", "key", b"code" * 1000)
     assert not list(cache.iterdir())
     monkeypatch.undo()
 
     def refuse(**_):
         raise PermissionError
 
-    monkeypatch.setattr(objects.tempfile, "mkstemp", refuse)
-    objects.write(cache / "x.bin", "key", b"code")
+    monkeypatch.setattr(object_cache.tempfile, "mkstemp", refuse)
+    object_cache.write(cache / "x.bin", "key", b"code")
     assert not list(cache.iterdir())
 
 
@@ -213,15 +213,15 @@ def test_several_processes_at_once(program):
 
 def test_read_wants_the_key_and_every_byte(tmp_path):
     path = tmp_path / "x.bin"
-    objects.write(path, "a key", b"code")
-    assert objects.read(path, "a key") == b"code"
-    assert objects.read(path, "another") is None and objects.read(tmp_path / "none", "a key") is None
+    object_cache.write(path, "a key", b"code")
+    assert object_cache.read(path, "a key") == b"code"
+    assert object_cache.read(path, "another") is None and object_cache.read(tmp_path / "none", "a key") is None
     data = path.read_bytes()
     for k in range(len(data)):
         path.write_bytes(data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :])
-        assert objects.read(path, "a key") is None
+        assert object_cache.read(path, "a key") is None
         path.write_bytes(data[:k])
-        assert objects.read(path, "a key") is None
+        assert object_cache.read(path, "a key") is None
 
 
 # -- fingerprints ----------------------------------------------------------------------------------------------------
@@ -229,9 +229,9 @@ CACHED = ("_content", "_digest", "_imported", "_outermost", "_modules")
 
 
 def clear():
-    from quaddyn.compiler import fingerprints
+    from quaddyn.compiler import source_fingerprint
 
-    for each in (fingerprint, *(getattr(fingerprints, name) for name in CACHED)):
+    for each in (fingerprint, *(getattr(source_fingerprint, name) for name in CACHED)):
         each.cache_clear()
 
 
@@ -296,12 +296,12 @@ def test_every_function_of_a_unit_is_in_its_fingerprint(module):
 
 def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_package(tmp_path, monkeypatch):
     unit, shipped = Unit.of("quaddyn.contact.nothing"), tmp_path / "shipped"
-    monkeypatch.setattr(units, "SHIPPED", shipped)
-    monkeypatch.setattr(units, "PACKAGE", tmp_path)
+    monkeypatch.setattr(compilation_units, "SHIPPED", shipped)
+    monkeypatch.setattr(compilation_units, "PACKAGE", tmp_path)
     monkeypatch.setattr(Unit, "key", lambda self, target: f"code-of-{target}")
     Unit.every.pop("quaddyn.contact.nothing")
     shipped.mkdir(mode=0o700)
-    objects.write(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
+    object_cache.write(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
     found = unit.found("here")
     assert (found.code, found.seconds, found.source) == (b"code", 1.5, "shipped")
     assert found.place == str(shipped / "code-of-here.bin")

@@ -9,9 +9,9 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiler.programs import reachable
+from quaddyn.compiler.call_graph import reachable
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.compiler.signatures import options_of
-from quaddyn.compiler.units import Unit
 from quaddyn.errors import ArgumentTypeError, CompileError
 
 SOURCE = Path(refused.__file__).read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def test_two_functions_of_one_name_are_not_taken_for_one():
 
 
 def test_names_tell_modules_of_equal_name_apart():
-    from quaddyn.compiler.programs import symbol
+    from quaddyn.compiler.call_graph import symbol
     from quaddyn.hierarchy import level_solver, problem
 
     assert symbol(problem.has_ended) == "hierarchy.problem.has_ended"

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app, doctor
-from quaddyn.compiler import machine, shipping, units
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler import compilation_units, machine, prebuilt
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.errors import CompileError
 
 
@@ -23,9 +23,9 @@ from quaddyn.errors import CompileError
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one, for three units that take little time to compile."""
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(units, "SHIPPED", tmp_path / "shipped")
-    small = [unit for unit in shipping.units() if unit.title in ("contact solver", "motors", "distances of capsules")]
-    monkeypatch.setattr(shipping, "units", lambda: small)
+    monkeypatch.setattr(compilation_units, "SHIPPED", tmp_path / "shipped")
+    small = [unit for unit in prebuilt.units() if unit.title in ("contact solver", "motors", "distances of capsules")]
+    monkeypatch.setattr(prebuilt, "units", lambda: small)
     yield tmp_path / "cache"
 
 
@@ -54,7 +54,7 @@ def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     runner = CliRunner()
     made, kept = runner.invoke(app, ["doctor", "--compile"]), runner.invoke(app, ["doctor", "--compile"])
     assert made.exit_code == kept.exit_code == 0
-    count = len(shipping.units())
+    count = len(prebuilt.units())
     assert count == 3
     assert f"{count}/{count} " in made.stderr and made.stderr.count(" s\n") == count
     assert kept.stderr.count(": kept\n") == count
@@ -96,7 +96,7 @@ def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monk
 @pytest.mark.slow
 def test_every_unit_can_be_compiled_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(units, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(compilation_units, "SHIPPED", tmp_path / "shipped")
     made = asked("--compile")
     assert made["passed"] and {unit["state"] for unit in made["units"]} == {"compiled"} and len(made["units"]) > 8
 

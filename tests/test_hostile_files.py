@@ -19,7 +19,7 @@ from test_viewer_meshes import dae, triangles, write
 
 import quaddyn as qd
 from quaddyn import identification
-from quaddyn.compiler import objects
+from quaddyn.compiler import object_cache
 from quaddyn.simulation import Log
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import MAX_SHAPES
@@ -355,7 +355,7 @@ def test_pipes_and_devices_are_refused_by_every_reader(
             qd.load(make(tmp_path, "x.urdf"))
         with pytest.raises(MeshError, match="not a regular file"):
             read_mesh(make(tmp_path, "x.stl"))
-        assert objects.read(make(tmp_path, "key.bin"), "key") is None
+        assert object_cache.read(make(tmp_path, "key.bin"), "key") is None
     finally:
         signal.alarm(0)
 

@@ -35,7 +35,7 @@ from quaddyn.identification import (
     split,
     stream,
 )
-from quaddyn.identification.consistent import minimize, spread_out
+from quaddyn.identification.consistent_fit import minimize, spread_out
 from quaddyn.identification.inertia import (
     from_log_cholesky,
     inertial_of,
@@ -44,8 +44,8 @@ from quaddyn.identification.inertia import (
     parameters_of,
     pseudo_inertia,
 )
-from quaddyn.identification.regression import random_states
 from quaddyn.identification.samples import Measured
+from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
 from quaddyn.reference.regressor import INERTIAL, unit_inertia
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, identifying
 from quaddyn.identification import Extent, Samples, base_parameters, identify, load, save
-from quaddyn.identification.regression import random_states
+from quaddyn.identification.stacked_regressor import random_states
 
 RUNNER = CliRunner()
 

@@ -20,13 +20,13 @@ from random_trees import arm, random_robot, random_states, random_tree
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.compiler import calling, machine, objects
-from quaddyn.kernels import forward, keeping, kernels, llvm_body, llvm_ir, native, recipes
+from quaddyn.compiler import machine, object_cache, python_calls
+from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, native_kernel, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
+from quaddyn.kernels.operations import RECIPES, Options, chosen_mechanism, traced
 from quaddyn.kernels.program import Program, program
-from quaddyn.kernels.recipes import RECIPES, Options, chosen_mechanism, traced
 
 #: mul, add of the emitted inverse dynamics: not above.
 BARS = {
@@ -266,23 +266,23 @@ def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> 
     largest, rng, graph = LARGEST_ANGLE[element], np.random.default_rng(0), Graph()
     made = program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
     here = machine.host()
-    code = machine.object_code(llvm_ir.module(made, native.target(here, element)), here, optimize=False)
-    run = native.load(code, here, 3)
+    code = machine.object_code(llvm_module.module(made, native_kernel.target(here, element)), here, optimize=False)
+    run = native_kernel.load(code, here, 3)
     angles_of = [rng.uniform(-x, x, 20_000) for x in (1.0, 10.0, 1e3, largest)]
     quarters = np.round(rng.uniform(-largest, largest, 20_000) / (np.pi / 2)) * (np.pi / 2)
     x = np.clip(np.concatenate([*angles_of, quarters]), -largest, largest).astype(kind)
     s, c = np.empty_like(x), np.empty_like(x)
-    assert run.batch(len(x), *native.addresses([x, s, c])) == 0
+    assert run.batch(len(x), *native_kernel.addresses([x, s, c])) == 0
     exact = x.astype(np.longdouble)
     assert np.abs(s - np.sin(exact)).max() < np.finfo(kind).eps
     assert np.abs(c - np.cos(exact)).max() < np.finfo(kind).eps
     for k in (0, 7):
-        assert run.one(*native.addresses([x[k:], s[k:], c[k:]])) == 0
+        assert run.one(*native_kernel.addresses([x[k:], s[k:], c[k:]])) == 0
         assert abs(s[k] - np.sin(exact[k])) < np.finfo(kind).eps
     for wrong in (1.01 * largest, np.nan, np.inf):
         x[17] = wrong
-        assert run.batch(len(x), *native.addresses([x, s, c])) != 0
-        assert run.one(*native.addresses([x[17:], s, c])) != 0
+        assert run.batch(len(x), *native_kernel.addresses([x, s, c])) != 0
+        assert run.one(*native_kernel.addresses([x[17:], s, c])) != 0
 
 
 WIDTHS = [(dtype, bits) for dtype in (np.float64, np.float32) for bits in (128, 256, 512)]
@@ -485,9 +485,9 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     robot = qd.load("ur5")
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
-    monkeypatch.setattr(llvm_ir, "SCRATCH", 0)
-    target = native.target(machine.host(), "double")
-    assert "%pad" not in llvm_ir.module(traced("rnea", robot, Options()), target)
+    monkeypatch.setattr(llvm_module, "SCRATCH", 0)
+    target = native_kernel.target(machine.host(), "double")
+    assert "%pad" not in llvm_module.module(traced("rnea", robot, Options()), target)
     fast = qd.compile(robot, "rnea")
     expected = inverse_dynamics(robot, q, v, a)
     for n in range(len(q) + 1):
@@ -507,10 +507,13 @@ def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
     """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
     rng = np.random.default_rng(joints)
     robot = qd.load(random_tree(rng, joints, chain=True), root="fixed", armature=0.02)
-    costs = {way: forward_cost(robot, way) for way in (forward.factors, forward.articulated)}
+    costs = {way: forward_cost(robot, way) for way in (forward_dynamics.factors, forward_dynamics.articulated)}
     chosen = traced("aba", robot, Options()).operations
-    assert chosen.mul + chosen.add <= 1.001 * costs[forward.articulated]
-    assert costs[forward.articulated] < (0.9, 0.65, 0.4)[(12, 20, 40).index(joints)] * costs[forward.factors]
+    assert chosen.mul + chosen.add <= 1.001 * costs[forward_dynamics.articulated]
+    assert (
+        costs[forward_dynamics.articulated]
+        < (0.9, 0.65, 0.4)[(12, 20, 40).index(joints)] * costs[forward_dynamics.factors]
+    )
     q, v, a = random_states(robot, rng, 5)
     data = robot.model.createData()
     tau = np.array([pin.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
@@ -524,8 +527,8 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
     q, v, tau = random_states(robot, np.random.default_rng(1), 9)
     monkeypatch.setenv("QUADDYN_CACHE", "")
     answers = []
-    for way in (forward.factors, forward.articulated):
-        monkeypatch.setattr(recipes, "WAYS", (way,))
+    for way in (forward_dynamics.factors, forward_dynamics.articulated):
+        monkeypatch.setattr(operations, "WAYS", (way,))
         answers.append(qd.compile(robot, "aba").aba(q, v, tau))
     assert worst(answers[0], answers[1]) < 1e-12
     dynamics = qd.Dynamics(robot)
@@ -535,7 +538,7 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
 def forward_cost(robot: qd.Robot, way: Any) -> int:
     """Multiplications and additions of forward dynamics one way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "WAYS", (way,))
+        patch.setattr(operations, "WAYS", (way,))
         counts = traced("aba", robot, Options()).operations
     return counts.mul + counts.add
 
@@ -730,7 +733,7 @@ def test_an_operation_outlives_the_kernels_it_came_from() -> None:
 # -- the machine -------------------------------------------------------------------------------------------------
 def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
     assert type(fast.rnea).__name__ == "builtin_function_or_method"
-    assert calling.layout_as_expected(np.dtype(np.float64))
+    assert python_calls.layout_as_expected(np.dtype(np.float64))
     assert "instructions" in (fast.rnea.__doc__ or "")
 
 
@@ -786,14 +789,14 @@ def test_an_odd_target_is_left_to_the_slow_way(fast: qd.Kernels, states: Any) ->
 
 
 def test_another_binary_interface_of_numpy_is_not_touched(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(native, "_ABI", 0x03000000)
+    monkeypatch.setattr(native_kernel, "_ABI", 0x03000000)
     fast = qd.compile(qd.load("go2"), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     assert fast.rnea(*states).shape == states[1].shape
 
 
 def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(native, "layout_as_expected", lambda dtype: False)
+    monkeypatch.setattr(native_kernel, "layout_as_expected", lambda dtype: False)
     fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     q, v, a = states
@@ -815,7 +818,7 @@ def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     assert list((tmp_path / "own").iterdir()) == [file]
     (tmp_path / "own").chmod(0o777)  # anybody could have put code there
-    assert objects.cache_folder() is None
+    assert object_cache.cache_folder() is None
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
 
 
@@ -842,6 +845,6 @@ def test_what_is_kept_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     robot = qd.load("two_link_leg")
     qd.compile(robot, ("rnea", "crba"))
     (tmp_path / "own" / "kernel-0.bin").write_bytes(b"damaged")
-    kept = list(keeping.kept_kernels())
+    kept = list(kernel_cache.kept_kernels())
     assert sorted((each.robot, each.what) for each in kept) == [(robot.name, "crba"), (robot.name, "rnea")]
     assert all(each.size == each.file.stat().st_size for each in kept)

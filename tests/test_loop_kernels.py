@@ -16,7 +16,7 @@ import quaddyn as qd
 from quaddyn.dynamics.state_terms import StateTerms, terms_of_tick
 from quaddyn.errors import ArgumentError, ModelError
 from quaddyn.kernels import TickTerms
-from quaddyn.kernels.recipes import Options, traced
+from quaddyn.kernels.operations import Options, traced
 from quaddyn.kernels.tick_terms import _checked, _traced
 
 STEP = 1e-6

@@ -17,7 +17,7 @@ from quaddyn.contact.solvers import ContactProblem, ImpactSolver
 from quaddyn.demo import journey, run, travel
 from quaddyn.kernels.derivatives import directional
 from quaddyn.kernels.graph import Expr, Graph
-from quaddyn.kernels.keeping import model_key
+from quaddyn.kernels.kernel_cache import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.course import Course

@@ -13,9 +13,9 @@ from printed import check_output, rounded, same_as_kept
 from test_printed import agreement
 
 import quaddyn as qd
-from quaddyn.identification.actuators import ActuatorFit
-from quaddyn.identification.base import RankCertificate
-from quaddyn.identification.identified import SCREEN, Identification
+from quaddyn.identification.actuator_fit import ActuatorFit
+from quaddyn.identification.base_parameters import RankCertificate
+from quaddyn.identification.identification_result import SCREEN, Identification
 from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
 from quaddyn.runtime.faults import KINDS, Fault

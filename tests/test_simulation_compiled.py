@@ -16,7 +16,7 @@ from oracle import EVERYTHING
 import quaddyn as qd
 from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 from quaddyn.contact.solvers import frictional_core as solver
 from quaddyn.locomotion import preview_kernel
 from quaddyn.simulation import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quaddyn.compiler import shipping
+from quaddyn.compiler import prebuilt
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -70,14 +70,14 @@ def test_a_wheel_with_machine_code_has_it_for_both_kinds_of_processors(ready: Pa
             data = archive.read(name)
             kinds.append(int.from_bytes(data[data.index(b"\x7fELF") + 18 :][:2], "little"))
     assert set(kinds) == {62, 183}  # x86-64, AArch64
-    assert kinds.count(62) == kinds.count(183) == len(shipping.modules())
+    assert kinds.count(62) == kinds.count(183) == len(prebuilt.modules())
 
 
 TORQUE = """
 import json
 import numpy as np
 import quaddyn as qd
-from quaddyn.compiler.units import Unit
+from quaddyn.compiler.compilation_units import Unit
 robot = qd.load("go2")
 command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
 origins = {unit.module: unit.origin.source for unit in Unit.every.values() if unit.origin is not None}

@@ -49,7 +49,7 @@ def codegen(
     example that drives such a robot.  See `quaddyn.runtime.export_safety` and the like.
     """
     from ..kernels import c_files
-    from ..kernels.recipes import RECIPES
+    from ..kernels.operations import RECIPES
 
     robot = load(source, root=root, packages=package or ())
     if what.strip() in WHOLE:

@@ -15,10 +15,10 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ..compiler import machine, objects, shipping, silence_messages
-from ..compiler.units import SHIPPED, Unit
+from ..compiler import machine, object_cache, prebuilt, silence_messages
+from ..compiler.compilation_units import SHIPPED, Unit
 from ..errors import QuaddynError
-from ..kernels.keeping import kept_kernels
+from ..kernels.kernel_cache import kept_kernels
 from ..version import __version__
 from .app import app
 from .console import err, out, say
@@ -86,13 +86,13 @@ def examined(*, make: bool, quiet: bool) -> Health:
     """
     problems: list[str] = []
     target, processor = _processor(problems)
-    place = objects.cache()
+    place = object_cache.cache()
     if place.reason and (place.wanted or make):
         problems.append(f"machine code is not kept: {place.folder or 'no folder'}: {place.reason}")
     writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
     if not place.reason and not writable:
         problems.append(f"machine code is not kept: {place.folder} cannot be written to")
-    units = shipping.units()
+    units = prebuilt.units()
     states = [_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)]
     cache = {"folder": None if place.folder is None else str(place.folder), "used": writable, "reason": place.reason}
     kernels: list[dict[str, str | int]] = [
@@ -142,7 +142,7 @@ def _state(unit: Unit, target: str, make: bool, count: str, quiet: bool, problem
         except (QuaddynError, RuntimeError) as error:
             problems.append(f"{unit.title} cannot be compiled: {error}")
         else:
-            if objects.cache_folder() is not None and unit.found(target) is None:
+            if object_cache.cache_folder() is not None and unit.found(target) is None:
                 problems.append(f"{unit.title} was compiled, but could not be kept: {found.place}")
         if not quiet:
             err.print("failed" if found is None else f"{time.perf_counter() - start:.1f} s", highlight=False)

@@ -152,7 +152,7 @@ def identify(
 
 def _robot_of(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
     """Loads the robot; without `root`, with the root that has as many coordinates as the data, as `excite` fixes it."""
-    from ..identification.data import configuration_size
+    from ..identification.sample_files import configuration_size
 
     robot = load(source, root=root, packages=packages)
     size = configuration_size(data)

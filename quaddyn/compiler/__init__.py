@@ -5,6 +5,7 @@ makes code, `objects` keeps it, `calling` lets Python call it; `units` has the d
 """
 
 from ..deprecation import renamed_names
+from .compilation_units import Entry, compiled, entry, interpret, silence_messages
 from .kinds import (
     LANE_WIDTH,
     ByteMatrix,
@@ -33,7 +34,6 @@ from .language import (
     tensor,
     zeros,
 )
-from .units import Entry, compiled, entry, interpret, silence_messages
 
 __all__ = [
     "LANE_WIDTH",

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompileError
 from .c99_functions import FunctionWriter, comment, prototype
 from .c99_types import ARRAYS, HELPERS, Types, identifier
-from .programs import reachable, symbol
+from .call_graph import reachable, symbol
 
 if TYPE_CHECKING:
-    from .units import Entry
+    from .compilation_units import Entry
 
 
 @dataclass(frozen=True, slots=True)

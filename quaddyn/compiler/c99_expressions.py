@@ -28,7 +28,7 @@ from .c99_types import (
     slice_helper,
 )
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, RecordKind
-from .syntax import (
+from .typed_tree import (
     Binary,
     Call,
     Carve,
@@ -48,7 +48,7 @@ from .syntax import (
     Unary,
     View,
 )
-from .variables import byte, touches
+from .variable_analysis import byte, touches
 
 #: What names an array.
 PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")

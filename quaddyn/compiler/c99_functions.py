@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from .c99_expressions import ExpressionWriter
 from .c99_types import ADD, ATOM, PREFIX, Types, identifier
 from .kinds import FLOAT, INT, Kind, RecordKind
-from .lifetimes import statements
-from .registers import parts
-from .syntax import (
+from .local_arrays import statements
+from .typed_tree import (
     Assign,
     Binary,
     Break,
@@ -29,7 +28,8 @@ from .syntax import (
     Targets,
     While,
 )
-from .variables import (
+from .value_layout import parts
+from .variable_analysis import (
     Target,
     byte,
     lasts,

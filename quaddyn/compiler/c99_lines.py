@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .c99_types import HELPERS, Types, identifier
-from .syntax import Expression, Function
+from .typed_tree import Expression, Function
 
 
 class LineWriter:

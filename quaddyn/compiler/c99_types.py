@@ -6,8 +6,8 @@ import math
 import re
 
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, Scalar
-from .registers import parts
-from .syntax import Constant
+from .typed_tree import Constant
+from .value_layout import parts
 
 #: How tightly the operators of a text hold together.
 CHOICE, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)

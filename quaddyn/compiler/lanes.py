@@ -7,9 +7,9 @@ padding is overwritten.  Arrays that are written must not overlap the others, un
 
 from __future__ import annotations
 
+from .compilation_units import compiled
 from .kinds import IntVector, Matrix, Vector
 from .language import broadcast8, load8, mask_range8, store8, sum8
-from .units import compiled
 
 
 @compiled()

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .compilation_units import compiled
 from .kinds import LANE_WIDTH, IntVector, Matrix, Vector
 from .lanes import copy_columns, copy_tail, dot, reflect_columns, reflect_rows, row_squares, scale
 from .language import load8, store8
-from .units import compiled
 
 EPS = 2.220446049250313e-16
 

@@ -11,19 +11,7 @@ from functools import partial
 
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind
 from .llvm_instructions import InstructionWriter, Values
-from .registers import (
-    ITEMS,
-    RELATIONS,
-    SCALARS,
-    VECTOR,
-    flat,
-    literal,
-    parts,
-    passed,
-    result,
-    words,
-)
-from .syntax import (
+from .typed_tree import (
     Binary,
     Call,
     Carve,
@@ -42,6 +30,18 @@ from .syntax import (
     Size,
     Unary,
     View,
+)
+from .value_layout import (
+    ITEMS,
+    RELATIONS,
+    SCALARS,
+    VECTOR,
+    flat,
+    literal,
+    parts,
+    passed,
+    result,
+    words,
 )
 
 

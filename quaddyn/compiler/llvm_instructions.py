@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .kinds import LANE_WIDTH, Kind, RecordKind, Scalar
-from .registers import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
-from .syntax import Expression, Field, Function, Name
-from .variables import aliases, given
+from .typed_tree import Expression, Field, Function, Name
+from .value_layout import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
+from .variable_analysis import aliases, given
 
 #: Registers of a value.
 Values = tuple[str, ...]

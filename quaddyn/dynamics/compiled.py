@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike, NDArray
 from .. import kernels
 from ..deprecation import renamed_parameters
 from ..kernels import Kernels, Operations, Unsupported
-from ..kernels.compiling import resolved
-from ..kernels.keeping import Interface
+from ..kernels.code_generation import resolved
+from ..kernels.kernel_cache import Interface
 from ..kernels.kernels import Framed, NotCompiledError, Operation
-from ..kernels.recipes import RECIPES
+from ..kernels.operations import RECIPES
 from ..robot.robot import Robot
 from .dynamics import Dynamics
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernels.kinematics import place
-from ..kernels.recipes import chosen_mechanism
+from ..kernels.operations import chosen_mechanism
 from ..kernels.tick_terms import TermsLayout, TickTerms, terms_layout
 from ..kernels.tick_trace import chain
 from ..robot.loops import Loops

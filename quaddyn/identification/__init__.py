@@ -1,15 +1,15 @@
 """From measured motion to parameters: base parameters, exciting motion, least squares, physically consistent fits."""
 
-from .actuators import ActuatorFit, fit_actuators
-from .base import BaseParameters, RankCertificate, base_parameters
-from .data import load, save, stream
+from .accumulator import Accumulator
+from .actuator_fit import ActuatorFit, fit_actuators
+from .base_parameters import BaseParameters, RankCertificate, base_parameters
 from .excitation import FourierTrajectory, exciting_trajectory
 from .filtering import accelerations, smooth
 from .fit import identify, solve
 from .grouping import Grouping, group_by_rule
-from .identified import Identification, Validation
+from .identification_result import Identification, Validation
+from .sample_files import load, save, stream
 from .samples import Extent, Samples, split
-from .streaming import Accumulator
 
 __all__ = [
     "Accumulator",

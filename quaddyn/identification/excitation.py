@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .base import BaseParameters, base_parameters
+from .base_parameters import BaseParameters, base_parameters
 
 #: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
 FREE_RANGE, FREE_SPEED = np.pi, 3.0

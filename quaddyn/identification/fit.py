@@ -12,11 +12,11 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .base import BaseParameters
-from .consistent import minimize
-from .identified import Identification, Method
+from .accumulator import Accumulator
+from .base_parameters import BaseParameters
+from .consistent_fit import minimize
+from .identification_result import Identification, Method
 from .samples import LARGEST, Samples, parts_of
-from .streaming import Accumulator
 
 #: Rounds of estimating the noise of each torque from its residual and weighting by it.
 REWEIGHTINGS = 5
@@ -76,7 +76,7 @@ def solve(
 
     - "least_squares": every row counts the same, in its own unit.
     - "weighted": rows divided by their noise; where the noise was not given, by the residuals of the last round.
-    - "consistent": as weighted, among parameters of physical robots, see `quaddyn.identification.consistent`.
+    - "consistent": as weighted, among parameters of physical robots, see `quaddyn.identification.consistent_fit`.
 
     Args:
         gathered: the data.

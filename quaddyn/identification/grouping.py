@@ -19,7 +19,7 @@ from ..errors import ArgumentTypeError
 from ..robot.bodies import Body
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .base import BaseParameters
+from .base_parameters import BaseParameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .regression import check_samples
+from .stacked_regressor import check_samples
 
 #: Where contact forces act: at the origin of the named frame, or at the lowest point of the named foot's sphere.
 Place = Literal["frame", "ground"]

@@ -7,7 +7,7 @@ what a user holds.  `TickTerms` is what a controller holds: all terms of one tic
 
 from ..compiler.machine import Unsupported
 from .c_source import CSource
-from .compiling import c_files, compile, generate_c
+from .code_generation import c_files, compile, generate_c
 from .kernels import Kernels
 from .program import Operations
 from .tick_terms import FrameLayout, TermsLayout, TickTerms, tick_terms_c

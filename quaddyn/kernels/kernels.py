@@ -17,14 +17,14 @@ from ..robot.arguments import spatial_vector
 from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import native
-from .keeping import Interface, prepared
-from .llvm_ir import module
+from . import native_kernel
+from .kernel_cache import Interface, prepared
+from .llvm_module import module
 from .llvm_writer import LARGEST_ANGLE, UNIT
-from .native import Native
+from .native_kernel import Native
+from .operations import RECIPES, Options, chosen_mechanism, traced
 from .parameters import from_standard, names
 from .program import Operations
-from .recipes import RECIPES, Options, chosen_mechanism, traced
 
 Floats = NDArray[Any]
 #: Arguments that one state's worth may be given of for a whole batch.
@@ -226,14 +226,14 @@ class Kernel(Operation):
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
         every = [*arrays, *results]
         if single:
-            bad = self.code.one(*native.addresses(every))
+            bad = self.code.one(*native_kernel.addresses(every))
         elif (threads := min(threads, n // ROWS_PER_THREAD)) < 2:
-            bad = self.code.batch(n, *native.addresses(every))
+            bad = self.code.batch(n, *native_kernel.addresses(every))
         else:
             bounds = [n * k // threads for k in range(threads + 1)]
             parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
             with ThreadPoolExecutor(threads) as pool:
-                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native.addresses(part)), parts))
+                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native_kernel.addresses(part)), parts))
         if bad:
             self._examine(arrays, results)
 
@@ -307,7 +307,7 @@ class Kernels:
         kernel.defaults["fext"] = np.zeros(6 * len(self.options.forces))
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
-        return native.quick(kernel.code, kernel, name, self.dtype), kernel.interface.operations
+        return native_kernel.quick(kernel.code, kernel, name, self.dtype), kernel.interface.operations
 
     def __getattr__(self, name: str) -> Any:
         """Only called for what is not compiled."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from ..robot.planar_loops import PlanarLoop
 from .graph import Expr, Graph, total
-from .plane import Planar
+from .planar_vector import Planar
 
 
 class Linkage:

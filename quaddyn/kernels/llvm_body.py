@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from .factoring import operands
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
-from .llvm_values import Values
+from .llvm_registers import Values
 from .llvm_writer import LARGEST_ANGLE, UNIT, Target, Writer
 from .program import Program
 

@@ -15,17 +15,17 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import native
+from . import native_kernel
 from .c_source import CSource, c_source
-from .coordinates import Coordinates, movers
 from .graph import Graph, Vector
-from .keeping import prepared
+from .joint_coordinates import Coordinates, movers
+from .kernel_cache import prepared
 from .kernels import Kernel
 from .kinematics import place
-from .llvm_streamed import module
+from .llvm_streaming_module import module
 from .mechanism import Mechanism
+from .operations import chosen_mechanism, units
 from .program import Program, program
-from .recipes import chosen_mechanism, units
 from .tick_trace import Sweep, chain
 
 Shape = tuple[int, ...]
@@ -176,7 +176,7 @@ class TickTerms:
         )
         self.operations = interface.operations
         slow = _Examined(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
-        self.compute = native.quick(code, slow, "tick_terms", np.dtype(np.float64))
+        self.compute = native_kernel.quick(code, slow, "tick_terms", np.dtype(np.float64))
         self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
 
     def __call__(self, q: Array, v: Array, out: Array) -> Array:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..compiler import objects
+from ..compiler import object_cache
 from ..errors import ArgumentError, QuaddynError
 from ..locomotion.curl import folded
 from ..locomotion.proportions import Proportions
@@ -85,7 +85,7 @@ def plan_righting(
     refused = {side: found[side].reason for side in SIDES if side in found and found[side].roll is None}
     plan = Righting(robot.name, key, rolls, refused)
     if keep:
-        objects.keep(key, json.dumps(_packed(plan)).encode())
+        object_cache.keep(key, json.dumps(_packed(plan)).encode())
     return plan
 
 
@@ -98,7 +98,7 @@ def _sources() -> str:
     """Of this room's code, and of what plays its plans."""
     room = Path(__file__).parent
     others = (room.parent / "locomotion" / f"{name}.py" for name in ("curl", "righting", "motor_guard"))
-    return objects.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
+    return object_cache.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
 
 
 def _key(robot: Robot, seed: int, tries: int) -> str:
@@ -119,7 +119,7 @@ def _key(robot: Robot, seed: int, tries: int) -> str:
             for geometry in link.collisions:
                 placed = geometry.placement
                 parts += [str(geometry.shape), _rounded(placed.rotation), _rounded(placed.translation)]
-    return f"{KIND}-{objects.digest(_sources(), seed, tries, *parts)}"
+    return f"{KIND}-{object_cache.digest(_sources(), seed, tries, *parts)}"
 
 
 def _rounded(numbers: Array | float) -> bytes:
@@ -138,7 +138,7 @@ def _packed(plan: Righting) -> dict[str, object]:
 
 def _kept(key: str, robot: Robot) -> Righting | None:
     """The plan that is kept, if it is whole."""
-    content = objects.cached(key)
+    content = object_cache.cached(key)
     if content is None:
         return None
     try:

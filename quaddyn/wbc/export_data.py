@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compiler.c99_types import identifier, literal
 from ..compiler.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
-from ..compiler.syntax import Constant
+from ..compiler.typed_tree import Constant
 
 #: C's types of entries.
 _ITEMS = {"float": "double", "int": "int64_t", "byte": "int8_t"}

@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from ..archives import read_arrays
-from ..compiler.fingerprints import fingerprint
 from ..compiler.kinds import ArrayKind
+from ..compiler.source_fingerprint import fingerprint
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..safe_files import DAMAGE, open_regular

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .regression import StackedRegressor, parameter_names, random_states
+from .stacked_regressor import StackedRegressor, parameter_names, random_states
 
 #: Singular values between these, relative to the largest, are neither clearly there nor clearly rounding.
 AMBIGUOUS = (1e-12, 1e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .llvm_body import Body
-from .llvm_call import call
+from .llvm_python_entry import call
 from .llvm_writer import BYTES, Target, Writer
 from .program import Program
 

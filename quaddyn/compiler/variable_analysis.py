@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .kinds import LANES, ArrayKind, RecordKind
-from .lifetimes import expressions, statements
-from .syntax import (
+from .local_arrays import expressions, statements
+from .typed_tree import (
     Assign,
     Binary,
     Call,

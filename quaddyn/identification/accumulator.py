@@ -20,9 +20,9 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..safe_files import DAMAGE
 from ..urdf.tree import Array
-from .base import BaseParameters, base_parameters, triangle
-from .regression import chunks
+from .base_parameters import BaseParameters, base_parameters, triangle
 from .samples import LARGEST, Measured, Samples
+from .stacked_regressor import chunks
 
 #: Samples regressed at once: enough for blocked matrix products, little enough for the cache.
 CHUNK = 1024

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..dynamics.regressor import INERTIAL
 from ..urdf.tree import Array
-from .base import triangle
+from .base_parameters import triangle
 from .inertia import parameters_of, pseudo_inertia, upper_cholesky
 
 #: A body whose second moments vanish along an axis has no log-Cholesky coordinates: its prior gets this radius [m].

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from . import objects
+from . import object_cache
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -18,7 +18,7 @@ IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|im
 def fingerprint(*files: Path) -> str:
     """Returns the digest of modules, of what they import (`sources`), and of the compiler's own sources."""
     room = frozenset(Path(__file__).parent.glob("*.py"))
-    return objects.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
+    return object_cache.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
 
 
 def sources(*files: Path) -> frozenset[Path]:
@@ -38,7 +38,7 @@ def _content(file: Path) -> bytes:
 
 @cache
 def _digest(file: Path) -> str:
-    return objects.digest(_content(file))
+    return object_cache.digest(_content(file))
 
 
 @cache

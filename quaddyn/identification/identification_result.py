@@ -17,11 +17,11 @@ from ..robot.changed import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid
-from .base import BaseParameters
+from .accumulator import CHUNK
+from .base_parameters import BaseParameters
 from .inertia import inertial_of, is_consistent
-from .regression import chunks
 from .samples import Measured, Samples, parts_of
-from .streaming import CHUNK
+from .stacked_regressor import chunks
 
 Method = Literal["least_squares", "weighted", "consistent"]
 

@@ -22,19 +22,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..deprecation import renamed_attributes
-from . import objects
-from .arguments import canonical, examine, from_python
-from .calling import connect, connect_bound, direct, readable
-from .fingerprints import fingerprint
+from . import object_cache
+from .argument_checks import canonical, examine, from_python
+from .call_graph import reachable, symbol
+from .entry_wrapper import Wrapper, records_in
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
-from .llvm import FunctionWriter
+from .llvm_functions import FunctionWriter
 from .machine import PORTABLE, link, llvm_version, lock, object_code, portable, target_options
-from .objects import Found
-from .programs import reachable, symbol
-from .registers import EPILOGUE, Callee
+from .object_cache import Found
+from .python_calls import connect, connect_bound, direct, readable
 from .signatures import Options, refuse, signature_of
-from .syntax import Function
-from .wrapper import Wrapper, records_in
+from .source_fingerprint import fingerprint
+from .typed_tree import Function
+from .value_layout import EPILOGUE, Callee
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -195,14 +195,14 @@ class Unit:
 
     def found(self, target: str) -> Found | None:
         """Machine code for a target of `PORTABLE` that is there: shipped with the package, or kept."""
-        if objects.as_private(SHIPPED, PACKAGE):
+        if object_cache.as_private(SHIPPED, PACKAGE):
             key = self.key(target)
-            shipped = objects.read(SHIPPED / f"{key}.bin", key)
+            shipped = object_cache.read(SHIPPED / f"{key}.bin", key)
             if shipped is not None:
                 return Found(*_parted(shipped), "shipped", str(SHIPPED / f"{key}.bin"))
         key = self.kept_key(target)
-        kept = objects.cached(key)
-        return None if kept is None else Found(*_parted(kept), "kept", objects.place(key))
+        kept = object_cache.cached(key)
+        return None if kept is None else Found(*_parted(kept), "kept", object_cache.place(key))
 
     def compile(self, target: str) -> Found:
         """Machine code for a target of `PORTABLE`, compiled now and kept where that is possible."""
@@ -211,8 +211,8 @@ class Unit:
             code = self.code(target)
             seconds = time.perf_counter() - start
         key = self.kept_key(target)
-        objects.keep(key, struct.pack("<d", seconds) + code)
-        return Found(code, seconds, "compiled", objects.place(key))
+        object_cache.keep(key, struct.pack("<d", seconds) + code)
+        return Found(code, seconds, "compiled", object_cache.place(key))
 
     def code(self, target: str) -> bytes:
         """Machine code for a target of `PORTABLE`, compiled now."""
@@ -222,7 +222,7 @@ class Unit:
     def ship(self, folder: Path, target: str) -> Path:
         """Compile for a target into a folder that is to become `SHIPPED`; the file."""
         key = self.key(target)
-        objects.write(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
+        object_cache.write(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
         return folder / f"{key}.bin"
 
     def made(self, *, contract: bool = True, builtin: bool = True) -> dict[str, Callable[..., Any]]:
@@ -278,11 +278,11 @@ class Unit:
         """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""
         file = inspect.getfile(self.entries[0].python)
         options = () if target_options().contract else ("contract=off",)
-        return f"{KIND}-{objects.digest(self.module, fingerprint(Path(file)), target, *options)}"
+        return f"{KIND}-{object_cache.digest(self.module, fingerprint(Path(file)), target, *options)}"
 
     def kept_key(self, target: str) -> str:
         """What machine code compiled here follows from: also from what made it."""
-        return f"{KIND}-{objects.digest(self.key(target), llvm_version())}"
+        return f"{KIND}-{object_cache.digest(self.key(target), llvm_version())}"
 
     def wrapper(self, which: Entry) -> Wrapper:
         """How Python calls an entry."""

@@ -10,12 +10,12 @@ from typing import Final
 
 from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
-from .coordinates import Coordinates
 from .crba import crba
 from .derivatives import directional, tangents
 from .factoring import live
-from .forward import articulated, by_elimination, factors
+from .forward_dynamics import articulated, by_elimination, factors
 from .graph import ADD, DIV, MUL, Expr, Graph, Vector
+from .joint_coordinates import Coordinates
 from .kinematics import Place, acceleration, jacobian, place
 from .kinematics import loads as external
 from .mechanism import SIZES, Mechanism, in_unit, mechanism, usual_length

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from .kinds import ArrayKind, Kind, RecordKind, Scalar
-from .syntax import (
+from .typed_tree import (
     Assign,
     Call,
     Evaluate,

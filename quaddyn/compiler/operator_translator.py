@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, Scalar, TupleKind
 from .signatures import Signature
-from .syntax import (
+from .typed_tree import (
     Binary,
     Choice,
     Compare,

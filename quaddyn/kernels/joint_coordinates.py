@@ -17,7 +17,7 @@ from ..robot.robot import Robot
 from .graph import Expr, Graph, Vector, total
 from .linkage import Linkage
 from .mechanism import SIZES, Link, Mechanism
-from .plane import Planar
+from .planar_vector import Planar
 
 #: By entry of v_all the entries of v that move it, and how fast.
 Rows = list[list[tuple[int, Expr]]]

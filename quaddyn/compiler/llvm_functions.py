@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from .kinds import FLOAT, INT, NOTHING, Kind, RecordKind
 from .llvm_expressions import ExpressionWriter
 from .llvm_instructions import Values
-from .registers import EPILOGUE, ITEMS, Callee, flat, parts, passed, result, words
-from .syntax import (
+from .typed_tree import (
     Assign,
     Break,
     Continue,
@@ -24,6 +23,7 @@ from .syntax import (
     Targets,
     While,
 )
+from .value_layout import EPILOGUE, ITEMS, Callee, flat, parts, passed, result, words
 
 __all__ = ["EPILOGUE", "Callee", "FunctionWriter"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from . import language
 from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, TupleKind, record_kind
-from .operations import Operations
+from .operator_translator import Operations
 from .signatures import Signature
-from .syntax import (
+from .typed_tree import (
     Binary,
     Call,
     Carve,

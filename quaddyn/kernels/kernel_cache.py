@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..compiler import machine, objects
-from ..compiler.fingerprints import fingerprint
+from ..compiler import machine, object_cache
+from ..compiler.source_fingerprint import fingerprint
 from ..robot.loops import Loops
 from ..robot.robot import Robot
-from . import native
+from . import native_kernel
 from .llvm_writer import Target
-from .native import Native
+from .native_kernel import Native
 from .program import Operations, Program
 
 #: What the names of kept files begin with.
@@ -70,7 +70,7 @@ def model_key(robot: Robot) -> str:
                 parts += [j.mimic.joint, float(j.mimic.multiplier).hex(), float(j.mimic.offset).hex()]
     if isinstance(robot.coupling, Loops):
         parts += [x.tobytes() for x in robot.coupling.closures]
-    return objects.digest(*parts)
+    return object_cache.digest(*parts)
 
 
 def prepared(
@@ -94,19 +94,19 @@ def prepared(
     """
     here = machine.host()
     follows = (machine.llvm_version(), here.cpu, here.features, here.bits, model_key(robot), element, *what)
-    key = f"{KIND}-{objects.digest(_sources(), *follows)}"
-    kept = objects.cached(key)
+    key = f"{KIND}-{object_cache.digest(_sources(), *follows)}"
+    kept = object_cache.cached(key)
     if kept is not None:
         head, code = _parted(kept)
         interface = _decoded(head["interface"])
     else:
         program = trace()
         interface = Interface(program.inputs, program.outputs, program.units, program.angles, program.operations)
-        code = machine.object_code(write(program, native.target(here, element)), here, optimize=False)
+        code = machine.object_code(write(program, native_kernel.target(here, element)), here, optimize=False)
         text = {"robot": robot.name, "what": program.name, "interface": asdict(interface)}
         encoded = json.dumps(text).encode()
-        objects.keep(key, len(encoded).to_bytes(8, "little") + encoded + code)
-    return interface, native.load(code, here, len(interface.inputs) + len(interface.outputs))
+        object_cache.keep(key, len(encoded).to_bytes(8, "little") + encoded + code)
+    return interface, native_kernel.load(code, here, len(interface.inputs) + len(interface.outputs))
 
 
 def _parted(kept: bytes) -> tuple[dict[str, Any], bytes]:
@@ -145,9 +145,9 @@ class Kept:
 
 def kept_kernels() -> Iterator[Kept]:
     """Every whole compiled program in the cache folder, also those of other versions and robots of old."""
-    folder = objects.cache_folder()
+    folder = object_cache.cache_folder()
     for file in sorted(folder.glob(f"{KIND}-*.bin")) if folder is not None else ():
-        found = objects.read(file, file.stem)
+        found = object_cache.read(file, file.stem)
         if found is not None:
             head, _ = _parted(found)
             yield Kept(head["robot"], head["what"], file, file.stat().st_size)

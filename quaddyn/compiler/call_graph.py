@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from .reading import read
+from .function_translator import read
 from .signatures import refuse
-from .syntax import Function
+from .typed_tree import Function
 
 
 def reachable(entries: Iterable[Any]) -> list[Function]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind
-from .registers import passed, result, words
+from .value_layout import passed, result, words
 
 #: C order and aligned.
 _READABLE = 0x101

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.calling import builtin, fill, function_address, heads_as_expected, layout_as_expected
 from ..compiler.machine import Machine, Unsupported, link
-from .llvm_call import CONTEXT
+from ..compiler.python_calls import builtin, fill, function_address, heads_as_expected, layout_as_expected
+from .llvm_python_entry import CONTEXT
 from .llvm_writer import Target
 
 #: The number of NumPy's binary interface that this code is written for, and the place of PyArray_New in it.

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .entry_wrapper import FUNCTIONS, TABLE, Wrapper
 from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind
-from .wrapper import FUNCTIONS, TABLE, Wrapper
 
 _METH_FASTCALL = 0x80
 

@@ -1,4 +1,4 @@
-"""Every unit of the package, and their objects for a wheel: ``python -m quaddyn.compiler.shipping FOLDER``."""
+"""Every unit of the package, and their objects for a wheel: ``python -m quaddyn.compiler.prebuilt FOLDER``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from .units import PACKAGE, Unit
+from .compilation_units import PACKAGE, Unit
 
 #: Targets that a wheel has objects for; others compile at first use.
 TARGETS = ("x86-64-v3", "aarch64")

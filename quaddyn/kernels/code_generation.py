@@ -13,7 +13,7 @@ from ..robot.arguments import several
 from ..robot.robot import Robot
 from .c_source import CSource, c_source
 from .kernels import Kernels
-from .recipes import RECIPES, Options, traced
+from .operations import RECIPES, Options, traced
 
 
 def compile(

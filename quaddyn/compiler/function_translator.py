@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from .expressions import Expressions
+from .expression_translator import Expressions
 from .kinds import FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, TupleKind
-from .lifetimes import check_local_arrays
-from .operations import OPERATORS, promoted
+from .local_arrays import check_local_arrays
+from .operator_translator import OPERATORS, promoted
 from .signatures import Options, Signature, options_of, refuse, signature_of
-from .syntax import (
+from .typed_tree import (
     Assign,
     Break,
     Call,

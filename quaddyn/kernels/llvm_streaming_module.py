@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from .llvm_body import Body, Window
-from .llvm_call import _TABLE, READABLE, WRITEABLE, _array, _branch, _entry
-from .llvm_ir import _declarations
+from .llvm_module import _declarations
+from .llvm_python_entry import _TABLE, READABLE, WRITEABLE, _array, _branch, _entry
 from .llvm_writer import BYTES, Target
 from .program import Program
 
