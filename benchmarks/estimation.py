@@ -34,7 +34,7 @@ import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.campaigns import scene
-from quaddyn.demo.ground import parse_ground
+from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.estimation import BaseEstimator
 from quaddyn.kernels import TickTerms
 from quaddyn.robot.configuration import turned
@@ -98,7 +98,7 @@ class Motion(Observable):
 
 def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) -> Motion | None:
     """A motion on the true state; None where the robot falls.  On uneven ground it knows the heights and feels feet."""
-    ground = None if where == "flat" else parse_ground(where, robot)
+    ground = None if where == "flat" else parse_terrain(where, robot)
     uneven = ground is not None and not where.startswith("slope")
     terrain = None if ground is None else ground.terrain
     controller = qd.LocomotionController(robot, dt=DT, gait=gait, terrain=terrain if uneven else None)

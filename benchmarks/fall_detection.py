@@ -150,7 +150,7 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
     case = None if trial.ground == "floor" else Trial(robot=trial.robot, **size)
     surfaces = None if case is None else ground(case, p, robot, np.random.default_rng([1, trial.number]))
     plant = plant_of(trial.plant, robot, friction=trial.friction, terrain=surfaces)
-    known = Terrain.of(surfaces) if trial.told and surfaces is not None else None
+    known = Terrain.from_surfaces(surfaces) if trial.told and surfaces is not None else None
     controller = LocomotionController(robot, dt=DT, gait=trial.gait, terrain=known)
     fall, found, reason = controller._fall, Outcome(), [""]
     seen = fall.why

@@ -85,7 +85,7 @@ def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terr
     """Level, or with a step ahead of the feet."""
     p = controller.proportions
     if kind not in ("gap", "step"):
-        return Terrain.of(Plane.floor())
+        return Terrain.from_surfaces(Plane.floor())
     feet = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)).origins(FEET)
     yaw, unit = p.yaw(robot.q_home), p.length
     R = np.array([[math.cos(yaw), -math.sin(yaw), 0.0], [math.sin(yaw), math.cos(yaw), 0.0], [0.0, 0.0, 1.0]])
@@ -93,10 +93,12 @@ def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terr
     size = np.array([8.0 * unit, 8.0 * unit, high])
     begins, base = float(np.abs(p.stance[:, 0]).max()) + AHEAD * unit, np.array([*feet[:, :2].mean(axis=0), 0.0])
     if kind == "step":
-        return Terrain.of([Plane.floor(), Box(base + R @ np.array([begins + 0.5 * size[0], 0.0, 0.5 * high]), size, R)])
+        return Terrain.from_surfaces(
+            [Plane.floor(), Box(base + R @ np.array([begins + 0.5 * size[0], 0.0, 0.5 * high]), size, R)]
+        )
     before, after = begins - 0.5 * size[0], begins + GAP * unit + 0.5 * size[0]
     banks = [Box(base + R @ np.array([x, 0.0, -0.5 * high]), size, R) for x in (before, after)]
-    return Terrain.of([Plane.floor(-high), *banks])
+    return Terrain.from_surfaces([Plane.floor(-high), *banks])
 
 
 def asked(kind: str, controller: LocomotionController) -> dict[str, object]:

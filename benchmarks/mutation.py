@@ -113,9 +113,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "min( 63,",
     ): "one random state in 64 fewer: as good as any",
     ("quaddyn/viewer/viewer.py", "dots: int = 60", "dots: int = 59"): "a trail of 59 dots looks like one of 60",
-    ("quaddyn/demo/journey.py", "if self.ticks % FLOWN == 0", "if not self.ticks % FLOWN == 0"): (
-        "more points on the same curve, which the page draws"
-    ),
+    (
+        "quaddyn/demo/locomotion_run.py",
+        "if self.ticks % SWING_TRACE_INTERVAL == 0",
+        "if not self.ticks % SWING_TRACE_INTERVAL == 0",
+    ): ("more points on the same curve, which the page draws"),
     ("quaddyn/control/task_torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
     ("quaddyn/control/load_distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
         "integers up to 256 are one object each"
@@ -160,7 +162,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/verification/check.py", "rng.normal(size=6) * force", "rng.normal(size=6) % force"): (
         "other random forces of the same size"
     ),
-    ("quaddyn/demo/motion.py", "Wanted(q, v, a, 0.0)", "Wanted(q, v, a, -1.0)"): (
+    ("quaddyn/demo/motion.py", "DesiredState(q, v, a, 0.0)", "DesiredState(q, v, a, -1.0)"): (
         "nobody reads the height of a motion without feet"
     ),
     ("quaddyn/kinematics/inverse.py", "max(1.0 / 3.0", "max( 2.0 / 3.0"): (

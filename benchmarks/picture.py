@@ -47,8 +47,8 @@ def standing_forces(robot: qd.Robot) -> dict[str, np.ndarray]:
 
 def stand(robot: qd.Robot, viewer: Viewer) -> None:
     """Shows it at home."""
-    viewer.look(azimuth=48, elevation=14, fov=17, distance=6.5 * stance_length(robot))
-    viewer.show(robot.q_home, forces=standing_forces(robot), cones=True)
+    viewer.set_camera(azimuth=48, elevation=14, fov=17, distance=6.5 * stance_length(robot))
+    viewer.show(robot.q_home, forces=standing_forces(robot), show_friction_cones=True)
 
 
 def climb(robot: qd.Robot, viewer: Viewer) -> None:
@@ -57,7 +57,9 @@ def climb(robot: qd.Robot, viewer: Viewer) -> None:
     p = controller.proportions
     rise, run, start = 0.2 * p.length, 0.6 * p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
     top = Box([start + 3.0 * run + 2.0, 0.0, 1.5 * rise], [4.0, 3.0, 3.0 * rise])
-    controller.terrain = ground = Terrain.of([Plane.floor(), *stairs(3, rise=rise, run=run, start=start), top])
+    controller.terrain = ground = Terrain.from_surfaces(
+        [Plane.floor(), *stairs(3, rise=rise, tread=run, distance=start), top]
+    )
     plant, dynamics = qd.Simulation(robot, dt=dt, friction=0.8, terrain=ground), qd.Dynamics(robot)
     for _ in range(2000):
         command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.0, 0.0))
@@ -68,13 +70,13 @@ def climb(robot: qd.Robot, viewer: Viewer) -> None:
     print(command.explain())
     viewer.show_plant(
         plant,
-        com=False,
+        show_com=False,
         footholds=command.footholds,
         normals=command.normals,
         curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
     )
     x, y, z = plant.q[:3].tolist()
-    viewer.look((x + 0.1, y, z - 0.22), azimuth=48, elevation=24, fov=30, distance=3.4 * stance_length(robot))
+    viewer.set_camera((x + 0.1, y, z - 0.22), azimuth=48, elevation=24, fov=30, distance=3.4 * stance_length(robot))
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ def main(picture: str | None = None) -> dict[str, float]:
     home = dyn.update(robot.q_home, np.zeros(robot.nv))
     middle, before = home.origins(robot.feet)[:, :2].mean(axis=0), float(home.com[2])
     step = Box([middle[0] + edge + 0.5 * LENGTH, middle[1], 0.5 * HEIGHT], [LENGTH, LENGTH, HEIGHT])
-    controller.terrain = ground = Terrain.of([Plane.floor(), step])
+    controller.terrain = ground = Terrain.from_surfaces([Plane.floor(), step])
     sim, log = qd.Simulation(robot, dt=DT, friction=0.8, terrain=ground), []
     for tick in range(1400):
         if tick == 50:

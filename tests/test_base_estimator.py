@@ -92,7 +92,7 @@ def attitude_error(q: np.ndarray, truth: np.ndarray) -> float:
 
 
 VENDOR = Encoders(position_noise=5e-4, velocity_noise=0.05)
-VENDOR_IMU = Imu(gyro_noise=5e-3, accelerometer_noise=0.05, gyro_bias=5e-3, accelerometer_bias=0.05)
+VENDOR_IMU = Imu(gyro_noise=5e-3, accelerometer_noise=0.05, initial_gyro_bias=5e-3, initial_accelerometer_bias=0.05)
 
 
 def test_perfect_sensors_give_the_true_state_of_a_trot(trot: Trot) -> None:

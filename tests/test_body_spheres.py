@@ -93,7 +93,7 @@ def test_nothing_but_the_feet_or_what_is_named_where_that_is_asked_for() -> None
 GROUNDS = {
     "floor": Plane.floor(),
     "boxes": (Plane.floor(), Box(np.array([0.3, 0.0, 0.0]), np.array([0.4, 1.0, 0.06]))),
-    "field": HeightField.of(lambda x, y: 0.02 * np.sin(8.0 * x) * np.cos(7.0 * y), (-1.0, 1.0), (-1.0, 1.0)),
+    "field": HeightField.from_function(lambda x, y: 0.02 * np.sin(8.0 * x) * np.cos(7.0 * y), (-1.0, 1.0), (-1.0, 1.0)),
 }
 
 

@@ -41,7 +41,7 @@ class FakeViewer:
 
     def __init__(self, robot: Any, **options: Any) -> None:
         self.robot, self.options, self.calls = robot, options, []
-        self.missing, self.url = ("a [mesh]",), "http://here/"
+        self.missing_meshes, self.url = ("a [mesh]",), "http://here/"
         FakeViewer.made.append(self)
 
     def __enter__(self) -> FakeViewer:
@@ -152,7 +152,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
         return do
 
-    for name in ("travel", "run"):
+    for name in ("run_locomotion_demo", "run_squat_demo"):
         monkeypatch.setattr(f"quaddyn.demo.{name}", job(name))
     monkeypatch.setattr(
         "quaddyn.verification.cross_check", lambda robot, **o: asked.append(("check", o)) or agreement()
@@ -166,7 +166,7 @@ def test_the_demo_does_what_it_is_asked_for(
     people(monkeypatch, False)
     told("demo", "--robot", "small_quadruped", "--headless", "--json")
     (name, options), (_, checked) = demo
-    assert (name, viewer) == ("travel", [])
+    assert (name, viewer) == ("run_locomotion_demo", [])
     assert options == {
         "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "jump": None, "ground": None,
         "blind": False, "seconds": 8.0, "viewer": None, "realtime": False, "drive": False, "record": None, "plot": None,
@@ -192,7 +192,7 @@ def test_the_demo_does_what_it_is_asked_for(
     people(monkeypatch, True)
     text = told("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
     options = demo[0][1]
-    assert options.pop("viewer") is viewer[1] and demo[0][0] == "run"
+    assert options.pop("viewer") is viewer[1] and demo[0][0] == "run_squat_demo"
     assert options == {"seconds": 1.5, "realtime": True, "record": None, "plot": None}
     assert viewer[1].options["open_browser"] is True and "the view stays open; Ctrl-C ends" in text
     assert ("waits", None) in viewer[1].calls
@@ -211,7 +211,7 @@ def test_the_demo_refuses_before_it_names_the_robot(wrong: tuple[str, str]) -> N
 
 def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     told("demo", "--robot", ROBOT, "--headless", "--json")
-    assert demo[0][0] == "run" and demo[0][1]["realtime"] is False
+    assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: two_link_leg with root='fixed' can swing, not squat"
     together = (
@@ -239,10 +239,10 @@ def test_a_demo_that_was_interrupted_or_filmed(
     filmed: list[Any] = []
     monkeypatch.setattr("quaddyn.viewer.check_video", lambda path: filmed.append(path))
 
-    def film(page: Path, video: Path, *, progress: Any) -> None:
+    def render_video(page: Path, video: Path, *, progress: Any) -> None:
         filmed.append((page, video, page.parent.is_dir()))
 
-    monkeypatch.setattr("quaddyn.viewer.film", film)
+    monkeypatch.setattr("quaddyn.viewer.render_video", render_video)
     video = tmp_path / "walk.mp4"
     text = told("demo", "--robot", "small_quadruped", "--headless", "--video", video)
     page = demo[0][1]["record"]
@@ -250,7 +250,7 @@ def test_a_demo_that_was_interrupted_or_filmed(
     own = tmp_path / "own.html"
     told("demo", "--robot", "small_quadruped", "--headless", "--video", video, "--record", own)
     assert filmed[-1] == (own, video, True)
-    monkeypatch.setattr("quaddyn.demo.travel", lambda robot, **o: demo_report(interrupted=True))
+    monkeypatch.setattr("quaddyn.demo.run_locomotion_demo", lambda robot, **o: demo_report(interrupted=True))
     assert CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless"]).exit_code == -130
 
 

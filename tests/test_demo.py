@@ -19,13 +19,21 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.demo import DemoReport, Leap, Push, can_travel, driving, run, travel
-from quaddyn.demo.ground import parse_ground
-from quaddyn.demo.journey import Journey
-from quaddyn.demo.motion import Squat, Swing, contact_jacobian
+from quaddyn.demo import (
+    DemoReport,
+    JumpRequest,
+    Push,
+    run_locomotion_demo,
+    run_squat_demo,
+    supports_locomotion,
+    teleoperation,
+)
+from quaddyn.demo.demo_terrain import parse_terrain
+from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
+from quaddyn.demo.locomotion_run import LocomotionRun
+from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.plot import draw
-from quaddyn.demo.trace import KEPT, Trace
-from quaddyn.demo.travel import crouched, frame_number
+from quaddyn.demo.time_series import KEPT, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
@@ -37,7 +45,7 @@ QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_qua
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "solo8", "b1_z1"]))
 def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
     robot, begun = qd.load(name), time.perf_counter()
-    report = run(robot, seconds=1.0)
+    report = run_squat_demo(robot, duration=1.0)
     # No clock that is read within runs longer than the one around it.
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
@@ -56,7 +64,7 @@ def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
 
 def test_a_slow_squat_goes_down_by_three_tenths() -> None:
     robot = qd.load("go2")
-    report = run(robot, seconds=4.0, dt=1e-3 if NIGHT else 2e-3)
+    report = run_squat_demo(robot, duration=4.0, dt=1e-3 if NIGHT else 2e-3)
     assert report.passed
     low, high = report.base_height or (0.0, 0.0)
     assert high - low == pytest.approx(0.3 * robot.q_home[2], rel=0.01)
@@ -69,13 +77,13 @@ def test_a_slow_squat_goes_down_by_three_tenths() -> None:
 
 @pytest.mark.parametrize("name", others_slow(["go2", "solo8"], ["go2"]))
 def test_planar_root_squats_too(name: str) -> None:
-    report = run(qd.load(name, root="planar"), seconds=1.0)
+    report = run_squat_demo(qd.load(name, root="planar"), duration=1.0)
     assert report.passed and report.motion == "squat"
 
 
 @pytest.mark.parametrize(("name", "root"), [("ur5", None), ("xarm7", None), ("chain_10", None), ("go2", "fixed")])
 def test_what_has_no_ground_swings(name: str, root: str | None) -> None:
-    report = run(qd.load(name, root=root), seconds=1.0)
+    report = run_squat_demo(qd.load(name, root=root), duration=1.0)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == "swing"
     assert report.normal_force is None and report.weight_mean is None and report.base_height is None
@@ -84,15 +92,15 @@ def test_what_has_no_ground_swings(name: str, root: str | None) -> None:
 
 def test_energy_balance_is_of_first_order_in_dt() -> None:
     robot = qd.load("anymal_b")
-    coarse, fine = (run(robot, seconds=0.3, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
+    coarse, fine = (run_squat_demo(robot, duration=0.3, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
 def test_a_robot_that_cannot_stand_is_refused() -> None:
     with pytest.raises(qd.ArgumentError, match="cannot hold it up"):
-        run(qd.load("bolt"))
+        run_squat_demo(qd.load("bolt"))
     with pytest.raises(qd.ArgumentError, match="seconds"):
-        run(qd.load("go2"), seconds=0.0)
+        run_squat_demo(qd.load("go2"), duration=0.0)
 
 
 def test_a_lying_plant_fails_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,16 +110,16 @@ def test_a_lying_plant_fails_the_checks(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         Simulation, "contact_forces", property(lambda self: {k: 1.01 * f for k, f in honest(self).items()})
     )
-    report = run(robot, seconds=0.5)
+    report = run_squat_demo(robot, duration=0.5)
     assert not report.passed
     assert not report.checks["mean vertical force against m g"].passed
 
 
 def test_a_weak_motor_fails_the_checks() -> None:
     strong = qd.load("go2")
-    needed = max(max(-t.lowest, t.highest) for t in run(strong, seconds=0.1).torques.values())
+    needed = max(max(-t.lowest, t.highest) for t in run_squat_demo(strong, duration=0.1).torques.values())
     weak = dataclasses.replace(strong, effort_limits=np.full(12, 0.8 * needed))  # less than the knees need to stand
-    report = run(weak, seconds=0.5)
+    report = run_squat_demo(weak, duration=0.5)
     assert not report.passed
     assert not report.checks["steps with a saturated joint"].passed
     assert not report.checks["squat cut short by limits"].passed
@@ -119,7 +127,7 @@ def test_a_weak_motor_fails_the_checks() -> None:
 
 def test_same_run_same_report() -> None:
     robot = qd.load("solo12")
-    first, second = run(robot, seconds=0.2), run(robot, seconds=0.2)
+    first, second = run_squat_demo(robot, duration=0.2), run_squat_demo(robot, duration=0.2)
     for field in dataclasses.fields(DemoReport):
         if "steps_per_second" not in field.name:
             assert getattr(first, field.name) == getattr(second, field.name), field.name
@@ -135,15 +143,17 @@ def test_same_run_same_report() -> None:
 def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
     robot, texts, dt = qd.load(name), [], 2e-3 if NIGHT else 4e-3
     pushes = [] if push is None else [Push.parse(push)]
-    report = travel(robot, gait=gait, plant=plant, seconds=4.5, dt=dt, pushes=pushes, progress=texts.append)
+    report = run_locomotion_demo(
+        robot, gait=gait, plant=plant, duration=4.5, dt=dt, pushes=pushes, progress=texts.append
+    )
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
-    assert report.motion == gait and report.velocity is not None
+    assert report.motion == gait and report.clamped_velocity is not None
     low, high = report.base_height or (0.0, 0.0)
     assert low < 0.7 * high  # from a crouch
     assert report.weight_mean == pytest.approx(1.0, abs=0.02)
     if push is None:
-        assert report.measured is not None
-        assert report.measured[0] == pytest.approx(0.25 * np.sqrt(9.81 * 0.426), rel=0.15)
+        assert report.measured_velocity is not None
+        assert report.measured_velocity[0] == pytest.approx(0.25 * np.sqrt(9.81 * 0.426), rel=0.15)
     assert texts == sorted(texts) and texts[-1] == 1.0
 
 
@@ -154,48 +164,51 @@ def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push
     ),
 )
 def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
-    report = travel(qd.load("go2"), ground=ground, blind=blind, seconds=5.0, dt=2e-3 if NIGHT else 4e-3)
+    report = run_locomotion_demo(qd.load("go2"), terrain=ground, blind=blind, duration=5.0, dt=2e-3 if NIGHT else 4e-3)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
-    assert report.measured is not None
+    assert report.measured_velocity is not None
 
 
 def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
     controller = LocomotionController(qd.load("a1"), dt=4e-3)
     plan, asked = controller.plan_jump(height=5.0), np.array([9.0, 0.0, 0.1])
-    journey: Any = SimpleNamespace(
-        asked=asked, wanted=controller.reach(asked), limit=controller.limit(asked), _leaping=SimpleNamespace(plan=plan)
+    run: Any = SimpleNamespace(
+        requested=asked,
+        wanted=controller.reach(asked),
+        limit_reason=controller.limit(asked),
+        _jump_monitor=SimpleNamespace(plan=plan),
     )
-    forward, turn, height = Journey._requests(journey, velocity=True)
-    assert (forward.name, forward.asked, forward.limit) == ("forward velocity", 9.0, controller.limit(asked))
-    assert forward.is_cut and forward.planned < 5.0 and turn.is_cut  # in all components alike
-    assert (height.name, height.asked, height.planned, height.limit) == (
+    forward, turn, height = LocomotionRun._requests(run, velocity=True)
+    assert (forward.name, forward.requested, forward.limit_reason) == ("forward velocity", 9.0, controller.limit(asked))
+    assert forward.is_reduced and forward.planned < 5.0 and turn.is_reduced  # in all components alike
+    assert (height.name, height.requested, height.planned, height.limit_reason) == (
         "height of the jump",
         5.0,
         plan.height,
         plan.limit,
     )
-    assert height.is_cut and height.limit
-    assert [each.name for each in Journey._requests(journey, velocity=False)] == ["height of the jump"]
+    assert height.is_reduced and height.limit_reason
+    assert [each.name for each in LocomotionRun._requests(run, velocity=False)] == ["height of the jump"]
 
 
 def test_a_jump_is_judged_by_where_it_lands() -> None:
     robot = qd.load("a1")
-    report = travel(robot, jump=Leap.parse("0.1,0.15,20"), seconds=3.4, dt=4e-3)
-    assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump
+    report = run_locomotion_demo(robot, jump=JumpRequest.parse("0.1,0.15,20"), duration=3.4, dt=4e-3)
+    assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump_summary
     assert [each.name for each in report.requests] == ["height of the jump", "jump forward", "turn of the jump"]
-    assert report.requests[1].asked == 0.15 and report.cut == ()
+    assert report.requests[1].requested == 0.15 and report.reduced_requests == ()
     assert report.checks["feet from where they were to land"].value < 0.1
     assert report.checks["miss of the jump's rise"].value < 0.15
     with pytest.raises(qd.ArgumentError, match=r"in 0\.2 s .* did not come to jump"):
-        travel(robot, jump=Leap(0.1, 0.0, 0.0), seconds=0.2)
+        run_locomotion_demo(robot, jump=JumpRequest(0.1, 0.0, 0.0), duration=0.2)
     for text in ("", "a", "-0.1", "1,2,3,4"):
         with pytest.raises(qd.ArgumentError, match="jump: expected HEIGHT"):
-            Leap.parse(text)
+            JumpRequest.parse(text)
 
 
 def test_grounds_are_read_by_name_and_numbers() -> None:
     robot = qd.load("go2")
-    slope = parse_ground("slope=20,90", robot)
+    slope = parse_terrain("slope=20,90", robot)
     assert slope.terrain.height([0.0], [1.0])[0] == pytest.approx(np.tan(np.radians(20.0)))
     assert slope.terrain.height([1.0], [0.0])[0] == pytest.approx(0.0, abs=1e-12)
     np.testing.assert_allclose(
@@ -206,9 +219,9 @@ def test_grounds_are_read_by_name_and_numbers() -> None:
     radius = robot.legs["FL"].foot.radius
     away = [foot @ slope.tilt[:, 2] - radius for foot in feet]
     np.testing.assert_allclose(away, 0.0, atol=2e-3)
-    steps = parse_ground("stairs=0.05,0.3", robot).terrain
+    steps = parse_terrain("stairs=0.05,0.3", robot).terrain
     assert steps.height([0.0, 2.5, 10.0], [0.0, 0.0, 0.0]).tolist() == pytest.approx([0.0, 0.25, 0.25])
-    assert np.ptp(parse_ground("waves=0.05,0.6", robot).terrain.height(np.linspace(-2, 2, 99), np.zeros(99))) > 0.04
+    assert np.ptp(parse_terrain("waves=0.05,0.6", robot).terrain.height(np.linspace(-2, 2, 99), np.zeros(99))) > 0.04
     for text in (
         "slope",
         "slope=x",
@@ -220,15 +233,15 @@ def test_grounds_are_read_by_name_and_numbers() -> None:
         "waves=9,1",
     ):
         with pytest.raises(qd.ArgumentError, match="ground"):
-            travel(robot, ground=text)
+            run_locomotion_demo(robot, terrain=text)
     with pytest.raises(qd.UnknownNameError, match="stairs"):
-        travel(robot, ground="stars=0.1,0.3")
+        run_locomotion_demo(robot, terrain="stars=0.1,0.3")
 
 
 @pytest.mark.parametrize("name", ["go2", "anymal_c"])
 def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
     robot = qd.load(name)
-    dynamics, q = qd.Dynamics(robot), crouched(robot, 0.8)
+    dynamics, q = qd.Dynamics(robot), crouched_configuration(robot, 0.8)
     base = robot.bodies[0].name
     before, after = (dynamics.frame_placement(x, base).translation for x in (robot.q_home, q))
     np.testing.assert_allclose(after, before * [1.0, 1.0, 0.8], atol=1e-9)
@@ -239,17 +252,17 @@ def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
 
 def test_a_velocity_that_was_never_measured_is_said() -> None:
     robot, begun = qd.load("go2"), time.perf_counter()
-    report = travel(robot, seconds=0.2)
+    report = run_locomotion_demo(robot, duration=0.2)
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
-    assert report.measured is None and report.unmeasured == ("velocity",)
-    stood = travel(robot, seconds=0.2, gait="stand")
-    assert stood.passed and stood.unmeasured == ()
+    assert report.measured_velocity is None and report.unmeasured_checks == ("velocity",)
+    stood = run_locomotion_demo(robot, duration=0.2, gait="stand")
+    assert stood.passed and stood.unmeasured_checks == ()
     shown = CliRunner().invoke(app, ["demo", "--headless", "--gait", "trot", "--seconds", "0.2"]).stdout
     assert "never measured: velocity" in shown and "every check holds" not in shown
 
 
 def test_a_fall_fails_the_checks() -> None:
-    report = travel(qd.load("go2"), seconds=2.1, dt=4e-3, pushes=[Push(2000.0, 1.6)])
+    report = run_locomotion_demo(qd.load("go2"), duration=2.1, dt=4e-3, pushes=[Push(2000.0, 1.6)])
     assert not report.passed and not report.checks["ticks fallen"].passed
 
 
@@ -257,31 +270,33 @@ def test_bad_travels_are_refused_by_name() -> None:
     robot = qd.load("go2")
     for options, match in (({"seconds": 0.0}, "seconds"), ({"plant": "moon"}, "plant"), ({"gait": "tort"}, "trot")):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
-            travel(robot, **options)  # type: ignore[arg-type]
+            run_locomotion_demo(robot, **options)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="quadruped"):
-        travel(qd.load("ur5"))
+        run_locomotion_demo(qd.load("ur5"))
     with pytest.raises(qd.ArgumentError, match="drive"):
-        travel(robot, drive=True)
+        run_locomotion_demo(robot, teleop=True)
     with pytest.raises(qd.ArgumentError, match="velocity"):
-        travel(robot, seconds=0.5, velocity=(np.nan, 0.0, 0.0))
+        run_locomotion_demo(robot, duration=0.5, velocity=(np.nan, 0.0, 0.0))
     with pytest.raises(qd.ArgumentError, match="push"):
-        travel(robot, seconds=1.0, pushes=[Push(80.0, 10.0)])
+        run_locomotion_demo(robot, duration=1.0, pushes=[Push(80.0, 10.0)])
     for text in ("80", "80@-1", "x@2", "nan@1", "1@nan", "inf@1"):
         with pytest.raises(qd.ArgumentError, match="push"):
             Push.parse(text)
-    assert not can_travel(qd.load("ur5")) and not can_travel(qd.load("go2", root="planar"))
-    assert can_travel(robot) and not can_travel(qd.load("solo8"))  # legs of two joints cannot catch a sideways fall
+    assert not supports_locomotion(qd.load("ur5")) and not supports_locomotion(qd.load("go2", root="planar"))
+    assert supports_locomotion(robot) and not supports_locomotion(
+        qd.load("solo8")
+    )  # legs of two joints cannot catch a sideways fall
 
 
 def test_keys_ask_for_a_velocity_and_none_for_none() -> None:
     p = Proportions.of(qd.load("go2"))
-    assert driving.commanded((), p) is None and driving.commanded({"ShiftLeft"}, p) is None
-    forward = driving.commanded({"KeyW"}, p)
+    assert teleoperation.keyed_velocity((), p) is None and teleoperation.keyed_velocity({"ShiftLeft"}, p) is None
+    forward = teleoperation.keyed_velocity({"KeyW"}, p)
     np.testing.assert_allclose(forward, [0.25 * p.speed, 0.0, 0.0])
-    np.testing.assert_array_equal(driving.commanded({"KeyW", "ArrowUp"}, p), forward)
-    np.testing.assert_allclose(driving.commanded({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
-    np.testing.assert_array_equal(driving.commanded({"KeyW", "KeyS"}, p), 0.0)
-    both = driving.commanded({"KeyQ", "ArrowRight"}, p)
+    np.testing.assert_array_equal(teleoperation.keyed_velocity({"KeyW", "ArrowUp"}, p), forward)
+    np.testing.assert_allclose(teleoperation.keyed_velocity({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
+    np.testing.assert_array_equal(teleoperation.keyed_velocity({"KeyW", "KeyS"}, p), 0.0)
+    both = teleoperation.keyed_velocity({"KeyQ", "ArrowRight"}, p)
     assert both[0] == 0.0 and both[1] > 0.0 > both[2]
 
 
@@ -308,35 +323,35 @@ class Keyboard(Viewer):
 def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
     robot = qd.load("go2")
     keyboard = Keyboard(robot)
-    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0, dt=4e-3)
+    report = run_locomotion_demo(robot, viewer=keyboard, teleop=True, duration=60.0, dt=4e-3)
     assert report.passed and 2.8 <= report.seconds < 3.0
-    assert report.velocity == (0.0, 0.0, 0.0)
+    assert report.clamped_velocity == (0.0, 0.0, 0.0)
     assert any(text.startswith("standing") for text in keyboard.texts)
     assert keyboard.texts[-1].startswith("trot: moving")
-    assert driving.HELP in keyboard.texts[-1]
+    assert teleoperation.HELP in keyboard.texts[-1]
     turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
     assert turning == pytest.approx(0.12 / Proportions.of(robot).time, abs=0.01)
     keyboard.time, keyboard.ends = 0.0, 0.4
-    report = travel(robot, viewer=keyboard, seconds=60.0)  # type: ignore[arg-type]
+    report = run_locomotion_demo(robot, viewer=keyboard, duration=60.0)  # type: ignore[arg-type]
     assert report.interrupted and 0.4 <= report.seconds < 0.6  # what was done until then
 
 
 # -- plots ---------------------------------------------------------------------------------------------------------
 def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
     robot = qd.load("go2")
-    trace = Trace(robot, robot.feet)
+    time_series = DemoTimeSeries(robot, robot.feet)
     count = 5 * KEPT + 3
     for k in range(count):
-        trace.add(1e-3 * k, np.full(12, k), np.full((4, 3), 2.0 * k), 0.3, np.full(3, 0.5), np.full(3, -k))
-    assert KEPT <= len(trace) < 2 * KEPT
-    steps = np.diff(trace.times)
+        time_series.add(1e-3 * k, np.full(12, k), np.full((4, 3), 2.0 * k), 0.3, np.full(3, 0.5), np.full(3, -k))
+    assert KEPT <= len(time_series) < 2 * KEPT
+    steps = np.diff(time_series.times)
     np.testing.assert_allclose(steps, steps[0])
-    assert trace.times[0] == 0.0 and trace.times[-1] > 1e-3 * count - 2.0 * steps[0]
-    index = np.round(1e3 * trace.times)
-    np.testing.assert_allclose(trace.tau, np.tile(index[:, None], (1, 12)))
-    np.testing.assert_allclose(trace.forces, 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
-    np.testing.assert_allclose(trace.velocity, np.tile(-index[:, None], (1, 3)))
-    np.testing.assert_allclose((trace.height[5], trace.wanted[5, 2]), (0.3, 0.5))
+    assert time_series.times[0] == 0.0 and time_series.times[-1] > 1e-3 * count - 2.0 * steps[0]
+    index = np.round(1e3 * time_series.times)
+    np.testing.assert_allclose(time_series.tau, np.tile(index[:, None], (1, 12)))
+    np.testing.assert_allclose(time_series.forces, 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
+    np.testing.assert_allclose(time_series.velocity, np.tile(-index[:, None], (1, 3)))
+    np.testing.assert_allclose((time_series.height[5], time_series.wanted[5, 2]), (0.3, 0.5))
 
 
 def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
@@ -348,7 +363,7 @@ def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k))[1])
     robot, path = qd.load("go2"), tmp_path / "out.png"
-    travel(robot, seconds=2.0, pushes=[Push(20.0, 1.7)], plot=path)
+    run_locomotion_demo(robot, duration=2.0, pushes=[Push(20.0, 1.7)], plot=path)
     assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 20_000
     panels = {axes.get_ylabel(): axes for axes in figures[0].axes}
     assert len(panels) == 6
@@ -373,10 +388,10 @@ def test_a_limit_far_beyond_the_torques_does_not_flatten_their_plot(
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
     robot = qd.load("solo12")
-    trace = Trace(robot, robot.feet)
+    time_series = DemoTimeSeries(robot, robot.feet)
     for k in range(50):
-        trace.add(1e-3 * k, np.full(robot.nu, 2.0 * np.sin(0.2 * k)), np.ones((4, 3)), 0.25, None, None)
-    draw(trace, tmp_path / "out.png", title="")
+        time_series.add(1e-3 * k, np.full(robot.nu, 2.0 * np.sin(0.2 * k)), np.ones((4, 3)), 0.25, None, None)
+    draw(time_series, tmp_path / "out.png", title="")
     panels = [axes for axes in figures[0].axes if "torque" in axes.get_ylabel()]
     assert panels and robot.effort_limits.min() > 50.0
     for axes in panels:
@@ -386,16 +401,16 @@ def test_a_limit_far_beyond_the_torques_does_not_flatten_their_plot(
 @pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])
 def test_motions_without_steps_are_plotted_too(name: str, panels: int, tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
-    run(qd.load(name), seconds=0.3, plot=path)
+    run_squat_demo(qd.load(name), duration=0.3, plot=path)
     assert path.read_text(encoding="utf-8").count('id="axes_') == panels
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot, calls = qd.load("go2"), []
     with pytest.raises(qd.ArgumentError, match="plot"):
-        travel(robot, plot=tmp_path / "out.txt", progress=calls.append)
+        run_locomotion_demo(robot, plot=tmp_path / "out.txt", progress=calls.append)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as where it is not installed
-    for job in (travel, run):
+    for job in (run_locomotion_demo, run_squat_demo):
         with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[plot\]'"):
             job(robot, plot=tmp_path / "out.png", progress=calls.append)
     assert not calls and not list(tmp_path.iterdir())
@@ -406,7 +421,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_the_run(tmp_path: Path, m
 def test_squat_moves_the_base_straight_down_on_rolling_feet(name: str) -> None:
     robot = qd.load(name)
     dyn = qd.Dynamics(robot)
-    squat = Squat(dyn, 8.0, 0.6)
+    squat = SquatMotion(dyn, 8.0, 0.6)
     for t in np.linspace(1.1, 6.9, 7):
         wanted = squat.at(t)
         s = dyn.update(wanted.q, wanted.v)
@@ -423,7 +438,7 @@ def test_squat_moves_the_base_straight_down_on_rolling_feet(name: str) -> None:
 def test_velocity_and_acceleration_are_the_derivatives_of_the_motion(kind: str) -> None:
     robot = qd.load("go2", root="free" if kind == "squat" else "fixed")
     dyn = qd.Dynamics(robot)
-    motion = Squat(dyn, 4.0, 0.6) if kind == "squat" else Swing(dyn, 4.0)
+    motion = SquatMotion(dyn, 4.0, 0.6) if kind == "squat" else JointSwingMotion(dyn, 4.0)
     for t in (0.5, 1.3, 1.7, 2.2, 3.0):
         here = motion.at(t)
         v = derivative(lambda h, t=t, q=here.q: pin.difference(robot.model, q, motion.at(t + h).q), 1e-4)
@@ -438,7 +453,7 @@ def test_velocity_and_acceleration_are_the_derivatives_of_the_motion(kind: str) 
 def test_swing_keeps_to_the_motors_and_limits() -> None:
     robot = qd.load("planar_3r")
     dyn = qd.Dynamics(robot)
-    swing = Swing(dyn, 1.0)
+    swing = JointSwingMotion(dyn, 1.0)
     for t in np.linspace(0.0, 1.0, 50):
         w = swing.at(t)
         assert (w.q >= robot.lower).all() and (w.q <= robot.upper).all()
@@ -449,7 +464,7 @@ def test_swing_keeps_to_the_motors_and_limits() -> None:
 # -- seeing it -----------------------------------------------------------------------------------------------------
 def test_progress_and_recording(tmp_path: Path) -> None:
     shares: list[float] = []
-    run(qd.load("small_quadruped"), seconds=0.2, record=tmp_path / "out.html", progress=shares.append)
+    run_squat_demo(qd.load("small_quadruped"), duration=0.2, record=tmp_path / "out.html", progress=shares.append)
     assert shares == sorted(shares) and shares[0] == 0.0 and shares[-1] == 1.0 and len(shares) >= 6
     assert "<html" in (tmp_path / "out.html").read_text(encoding="utf-8")[:500].lower()
 
@@ -463,7 +478,7 @@ def test_the_viewer_sees_30_frames_a_second_with_forces() -> None:
 
     robot = qd.load("go2")
     screen = Screen(robot, serve=False, meshes=False)
-    run(robot, seconds=0.5, viewer=screen)
+    run_squat_demo(robot, duration=0.5, viewer=screen)
     assert len(frames) == 16
     assert all(force == pytest.approx(robot.mass * 9.81, rel=0.5) for time, force in frames[1:])
 
@@ -472,21 +487,23 @@ def test_realtime_waits_for_the_clock() -> None:
     import time
 
     start = time.perf_counter()
-    run(qd.load("ur5"), seconds=0.5, realtime=True)
+    run_squat_demo(qd.load("ur5"), duration=0.5, realtime=True)
     assert time.perf_counter() - start >= 0.45
 
 
 def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
-    from quaddyn.demo.driving import FASTER, Gains, commanded
+    from quaddyn.demo.teleoperation import FASTER, GainSliders, keyed_velocity
     from quaddyn.locomotion import LocomotionController, Proportions
 
     robot = qd.load("solo12")
     p = Proportions.of(robot)
-    assert commanded((), p) is None and commanded((), p, (0.0, 0.0, 0.0)) is None
-    key = commanded(("KeyW", "ShiftLeft"), p)
-    np.testing.assert_allclose(commanded((), p, (1.0, 0.0, 0.0)), key)
-    np.testing.assert_allclose(commanded(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster")
-    half = commanded((), p, (0.0, 0.5, -0.5))
+    assert keyed_velocity((), p) is None and keyed_velocity((), p, (0.0, 0.0, 0.0)) is None
+    key = keyed_velocity(("KeyW", "ShiftLeft"), p)
+    np.testing.assert_allclose(keyed_velocity((), p, (1.0, 0.0, 0.0)), key)
+    np.testing.assert_allclose(
+        keyed_velocity(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster"
+    )
+    half = keyed_velocity((), p, (0.0, 0.5, -0.5))
     np.testing.assert_allclose(half, 0.5 * FASTER * np.array([0.0, 0.2 * p.speed, -0.12 / p.time]))
 
     class Page:
@@ -500,29 +517,29 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
     controller, page = LocomotionController(robot), Page()
     tasks = controller.whole_body.tasks
     before = {name: (tasks[name].stiffness, tasks[name].damping) for name in ("com", "base", "FL", "RR")}
-    gains = Gains(controller, page)  # type: ignore[arg-type]
-    gains.follow({**page.sliders, "feet in the air: stiffness": 4.0, "height: damping": 0.5})
+    gains = GainSliders(controller, page)  # type: ignore[arg-type]
+    gains.apply({**page.sliders, "feet in the air: stiffness": 4.0, "height: damping": 0.5})
     np.testing.assert_allclose(tasks["FL"].stiffness, 4.0 * before["FL"][0])
     np.testing.assert_allclose(tasks["RR"].damping, 2.0 * before["RR"][1], err_msg="critical as before")
     np.testing.assert_allclose(tasks["com"].damping, 0.5 * before["com"][1])
     np.testing.assert_array_equal(tasks["base"].stiffness, before["base"][0])
-    gains.follow(page.sliders)
+    gains.apply(page.sliders)
     np.testing.assert_allclose(tasks["FL"].damping, before["FL"][1])
 
 
 @pytest.mark.parametrize("plant", ["embedded", "mujoco"])
 def test_a_tick_of_the_journey_lasts_a_period_of_the_controller(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lasted: list[float] = []
-    tick = Journey.tick
+    tick = LocomotionRun.tick
 
-    def timed(self: Journey, velocity: np.ndarray) -> object:
+    def timed(self: LocomotionRun, velocity: np.ndarray) -> object:
         begun = self.plant.time
         command = tick(self, velocity)
         lasted.append((self.plant.time - begun) / self.controller.dt)
         return command
 
-    monkeypatch.setattr(Journey, "tick", timed)
-    report = travel(qd.load("small_quadruped"), gait="stand", plant=plant, seconds=0.1)
+    monkeypatch.setattr(LocomotionRun, "tick", timed)
+    report = run_locomotion_demo(qd.load("small_quadruped"), gait="stand", plant=plant, duration=0.1)
     np.testing.assert_allclose(lasted, 1.0, rtol=1e-9)
     assert len(lasted) == report.steps
 

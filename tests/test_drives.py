@@ -42,7 +42,12 @@ def rattle(plant: Plant, steps: int) -> bytes:
     seen = []
     for _ in range(steps):
         plant.step(2.0 * np.sin([40.0 * plant.time, 55.0 * plant.time])[: plant.robot.nu])
-        seen += [plant.q.tobytes(), plant.v.tobytes(), plant.tau.tobytes(), np.array(plant.play or ()).tobytes()]
+        seen += [
+            plant.q.tobytes(),
+            plant.v.tobytes(),
+            plant.tau.tobytes(),
+            np.array(plant.backlash_state or ()).tobytes(),
+        ]
     return b"".join(seen)
 
 
@@ -67,7 +72,7 @@ def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], whee
     for _ in range(int(crossing / DT) - 1):
         plant.step(np.array([torque]))
     assert plant.q[0] == 0.0 and plant.v[0] == 0.0
-    offset, faster = plant.play
+    offset, faster = plant.backlash_state
     np.testing.assert_allclose(faster[0], torque / ROTOR * plant.time)
     np.testing.assert_allclose(offset[0], 0.5 * torque / ROTOR * plant.time**2, rtol=0.02)
     assert plant.energy == pytest.approx(0.5 * ROTOR * faster[0] ** 2)
@@ -75,9 +80,9 @@ def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], whee
         plant.step(np.array([torque]))
     # No torque is lost: the momentum of both is its impulse, and teeth keep touching.
     assert (ROTOR + WHEEL) * plant.v[0] == pytest.approx(torque * plant.time, rel=2e-3)
-    np.testing.assert_allclose(plant.play, [[0.5 * GAP], [0.0]], atol=1e-9)
+    np.testing.assert_allclose(plant.backlash_state, [[0.5 * GAP], [0.0]], atol=1e-9)
     read = Sensors(wheel, np.random.default_rng(0)).read(plant)
-    assert read.position[0] == plant.q[0] + plant.play[0][0]  # the encoder is on the motor
+    assert read.position[0] == plant.q[0] + plant.backlash_state[0][0]  # the encoder is on the motor
 
 
 @pytest.mark.parametrize("kind", PLANTS)
@@ -87,7 +92,7 @@ def test_motion_is_lost_when_a_motor_turns_back(kind: type[Any]) -> None:
     plant = kind(rough, dt=DT, actuators=loose(rough, viscous=1.0))
     motor, joint = [], []
     for k in range(4000):
-        position, velocity = plant.q + plant.play[0], plant.v + plant.play[1]
+        position, velocity = plant.q + plant.backlash_state[0], plant.v + plant.backlash_state[1]
         goal = 0.2 * np.sin(np.pi * k * DT)
         plant.step(400.0 * (goal - position) - 20.0 * velocity)
         if k > 2000:
@@ -122,7 +127,7 @@ def test_rollouts_are_steps(leg: qd.Robot) -> None:
     found = rollout(other, torques)
     np.testing.assert_array_equal(found.q[0, -1], one.q)
     np.testing.assert_array_equal(other.tau, one.tau)
-    np.testing.assert_array_equal(other.play, one.play)
+    np.testing.assert_array_equal(other.backlash_state, one.backlash_state)
 
 
 @pytest.mark.parametrize("kind", PLANTS)

@@ -7,7 +7,17 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.estimation import ElevationMap
-from quaddyn.simulation import Box, DepthCamera, HeightField, MujocoPlant, Plane, Simulation, Terrain, looking, stairs
+from quaddyn.simulation import (
+    Box,
+    DepthCamera,
+    HeightField,
+    MujocoPlant,
+    Plane,
+    Simulation,
+    Terrain,
+    camera_pose,
+    stairs,
+)
 from quaddyn.urdf.tree import Array, Pose
 
 
@@ -140,10 +150,10 @@ def landscape() -> Terrain:
         (
             Plane.slope(0.1, heading=0.4),
             Plane.wall(9.0),
-            *stairs(3, rise=0.15, run=0.3, start=0.6, width=1.0),
+            *stairs(3, rise=0.15, tread=0.3, distance=0.6, width=1.0),
             Box(np.array([-0.8, 0.3, 0.1]), np.array([0.5, 0.4, 0.6]), turned),
             Box(np.array([-0.2, -1.2, 0.2]), np.array([0.5, 0.4, 0.3]), tilted),
-            HeightField.of(hills, (-2.0, -1.3), (-1.0, 1.0), spacing=0.1),
+            HeightField.from_function(hills, (-2.0, -1.3), (-1.0, 1.0), spacing=0.1),
         )
     )
 
@@ -169,9 +179,11 @@ def test_the_terrains_height_is_where_a_vertical_ray_of_mujoco_ends() -> None:
 def test_a_camera_on_the_robot_draws_the_map_of_what_is_ahead(kind: type[Simulation] | type[MujocoPlant]) -> None:
     pytest.importorskip("mujoco")
     robot = qd.load("solo12")
-    terrain = Terrain((Plane.floor(), *stairs(3, rise=0.04, run=0.25, start=0.5)))
+    terrain = Terrain((Plane.floor(), *stairs(3, rise=0.04, tread=0.25, distance=0.5)))
     plant = kind(robot, terrain=terrain)
-    camera = DepthCamera(robot, np.random.default_rng(0), placement=looking(0.6, at=(0.2, 0.0, 0.1)), noise=0.002)
+    camera = DepthCamera(
+        robot, np.random.default_rng(0), placement=camera_pose(0.6, position=(0.2, 0.0, 0.1)), noise=0.002
+    )
     grid = ElevationMap((3.0, 2.0), cell=0.03)
     points = camera.read(plant)
     assert points.shape == (106 * 60, 3)
@@ -201,7 +213,7 @@ def test_cameras_name_what_is_wrong() -> None:
 # -- borders -----------------------------------------------------------------------------------------------------------
 def test_a_height_field_has_a_height_on_its_own_border() -> None:
     for low, high, spacing in ((-0.7, 0.7, 0.1), (-0.3, 0.6, 0.07), (0.1, 2.3, 0.03), (-1.1, 1.9, 0.13)):
-        field = HeightField.of(lambda x, y: 0.5 * x + 0.0 * y, (low, high), (low, high), spacing=spacing)
+        field = HeightField.from_function(lambda x, y: 0.5 * x + 0.0 * y, (low, high), (low, high), spacing=spacing)
         x = np.array([low, high, *field.bounds[:2]])
         np.testing.assert_allclose(field.height(x, x), 0.5 * x, atol=1e-12)
         assert np.isnan(field.height(np.array([low - 1e-6, high + 1e-6]), np.array([0.2, 0.2]))).all()
@@ -223,7 +235,7 @@ def test_a_map_has_a_height_on_its_border_and_unknown_cells_beyond_a_line_do_not
 def test_treads_of_stairs_on_a_grid_are_as_long_as_each_other(run: float, start: float, cell: float) -> None:
     at = np.arange(round(4.0 / cell)) * cell
     for heading in (0.0, 0.5 * np.pi):
-        ground = Terrain.of(stairs(8, rise=0.1, run=run, start=start, heading=heading))
+        ground = Terrain.from_surfaces(stairs(8, rise=0.1, tread=run, distance=start, heading=heading))
         heights = ground.height(at * round(np.cos(heading)), at * round(np.sin(heading)))
         steps = [int((np.abs(heights - 0.1 * k) < 1e-9).sum()) for k in range(1, 8)]
         assert steps == [round(run / cell)] * 7

@@ -22,7 +22,7 @@ from quaddyn import agreement, demo, identification, runtime
 from quaddyn.campaigns import registry
 from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
-from quaddyn.demo.report import Check, Request
+from quaddyn.demo.report import DemoCheck, RequestedValue
 from quaddyn.runtime.preflight_report import PreflightReport
 from quaddyn.runtime.run_log import Replay, RunLog
 from quaddyn.wbc import WholeBodyController, tick_file
@@ -177,20 +177,21 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
 
         return call
 
-    for name in ("run", "travel"):
+    for name in ("run_squat_demo", "run_locomotion_demo"):
         monkeypatch.setattr(demo, name, once(name, getattr(demo, name)))
     monkeypatch.setattr(agreement, "cross_check", once("cross_check", agreement.cross_check))
     assert code(*arguments) == 0 and len(made) == 2
-    asked = Request("jump forward", 5.0, 4.4, "m", "torque of a joint")
+    asked = RequestedValue("jump forward", 5.0, 4.4, "m", "torque of a joint")
     with monkeypatch.context() as patch:
-        for name in ("run", "travel"):
-            cut = dataclasses.replace(made.get(name, made.get("travel", made.get("run"))), requests=(asked,))  # type: ignore[type-var]
+        for name in ("run_squat_demo", "run_locomotion_demo"):
+            one = made.get(name, made.get("run_locomotion_demo", made.get("run_squat_demo")))
+            cut = dataclasses.replace(one, requests=(asked,))  # type: ignore[type-var]
             patch.setattr(demo, name, lambda *a, cut=cut, **k: cut)
         found = runner.invoke(app, arguments)
         assert found.exit_code == 3 and "less was done than was asked for: jump forward" in found.stdout
         shown = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
-        assert shown["passed"] is True and shown["requests"][0]["is_cut"] is True
-    assert not asked._replace(planned=4.6).is_cut, "a tenth is let pass"
+        assert shown["passed"] is True and shown["requests"][0]["is_reduced"] is True
+    assert not asked._replace(planned=4.6).is_reduced, "a tenth is let pass"
     honest = agreement.cross_check
 
     def disagrees(*a: object, **k: object) -> object:
@@ -201,12 +202,12 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
         patch.setattr(agreement, "cross_check", disagrees)
         assert code(*arguments) == 1
         assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["passed"] is False
-    for name in ("run", "travel"):
+    for name in ("run_squat_demo", "run_locomotion_demo"):
         real = getattr(demo, name)
 
         def bad(*a: object, real: object = real, **k: object) -> object:
             report = real(*a, **k)  # type: ignore[operator]
-            return dataclasses.replace(report, checks={**report.checks, "bad": Check(1.0, 0.0, False, "1")})
+            return dataclasses.replace(report, checks={**report.checks, "bad": DemoCheck(1.0, 0.0, False, "1")})
 
         monkeypatch.setattr(demo, name, bad)
     assert code(*arguments) == 1

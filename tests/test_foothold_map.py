@@ -250,7 +250,7 @@ def test_stairs_that_are_known_are_climbed() -> None:
     length, start = p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
     rise, run = 0.15 * length, 0.5 * length
     top = Box(np.array([start + 3.0 * run + 1.0, 0.0, 1.5 * rise]), np.array([2.0, 4.0, 3.0 * rise]))
-    ground = Terrain.of([Plane.floor(), *stairs(3, rise=rise, run=run, start=start), top])
+    ground = Terrain.from_surfaces([Plane.floor(), *stairs(3, rise=rise, tread=run, distance=start), top])
     controller.terrain = ground
     plant, dynamics = MujocoPlant(robot, dt=2e-3, friction=0.8, terrain=ground), qd.Dynamics(robot)
     ok = []

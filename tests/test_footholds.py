@@ -196,7 +196,7 @@ def steps() -> Terrain:
     p = proportions()
     rise, tread, start = 0.2 * p.length, 0.6 * p.length, float(p.stance[:, 0].max()) + 0.3 * p.length
     top = Box(np.array([start + 3 * tread + 2.0, 0.0, 1.5 * rise]), np.array([4.0, 3.0, 3 * rise]))
-    return Terrain.of([Plane.floor(), *stairs(3, rise=rise, run=tread, start=start), top])
+    return Terrain.from_surfaces([Plane.floor(), *stairs(3, rise=rise, tread=tread, distance=start), top])
 
 
 def climb(

@@ -250,7 +250,7 @@ def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: 
         com=at,
         inertia=0.1 * MASS * size**2 * np.eye(3),
     )
-    free = kind(robot, held=[own], dt=2.5e-4)
+    free = kind(robot, held_bodies=[own], dt=2.5e-4)
     fixed = kind(with_payload(robot, MASS, at, link="left_palm", diameter=size), dt=2.5e-4)
     q = holding(robot)
     for plant in (free, fixed):
@@ -263,7 +263,7 @@ def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: 
     assert moved.max() > 0.3
     np.testing.assert_allclose(free.q, fixed.q, atol=1e-2 * moved.max())
     place = qd.Dynamics(robot).update(free.q, free.v).placement("left_palm").apply(at)
-    np.testing.assert_allclose(free.held["ball"].position, place, atol=1e-4)
+    np.testing.assert_allclose(free.held_bodies["ball"].position, place, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
@@ -273,7 +273,7 @@ def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> Non
     crate = qd.simulation.HeldBody(
         name="crate", frame="left_palm", contacts=palms(True), mass=MASS, com=com, inertia=INERTIA
     )
-    plant = kind(robot, held=[crate])
+    plant = kind(robot, held_bodies=[crate])
     plant.reset(s.q)
     wbc = controller(robot, com, unilateral=True, friction=0.6)
 
@@ -289,7 +289,7 @@ def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> Non
     steps(200)
     there = plant.checkpoint()
     steps(20)
-    q, body = plant.q, plant.held["crate"]
+    q, body = plant.q, plant.held_bodies["crate"]
     hand = dyn.update(plant.q, plant.v).placement("left_palm")
     np.testing.assert_allclose(body.position, hand.apply(com), atol=1e-5)
     total = sum(body.forces.values())
@@ -300,7 +300,7 @@ def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> Non
     with pytest.raises(qd.ArgumentError, match="of another plant"):
         kind(robot).restore(there)
     plant.reset(s.q)
-    assert not np.any(plant.held["crate"].forces["left"])
+    assert not np.any(plant.held_bodies["crate"].forces["left"])
 
 
 def test_bodies_that_cannot_be_held_are_refused(robot: qd.Robot) -> None:
@@ -321,8 +321,8 @@ def test_bodies_that_cannot_be_held_are_refused(robot: qd.Robot) -> None:
             qd.simulation.HeldBody(**(good | wrong))
     body = qd.simulation.HeldBody(**good)
     with pytest.raises(qd.ArgumentError, match="every name once"):
-        qd.Simulation(robot, held=[body, body])
+        qd.Simulation(robot, held_bodies=[body, body])
     with pytest.raises(qd.UnknownNameError):
-        qd.Simulation(robot, held=[qd.simulation.HeldBody(**(good | {"frame": "no palm"}))])
+        qd.Simulation(robot, held_bodies=[qd.simulation.HeldBody(**(good | {"frame": "no palm"}))])
     with pytest.raises(qd.ArgumentError, match="held"):
-        qd.simulation.rollout(qd.Simulation(robot, held=[body]), np.zeros((2, robot.nu)))
+        qd.simulation.rollout(qd.Simulation(robot, held_bodies=[body]), np.zeros((2, robot.nu)))

@@ -31,7 +31,7 @@ def data(leg: qd.Robot) -> dict[str, np.ndarray]:
     asked = EFFORT * (1.2 * np.sin([9.3, 12.7] * t + 1.0) + 0.05 * rng.standard_normal((N, 2)).cumsum(axis=0) / 20.0)
     motors = Actuators(leg, effort=EFFORT, corner_speed=CORNER, no_load_speed=NO_LOAD)
     late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
-    delivered = np.array([motors.deliver(tau, speed) for tau, speed in zip(late, v, strict=True)])
+    delivered = np.array([motors.apply_limits(tau, speed) for tau, speed in zip(late, v, strict=True)])
     load = delivered - VISCOUS * v - COULOMB * np.sign(v)
     noise = {"velocity": 0.05, "delivered": 0.15, "load": 0.2, "play": 1e-3}
     clean = {"velocity": v, "delivered": delivered, "load": load, "play": 0.5 * PLAY * np.sign(load)}
@@ -131,7 +131,7 @@ def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndar
     hanging = np.array([-0.5 * np.pi, 0.0])
     plant.reset(hanging)
     for k in range(4000):
-        t, ahead, faster = plant.time, *(plant.play or (0.0, 0.0))
+        t, ahead, faster = plant.time, *(plant.backlash_state or (0.0, 0.0))
         goal = hanging + 0.8 * np.sin([3.1 * t, 4.3 * t]) + 0.2 * np.sin([11.0 * t, 13.0 * t])
         tau = [60.0, 25.0] * (goal - plant.q - ahead) - [3.0, 1.0] * (plant.v + faster)
         tau = tau + [12.0, 6.0] * np.sin([17.0 * t, 23.0 * t]) if asked is None else asked[k]

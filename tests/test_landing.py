@@ -155,7 +155,7 @@ def test_a_robot_that_begins_in_the_air_never_stands_before_it_has_landed(height
 @pytest.mark.parametrize(("height", "mode"), [(0.0, Mode.STANDING), (0.1, Mode.STARTING)])
 def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_ground(height: float, mode: Mode) -> None:
     robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=DT, terrain=Terrain.of(Plane.floor()))
+    controller = LocomotionController(robot, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
     state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))
     assert controller.compute(state).mode is mode
 
@@ -261,7 +261,7 @@ def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name
     q, rng = np.array(robot.q_home), np.random.default_rng([1, seed])
     q[:2] += rng.uniform(-1.0, 1.0, 2) * p.length
     feet = qd.Dynamics(robot).update(q, np.zeros(robot.nv)).origins(FEET)
-    gaps = feet[:, 2] - p.radii - Terrain.of(surface).height(feet[:, 0], feet[:, 1])
+    gaps = feet[:, 2] - p.radii - Terrain.from_surfaces(surface).height(feet[:, 0], feet[:, 1])
     assert np.ptp(gaps) > 0.05 * p.length, "one foot is far above the ground while others touch it"
     q[2] += 0.02 * p.length - float(gaps.min())
     plant.reset(q, np.zeros(robot.nv))

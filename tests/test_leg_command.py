@@ -166,7 +166,7 @@ def test_a_point_marker_is_a_slot_where_it_is_asked_for() -> None:
     robot = qd.load("two_link_leg")
     viewer = Viewer(robot, serve=False)
     before = len(viewer._scene.slots)
-    viewer.show(robot.q_home, points={"here": (0.1, 0.2, 0.3)}, com=False)
+    viewer.show(robot.q_home, points={"here": (0.1, 0.2, 0.3)}, show_com=False)
     assert len(viewer._scene.slots) == before + 1
     np.testing.assert_allclose(viewer._recording._frames[-1][1][-1][:3], (0.1, 0.2, 0.3), atol=1e-6)
     with pytest.raises(qd.QuaddynError, match="points"):

@@ -14,7 +14,7 @@ import pytest
 import quaddyn as qd
 from quaddyn import identification
 from quaddyn.contact.solvers import ContactProblem, ImpactSolver
-from quaddyn.demo import journey, run, travel
+from quaddyn.demo import locomotion_run, run_locomotion_demo, run_squat_demo
 from quaddyn.kernels.derivatives import directional
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.kernel_cache import model_key
@@ -97,7 +97,7 @@ def sideways(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_force_outside_its_cone_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("small_quadruped")
     sideways(monkeypatch)
-    for report in (run(robot, seconds=0.2), travel(robot, gait="stand", seconds=0.3)):
+    for report in (run_squat_demo(robot, duration=0.2), run_locomotion_demo(robot, gait="stand", duration=0.3)):
         assert not report.checks["force outside the friction cone"].passed, report.motion
 
 
@@ -115,9 +115,9 @@ def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypa
 
     robot = qd.load("small_quadruped")
     name = "equations of motion, base rows"
-    assert travel(robot, gait="stand", seconds=0.2).checks[name].passed
-    monkeypatch.setattr(journey.LocomotionController, "compute", wrong)
-    assert not travel(robot, gait="stand", seconds=0.2).checks[name].passed
+    assert run_locomotion_demo(robot, gait="stand", duration=0.2).checks[name].passed
+    monkeypatch.setattr(locomotion_run.LocomotionController, "compute", wrong)
+    assert not run_locomotion_demo(robot, gait="stand", duration=0.2).checks[name].passed
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------

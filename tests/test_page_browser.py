@@ -16,7 +16,7 @@ from browser import PATIENCE, Page, chromium, closed_afterwards, require
 import quaddyn as qd
 import quaddyn.viewer.video
 from quaddyn.simulation import Box, Plane
-from quaddyn.viewer import JointSliders, Viewer, film
+from quaddyn.viewer import JointSliders, Viewer, render_video
 
 pytestmark = pytest.mark.browser
 
@@ -51,8 +51,10 @@ def recorded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
         q[2] -= 0.001 * k
         forces = {name: [0, 0, 30.0 + k] for name in go2.feet}
         wanted = {"speed [m/s]": {"up": -0.03, "up, wanted": -0.02}}
-        viewer.show(q, time=k / 30, text=f"frame {k}", tau=0.01 * k * go2.effort_limits, forces=forces, signals=wanted)
-    viewer.show(go2.q_home, ghost=q, time=61 / 30, text="ghost")
+        viewer.show(
+            q, time=k / 30, caption=f"frame {k}", tau=0.01 * k * go2.effort_limits, forces=forces, signals=wanted
+        )
+    viewer.show(go2.q_home, reference_q=q, time=61 / 30, caption="ghost")
     return viewer.record(tmp_path_factory.mktemp("page") / "page.html")
 
 
@@ -183,7 +185,7 @@ def test_names_that_javascript_knows_are_names_like_others(new_page: Callable[[]
         signals = {name: dict.fromkeys(names, 1.0) for name in names}
         points = {name: np.array([0.1 * i, 0.2, 0.1]) for i, name in enumerate(names)}
         forces = {"__proto__": [0, 0, 5.0], "constructor": [0, 5.0, 0]}
-        viewer.show(robot.q_home, forces=forces, points=points, signals=signals, tau=[0.5], text="shown", time=0.1)
+        viewer.show(robot.q_home, forces=forces, points=points, signals=signals, tau=[0.5], caption="shown", time=0.1)
         page.wait(f"{TEXT} === 'shown' && document.querySelectorAll('.plot').length >= 4")
         assert page.evaluate("quaddyn.slots.filter(s => s.inner.visible).length") == 2 + 2 + 3 + 3
         image = page.pixels()[60:-60, :450]
@@ -198,23 +200,23 @@ def test_a_live_page_pauses_steps_and_goes_back_in_time(new_page: Callable[[], P
     with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url)
         for k in range(10):
-            viewer.show(go2.q_home, time=0.1 * k, text=f"frame {k}")
+            viewer.show(go2.q_home, time=0.1 * k, caption=f"frame {k}")
             page.wait(f"{TEXT} === 'frame {k}'")
         page.evaluate("document.getElementById('play').click()")
         deadline = time.monotonic() + PATIENCE
-        while not viewer.paused and time.monotonic() < deadline:
+        while not viewer.is_paused and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert viewer.paused
+        assert viewer.is_paused
         page.evaluate("(s => { s.value = 0; s.oninput(); })(document.getElementById('slider'))")
         assert page.evaluate(TEXT) == "frame 0", "back to what has been shown"
         page.evaluate("quaddyn.player.seek(quaddyn.player.end); document.getElementById('step').click()")
-        viewer.hold()  # returns for the step
-        viewer.show(go2.q_home, time=1.0, text="stepped")
+        viewer.wait_while_paused()  # returns for the step
+        viewer.show(go2.q_home, time=1.0, caption="stepped")
         page.wait(f"{TEXT} === 'stepped'")
-        assert viewer.paused
+        assert viewer.is_paused
         page.evaluate("document.getElementById('play').click()")
-        assert viewer.hold() < 10
-        assert not viewer.paused
+        assert viewer.wait_while_paused() < 10
+        assert not viewer.is_paused
     assert page.errors == []
 
 
@@ -227,23 +229,23 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
     )
     with Viewer(go2, meshes=False) as viewer:
         sliders = JointSliders(viewer)
-        sliders.follow()
+        sliders.update()
         page.open(viewer.url)
         page.wait(f"document.querySelectorAll('#sliders input').length === {go2.nu}")
         move = "(s => { s.value = -2.2; s.oninput(); })([...document.querySelectorAll('#sliders label')]"
         page.evaluate(move + ".find(l => l.textContent.startsWith('FR_calf_joint')).querySelector('input'))")
         deadline = time.monotonic() + PATIENCE
-        while sliders.follow() is None and time.monotonic() < deadline:
+        while sliders.update() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         assert viewer.sliders["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
         page.evaluate("pads.push(pad)")
-        while viewer.axes != (1.0, 0.5, 0.0) and time.monotonic() < deadline:
+        while viewer.gamepad_axes != (1.0, 0.5, 0.0) and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert viewer.axes == (1.0, 0.5, 0.0), "forward, left, and a turn within the stick's play"
+        assert viewer.gamepad_axes == (1.0, 0.5, 0.0), "forward, left, and a turn within the stick's play"
         page.evaluate("pads.pop()")
-        while any(viewer.axes) and time.monotonic() < deadline:
+        while any(viewer.gamepad_axes) and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert viewer.axes == (0.0, 0.0, 0.0)
+        assert viewer.gamepad_axes == (0.0, 0.0, 0.0)
     assert page.errors == []
 
 
@@ -261,7 +263,7 @@ def test_no_page_can_frame_the_live_view(new_page: Callable[[], Page], go2: qd.R
 
 def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False)
-    viewer.show(go2.q_home, text="in a notebook", time=0.0)
+    viewer.show(go2.q_home, caption="in a notebook", time=0.0)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>", encoding="utf-8")
     page = new_page()
@@ -281,12 +283,12 @@ def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
     ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
     shares: list[float] = []
     path = tmp_path / "film.mp4"
-    assert film(recorded, path, fps=2.0, size=(320, 240), progress=shares.append) == "ffmpeg"
+    assert render_video(recorded, path, fps=2.0, size=(320, 240), progress=shares.append) == "ffmpeg"
     assert shares[-1] == 1.0 and len(shares) == 5
     said = subprocess.run([ffmpeg, "-i", str(path)], capture_output=True, encoding="utf-8").stderr
     assert "Duration: 00:00:02.5" in said and "h264" in said and "320x240" in said
     with pytest.raises(qd.ArgumentError, match="mp4"):
-        film(recorded, tmp_path / "film.gif")
+        render_video(recorded, tmp_path / "film.gif")
 
 
 @pytest.mark.slow
@@ -294,11 +296,11 @@ def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, mon
     require("chromium")
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
     path = tmp_path / "film.webm"
-    assert film(recorded, path, fps=2.0, size=(320, 240)) == "browser"
+    assert render_video(recorded, path, fps=2.0, size=(320, 240)) == "browser"
     assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(qd.QuaddynError, match="browser"):
-        film(recorded, path)
+        render_video(recorded, path)
 
 
 def test_the_page_loads_by_itself_and_says_so(new_page: Callable[[], Page], recorded: Path) -> None:

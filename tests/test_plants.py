@@ -35,7 +35,7 @@ from quaddyn.simulation import (
     stairs,
 )
 from quaddyn.simulation.collisions import Touching, collide
-from quaddyn.simulation.simulation import MOST_CONTACTS
+from quaddyn.simulation.simulation import MAX_CONTACTS
 
 G = 9.81
 PLANTS = [Simulation, MujocoPlant]
@@ -67,7 +67,7 @@ def touch(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) ->
     n = 100
     integers = np.empty((2, n), dtype=np.int64)
     found = Touching(np.empty(n), np.empty((n, 3)), np.empty(n), integers[0], integers[1])
-    k = collide(centers, radii, Terrain.of(surface).packed(0.6), reach, found)
+    k = collide(centers, radii, Terrain.from_surfaces(surface).to_arrays(0.6), reach, found)
     assert k >= 0
     return [(int(found.spheres[i]), float(found.gaps[i]), found.normals[i].copy()) for i in range(k)]
 
@@ -98,7 +98,7 @@ def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
     rng = np.random.default_rng(1)
-    field = HeightField.of(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
+    field = HeightField.from_function(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
     # samples of the very triangles: barycentric on each half of each cell
     u = np.linspace(0.0, 1.0, 21)
     a, b = (x.ravel() for x in np.meshgrid(u, u))
@@ -128,12 +128,12 @@ def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
 
 
 def test_a_groove_is_touched_on_both_sides_and_a_flat_field_once() -> None:
-    groove = HeightField.of(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1)
+    groove = HeightField.from_function(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1)
     found = touch(groove, np.array([[0.0, 0.03, 0.1 * np.sqrt(2.0)]]), np.array([0.1]), 0.02)
     assert len(found) == 2
     np.testing.assert_allclose(sorted(n[0] for _, _, n in found), [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-12)
     assert [gap for _, gap, _ in found] == pytest.approx([0.0, 0.0], abs=1e-12)
-    flat = HeightField.of(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
+    flat = HeightField.from_function(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
     rng = np.random.default_rng(2)
     for _ in range(50):
         ((_, gap, normal),) = touch(flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1)
@@ -234,7 +234,7 @@ def test_a_sphere_in_a_corner_touches_both_walls_and_ice_is_slippery() -> None:
 @pytest.mark.parametrize("name", others_slow(["go2", "hyq"], ["go2"]))
 def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
     robot = robot_of(name)
-    ground = HeightField.of(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
+    ground = HeightField.from_function(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
     ends = []
     for kind in (Simulation, MujocoPlant):
         plant, stand = kind(robot, terrain=ground, friction=0.9), Stand(robot)
@@ -311,16 +311,16 @@ def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> Non
         sim.reset(q)
         return sim
 
-    sim = plate(MOST_CONTACTS + 1)
+    sim = plate(MAX_CONTACTS + 1)
     start = sim.checkpoint()
     for _ in range(2):
-        with pytest.raises(qd.ArgumentError, match=f"spheres: {MOST_CONTACTS + 1} contacts at t = 0 s; a step takes"):
+        with pytest.raises(qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s; a step takes"):
             sim.step(np.zeros(0))
         assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
     sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
     for _ in range(3):
         sim.step(np.zeros(0))
-    assert sim.v[2] == pytest.approx(-3e-3 * G) and len(plate(MOST_CONTACTS)._room.keys) == MOST_CONTACTS
+    assert sim.v[2] == pytest.approx(-3e-3 * G) and len(plate(MAX_CONTACTS)._room.keys) == MAX_CONTACTS
 
 
 # -- contact laws --------------------------------------------------------------------------------------------------
@@ -639,11 +639,11 @@ def test_torque_falls_from_the_corner_to_the_no_load_speed_when_driving_only() -
         (10.0, -20.0, -10.0),  # braking
         (-10.0, -20.0, -5.0),
     ):
-        np.testing.assert_allclose(motors.deliver(np.full(2, asked), np.full(2, speed)), delivered, atol=1e-12)
+        np.testing.assert_allclose(motors.apply_limits(np.full(2, asked), np.full(2, speed)), delivered, atol=1e-12)
     endless = Actuators(robot, effort=np.inf, corner_speed=5.0, no_load_speed=np.array([15.0, np.inf]))
-    np.testing.assert_allclose(endless.deliver(np.full(2, 1e3), np.full(2, 20.0)), [0.0, 1e3])
+    np.testing.assert_allclose(endless.apply_limits(np.full(2, 1e3), np.full(2, 20.0)), [0.0, 1e3])
     sharp = Actuators(robot, effort=10.0, no_load_speed=5.0)
-    np.testing.assert_allclose(sharp.deliver(np.full(2, 20.0), np.array([4.99, 5.01])), [10.0, 0.0])
+    np.testing.assert_allclose(sharp.apply_limits(np.full(2, 20.0), np.array([4.99, 5.01])), [10.0, 0.0])
     for name, value in (
         ("effort", -1.0),
         ("viscous", np.inf),
@@ -771,8 +771,8 @@ def test_a_log_replays_bit_for_bit(kind: Plants) -> None:
     robot = robot_of("solo12")
     plant, stand = kind(robot), Stand(robot)
     seen = []
-    log = plant.run(stand, 0.2, control_dt=0.004, watch=lambda p: seen.append(p.time))
-    assert plant.time == pytest.approx(0.2) and log.tau.shape == (50, 12) and log.ratio == 4
+    log = plant.run(stand, 0.2, control_dt=0.004, on_tick=lambda p: seen.append(p.time))
+    assert plant.time == pytest.approx(0.2) and log.tau.shape == (50, 12) and log.steps_per_tick == 4
     np.testing.assert_allclose(log.time, 0.004 * np.arange(50), atol=1e-12)
     np.testing.assert_allclose(seen, log.time + 0.004)
     assert log.forces.shape == (50, 4, 3) and log.forces[-1, :, 2].sum() == pytest.approx(robot.mass * G, rel=0.1)
@@ -834,16 +834,16 @@ def test_bad_worlds_are_refused_by_name() -> None:
         (lambda: Box(np.zeros(3), np.ones(3), 2.0 * np.eye(3)), "rotation"),
         (lambda: HeightField(np.zeros(2), np.ones(2), np.zeros((1, 5))), "heights"),
         (lambda: HeightField(np.zeros(2), -np.ones(2), np.zeros((3, 5))), "spacing"),
-        (lambda: HeightField.of(lambda x, y: x / 0.0 * np.nan, (0, 1), (0, 1)), "heights"),
-        (lambda: HeightField.of(lambda x, y: x, (1, 0), (0, 1)), "x"),
-        (lambda: HeightField.of(lambda x, y: x, (0, 1e9), (0, 1)), "spacing"),
-        (lambda: HeightField.of(lambda x, y: x[:3], (0, 1), (0, 1)), "heights"),
-        (lambda: HeightField.of(None, (0, 1), (0, 1)), "function"),
-        (lambda: HeightField.of(lambda x, y: x, ("a", 1), (0, 1)), "x"),
+        (lambda: HeightField.from_function(lambda x, y: x / 0.0 * np.nan, (0, 1), (0, 1)), "heights"),
+        (lambda: HeightField.from_function(lambda x, y: x, (1, 0), (0, 1)), "x"),
+        (lambda: HeightField.from_function(lambda x, y: x, (0, 1e9), (0, 1)), "spacing"),
+        (lambda: HeightField.from_function(lambda x, y: x[:3], (0, 1), (0, 1)), "heights"),
+        (lambda: HeightField.from_function(None, (0, 1), (0, 1)), "function"),
+        (lambda: HeightField.from_function(lambda x, y: x, ("a", 1), (0, 1)), "x"),
         (lambda: Plane.wall(1.0, heading=np.inf), "heading"),
         (lambda: Terrain(5), "surfaces"),
-        (lambda: stairs(0, rise=0.1, run=0.1), "count"),
-        (lambda: stairs(3, rise="high", run=0.1), "rise"),
+        (lambda: stairs(0, rise=0.1, tread=0.1), "n_steps"),
+        (lambda: stairs(3, rise="high", tread=0.1), "rise"),
         (lambda: ContactSphere(3, 0.1), "frame"),
         (lambda: ContactSphere("base", 1.0, "x"), "offset"),
         (lambda: Simulation(robot, spheres={"": ContactSphere("base_link", 0.1)}), "spheres"),

@@ -20,7 +20,7 @@ from quaddyn.campaigns import Progress, Tally
 from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
 from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
-from quaddyn.demo.report import Check, DemoReport, Request, TorqueRange
+from quaddyn.demo.report import DemoCheck, DemoReport, RequestedValue, TorqueRange
 from quaddyn.kinematics.leg_survey import Branch, LegSurvey
 from quaddyn.robot.report import ValidationReport
 from quaddyn.urdf.tree import Finding, Where
@@ -141,32 +141,32 @@ def demo_report(**changes: Any) -> DemoReport:
         "base_height": (0.2991, 0.3129),
         "energy_change": 12.3456,
         "work": {"actuators": 20.5, "contacts": -8.123456},
-        "checks": {"slip of a foot": Check(0.00123, 0.005, True, "m"), "share": Check(0.5, 1.0, True, "1")},
-        "asked": (9.0, 0.0, 0.1),
-        "velocity": (0.8, 0.0, 0.1),
-        "limit": "stride of the gait",
-        "measured": (0.79, 0.01, 0.09),
+        "checks": {"slip of a foot": DemoCheck(0.00123, 0.005, True, "m"), "share": DemoCheck(0.5, 1.0, True, "1")},
+        "requested_velocity": (9.0, 0.0, 0.1),
+        "clamped_velocity": (0.8, 0.0, 0.1),
+        "limit_reason": "stride of the gait",
+        "measured_velocity": (0.79, 0.01, 0.09),
     }
     return DemoReport(**given | changes)
 
 
 CUT = (
-    Request("forward velocity", 9.0, 0.8, "m/s", "stride of the gait"),
-    Request("yaw rate", 0.1, 0.1, "rad/s", "stride of the gait"),
+    RequestedValue("forward velocity", 9.0, 0.8, "m/s", "stride of the gait"),
+    RequestedValue("yaw rate", 0.1, 0.1, "rad/s", "stride of the gait"),
 )
 NOTHING = {
     "normal_force": None, "weight_mean": None, "weight_deviation": None, "base_height": None, "work": {},
-    "asked": None, "velocity": None, "limit": "", "measured": None,
+    "requested_velocity": None, "clamped_velocity": None, "limit_reason": "", "measured_velocity": None,
 }  # fmt: skip
 
 
 def test_the_table_of_the_demo() -> None:
     differs = agreement(ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=judged()[3].agreement.deviations)  # type: ignore[union-attr]
-    failed = {"bad": Check(math.nan, 1.0, False, "N m")}
+    failed = {"bad": DemoCheck(math.nan, 1.0, False, "N m")}
 
     def all_of_them() -> None:
         tables.print_demo(demo_report(requests=CUT), agreement())
-        tables.print_demo(demo_report(limit="", measured=None), agreement())
+        tables.print_demo(demo_report(limit_reason="", measured_velocity=None), agreement())
         tables.print_demo(demo_report(motion="swing", checks=failed, **NOTHING), agreement())
         tables.print_demo(demo_report(motion="swing", **NOTHING), differs)
 

@@ -62,7 +62,7 @@ def test_a_rollout_is_stepping_one_by_one(kind: str, solo: qd.Robot) -> None:
             alone.reset(q[i], v[i])
             expected_q, expected_v, poor = stepped(alone, torques[i])
             assert found.q[i].tobytes() == expected_q.tobytes() and found.v[i].tobytes() == expected_v.tobytes()
-            assert found.steps[i] == STEPS and found.inaccurate[i] == poor
+            assert found.n_steps[i] == STEPS and found.n_inaccurate_steps[i] == poor
             assert sim.q.tobytes() == alone.q.tobytes() and sim.time == alone.time
             assert sim.tau.tobytes() == alone.tau.tobytes() and sim.work == alone.work and sim.status == alone.status
             sim.step(torques[i, 0])  # goes on
@@ -77,7 +77,7 @@ def test_many_rollouts_share_a_few_plants(solo: qd.Robot) -> None:
     assert few.q.shape == (7, STEPS, solo.nq) and few.v.shape == (7, STEPS, solo.nv)
     assert few.q.tobytes() == one.q.tobytes() and few.v.tobytes() == one.v.tobytes()
     assert len({each.tobytes() for each in few.q}) == 7
-    assert not few.q.flags.writeable and not few.v.flags.writeable and not few.steps.flags.writeable
+    assert not few.q.flags.writeable and not few.v.flags.writeable and not few.n_steps.flags.writeable
 
 
 def test_plants_of_different_kinds_go_on_under_their_pushes(solo: qd.Robot) -> None:
@@ -103,8 +103,8 @@ def test_a_motion_that_diverges_ends_its_own_rollout(solo: qd.Robot) -> None:
     free = Actuators(solo, effort=np.inf)
     plants = [Simulation(solo, actuators=free) for _ in range(2)]
     found = rollout(plants, torques, threads=2)
-    last = found.steps[0]
-    assert 20 <= last < STEPS and found.steps[1] == STEPS
+    last = found.n_steps[0]
+    assert 20 <= last < STEPS and found.n_steps[1] == STEPS
     assert np.isfinite(found.q).all() and np.isfinite(found.v).all()
     assert (found.q[0, last:] == found.q[0, last - 1]).all() and plants[0].q.tobytes() == found.q[0, -1].tobytes()
     with pytest.raises(qd.errors.DivergenceError):

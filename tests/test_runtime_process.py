@@ -432,7 +432,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
     )
     there = plant_of(qd.load("go2"), "simulation", DT, json.loads(json.dumps(motors.arguments))).actuators
     assert there.arguments == motors.arguments
-    np.testing.assert_array_equal(there.rotor, motors.rotor)
+    np.testing.assert_array_equal(there.motor_side_inertia, motors.motor_side_inertia)
     free = Actuators(go2, effort=np.inf).arguments
     assert Actuators(go2, **json.loads(json.dumps(free))).arguments == free
 

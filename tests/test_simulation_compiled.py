@@ -124,12 +124,12 @@ def hills(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def landscape(rng: np.random.Generator) -> Terrain:
-    return Terrain.of(
+    return Terrain.from_surfaces(
         [
             Plane(np.array([0.0, 0.0, -0.1]), rng.normal(size=3) + np.array([0.0, 0.0, 4.0])),
             Box(rng.uniform(-0.3, 0.3, 3), rng.uniform(0.1, 0.4, 3), pin.exp3(rng.normal(size=3)), friction=0.3),
-            HeightField.of(hills, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1),
-            HeightField.of(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1),
+            HeightField.from_function(hills, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1),
+            HeightField.from_function(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1),
         ]
     )
 
@@ -137,7 +137,7 @@ def landscape(rng: np.random.Generator) -> Terrain:
 @pytest.mark.parametrize("seed", range(6))
 def test_collisions(seed: int) -> None:
     rng = np.random.default_rng([3, seed])
-    ground, n = landscape(rng).packed(0.6), 60
+    ground, n = landscape(rng).to_arrays(0.6), 60
     centers, radii = rng.uniform(-0.6, 0.6, (25, 3)), rng.uniform(0.01, 0.15, 25)
     integers = np.zeros((2, n), dtype=np.int64)
     found = collisions.Touching(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
@@ -152,8 +152,8 @@ def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
     """Arguments of `integrator.run` for some steps from where a simulation is."""
     torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
     return (
-        sim._step_model, sim.actuators.motors, sim._pushing, sim._terms, sim._memory, sim._motion, sim._room,
-        sim._collected, torques, states, False,
+        sim._step_model, sim.actuators.torque_speed_limits, sim._pushing, sim._terms, sim._memory, sim._motion,
+        sim._room, sim._collected, torques, states, False,
     )  # fmt: skip
 
 
@@ -211,7 +211,9 @@ def test_steps_of_late_and_loose_motors() -> None:
         arguments = (*call(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
         assert agree(integrator.run, *arguments) == step_memory.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
-        agree(drives.start_step, motors.motors, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2))
+        agree(
+            drives.start_step, motors.torque_speed_limits, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2)
+        )
         agree(drives.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
 
 

@@ -115,7 +115,7 @@ def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
     ends, sim = [], Simulation(go2, floor=-np.inf, dt=0.01)
     for seed in range(60):
         sim.reset()
-        sensors = Sensors(go2, rng(seed), imu=Imu(gyro_bias=0.1, gyro_walk=0.5))
+        sensors = Sensors(go2, rng(seed), imu=Imu(initial_gyro_bias=0.1, gyro_bias_walk=0.5))
         for _ in range(25):
             sensors.read(sim)
             sim.step(np.zeros(go2.nu))
@@ -126,7 +126,7 @@ def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
 def test_the_same_generator_gives_the_same_readings_and_a_checkpoint_goes_on(go2: qd.Robot) -> None:
     noisy = {
         "encoders": Encoders(position_noise=0.1),
-        "imu": Imu(gyro_noise=0.1, accelerometer_walk=0.2),
+        "imu": Imu(gyro_noise=0.1, accelerometer_bias_walk=0.2),
         "delay": 0.003,
     }
 
@@ -160,7 +160,7 @@ def test_bad_sensors_are_refused_by_name(go2: qd.Robot) -> None:
         (lambda: Sensors(go2, rng()).read(None), "plant"),  # type: ignore[arg-type]
         (lambda: Encoders(position_noise=-1.0), "position_noise"),
         (lambda: Encoders(resolution=np.nan), "resolution"),
-        (lambda: Imu(gyro_walk=np.inf), "gyro_walk"),
+        (lambda: Imu(gyro_bias_walk=np.inf), "gyro_bias_walk"),
         (lambda: Sensors(go2, rng()).read(Simulation(qd.load("solo12"))), "plant"),
     ):
         with pytest.raises(qd.ArgumentError, match=name):

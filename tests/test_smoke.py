@@ -176,9 +176,9 @@ def test_room_viewer(robot: qd.Robot, tmp_path: Path) -> None:
 
 
 def test_room_demo() -> None:
-    from quaddyn.demo import run
+    from quaddyn.demo import run_squat_demo
 
-    assert run(qd.load("two_link_leg"), seconds=0.5).passed
+    assert run_squat_demo(qd.load("two_link_leg"), duration=0.5).passed
 
 
 def test_room_cli() -> None:

@@ -232,7 +232,7 @@ def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Pa
     for foot, place in command.centers_of_pressure.items():
         np.testing.assert_allclose(again.command.centers_of_pressure[foot], place, atol=1e-12)
     viewer = qd.Viewer(robot, serve=False)
-    viewer.show(s.q, forces=command.forces, points=command.centers_of_pressure, support=True)
+    viewer.show(s.q, forces=command.forces, points=command.centers_of_pressure, show_support_polygon=True)
 
 
 def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:

@@ -104,16 +104,16 @@ def test_an_interrupted_demo_reports_the_run_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: nothing was said of what had been done."""
-    from quaddyn.demo.journey import Journey
+    from quaddyn.demo.locomotion_run import LocomotionRun
 
-    tick = Journey.tick
+    tick = LocomotionRun.tick
 
-    def ticks(self: Journey, velocity: object) -> object:
+    def ticks(self: LocomotionRun, velocity: object) -> object:
         if self.ticks >= 100:
             raise KeyboardInterrupt
         return tick(self, velocity)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Journey, "tick", ticks)
+    monkeypatch.setattr(LocomotionRun, "tick", ticks)
     code, said, _ = run(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
     report = json.loads(said)
     assert code == 130 and report["interrupted"] is True and report["steps"] == 100

@@ -65,7 +65,7 @@ def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
 
 def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.CaptureFixture[str]) -> None:
     robot = qd.load("go2")
-    report = demo.travel(robot, velocity=(9.0, 0.0, 0.0), seconds=0.2)
+    report = demo.run_locomotion_demo(robot, velocity=(9.0, 0.0, 0.0), seconds=0.2)
     assert report.asked == (9.0, 0.0, 0.0) and report.limit and report.velocity is not None
     assert 0.1 < report.velocity[0] < 2.0
 
@@ -101,12 +101,12 @@ def test_arguments_are_looked_at_before_anything_is_compiled(tmp_path: Path, mon
         {"pushes": [demo.Push(10.0, 100.0)]},
     ):
         with pytest.raises(qd.QuaddynError):
-            demo.travel(robot, **wrong)  # type: ignore[arg-type]
+            demo.run_locomotion_demo(robot, **wrong)  # type: ignore[arg-type]
     for wrong in ({"record": tmp_path}, {"seconds": 0.0}):
         with pytest.raises(qd.ArgumentError):
-            demo.run(robot, **wrong)  # type: ignore[arg-type]
+            demo.run_squat_demo(robot, **wrong)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="compiled"):
-        demo.travel(robot, seconds=0.2)
+        demo.run_locomotion_demo(robot, seconds=0.2)
 
 
 WITHOUT = """

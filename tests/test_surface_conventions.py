@@ -281,8 +281,8 @@ def test_every_argument_may_be_given_by_its_name() -> None:
 def test_friction_has_one_default_and_is_printed() -> None:
     """Of ground, contacts and controllers alike; walking, which finds friction out, counts on two thirds of it."""
     named = (
-        qd.Simulation, qd.MujocoPlant, qd.WholeBodyController, demo.run, demo.travel, Contact, gravity_compensation,
-        Trial,
+        qd.Simulation, qd.MujocoPlant, qd.WholeBodyController, demo.run_squat_demo, demo.run_locomotion_demo, Contact,
+        gravity_compensation, Trial,
     )  # fmt: skip
     makers = [each.__init__ if isinstance(each, type) else each for each in named]  # type: ignore[misc]
     defaults = {each.__qualname__: inspect.signature(each).parameters["friction"].default for each in makers}

@@ -13,7 +13,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.locomotion import Mode
-from quaddyn.simulation import Log
+from quaddyn.simulation import Log, archive
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +26,17 @@ def log(sim: qd.Simulation) -> Log:
     dyn, wbc = qd.Dynamics(sim.robot), qd.WholeBodyController(sim.robot)
     wbc.tasks.com.reference(dyn.center_of_mass(sim.q) + np.array([0.0, 0.0, 0.3]))  # more than legs can
     sim.reset()
-    return sim.run(lambda plant: wbc.compute(dyn.update(plant.q, plant.v)), 0.02, lost_levels=True)
+    return sim.run(lambda plant: wbc.compute(dyn.update(plant.q, plant.v)), 0.02, record_residuals=True)
 
 
 def test_a_run_takes_commands_and_keeps_their_status(log: Log) -> None:
     assert log.status == ("solved",) * 20
-    assert log.lost.shape == (20, 3) and (log.lost[:, 0] < 1e-6).all() and (log.lost[:, 2] > 1.0).all()
-    assert log.tau.shape == (20, 12) and log.joints == qd.load("go2").actuated
+    assert (
+        log.level_residuals.shape == (20, 3)
+        and (log.level_residuals[:, 0] < 1e-6).all()
+        and (log.level_residuals[:, 2] > 1.0).all()
+    )
+    assert log.tau.shape == (20, 12) and log.joint_names == qd.load("go2").actuated
     assert repr(log) == "Log('go2_description', 20 ticks of 1 ms, 20 solved)"
 
 
@@ -47,9 +51,9 @@ def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Pat
 def test_a_log_comes_back_from_a_file_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
     """Was: what a run had seen was gone with the process."""
     again = Log.load(log.save(tmp_path / "run.npz"))
-    for what in ("time", "q", "v", "tau", "forces", "places", "lost"):
+    for what in ("time", "q", "v", "tau", "forces", "joint_slices", "level_residuals"):
         np.testing.assert_array_equal(getattr(again, what), getattr(log, what))
-    for what in ("spheres", "status", "root", "joints", "units", "ratio"):
+    for what in ("spheres", "status", "root", "joint_names", "joint_units", "steps_per_tick"):
         assert getattr(again, what) == getattr(log, what)
     sim.replay(log)
     there = sim.q.copy(), sim.v.copy()
@@ -57,6 +61,22 @@ def test_a_log_comes_back_from_a_file_bit_for_bit(sim: qd.Simulation, log: Log, 
     sim.replay(again)
     np.testing.assert_array_equal(sim.q, there[0])
     np.testing.assert_array_equal(sim.v, there[1])
+
+
+def test_files_of_the_first_format_are_read(log: Log, tmp_path: Path) -> None:
+    """Their classes and fields have the names of the first version."""
+    with np.load(log.save(tmp_path / "new.npz")) as saved:
+        arrays = dict(saved)
+    meta = json.loads(arrays.pop("meta").tobytes())
+    old = {new: name for names in archive.RENAMED_FIELDS.values() for name, new in names.items()}
+    fields = {old.get(name, name): value for name, value in meta["record"]["Log"].items()}
+    assert set(old.values()) < set(fields)
+    text = json.dumps({"format": 1, "record": {"Log": fields}}).replace("ActivePush", "Push")
+    text = text.replace("ContactPoint", "TouchingPoint")
+    np.savez(tmp_path / "old.npz", meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    again = Log.load(tmp_path / "old.npz")
+    np.testing.assert_array_equal(again.level_residuals, log.level_residuals)
+    assert again.joint_names == log.joint_names and again.initial_checkpoint.robot == log.initial_checkpoint.robot
 
 
 def test_what_is_no_log_is_refused_without_advice_to_load_it_unsafely(tmp_path: Path) -> None:
@@ -78,11 +98,11 @@ def test_a_log_becomes_a_table(log: Log, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 20 and rows[0]["status"] == "solved"
     assert float(rows[3]["time [s]"]) == log.time[3]
-    assert float(rows[3]["tau FL_hip_joint [N m]"]) == log.tau[3, log.joints.index("FL_hip_joint")]
+    assert float(rows[3]["tau FL_hip_joint [N m]"]) == log.tau[3, log.joint_names.index("FL_hip_joint")]
     assert float(rows[3]["position RR_calf_joint [rad]"]) == log.q[3, -1]
     assert float(rows[3]["base qw [1]"]) == log.q[3, 6]
     assert float(rows[3]["force FL z [N]"]) == log.forces[3, 0, 2]
-    assert float(rows[3]["lost by level 2 [m/s^2]"]) == log.lost[3, 2]
+    assert float(rows[3]["lost by level 2 [m/s^2]"]) == log.level_residuals[3, 2]
 
 
 def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_path: Path) -> None:
@@ -103,7 +123,7 @@ def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_pa
     assert {"/joint_states", "/base", "/base_velocity", "/status", *feet} <= set(found)
     assert {len(messages) for messages in found.values()} == {20}
     at, joints = found["/joint_states"][5]
-    assert at == round(log.time[5] * 1e9) and joints["name"] == list(log.joints)
+    assert at == round(log.time[5] * 1e9) and joints["name"] == list(log.joint_names)
     np.testing.assert_array_equal(joints["position"], log.q[5, 7:])
     np.testing.assert_array_equal(joints["velocity"], log.v[5, 6:])
     np.testing.assert_array_equal(joints["effort"], log.tau[5])
@@ -112,7 +132,7 @@ def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_pa
     force = found["/contact/FL"][5][1]["wrench"]["force"]
     np.testing.assert_array_equal(list(force.values()), log.forces[5, log.spheres.index("FL")])
     said = found["/status"][5][1]
-    assert said["outcome"] == "solved" and said["ok"] is True and said["lost"] == log.lost[5].tolist()
+    assert said["outcome"] == "solved" and said["ok"] is True and said["lost"] == log.level_residuals[5].tolist()
 
 
 def test_a_log_is_drawn(log: Log, tmp_path: Path) -> None:
@@ -138,7 +158,7 @@ def test_angles_without_end_are_angles_in_a_log() -> None:
     sim.reset(robot.configuration(joints=[0.5, -0.25]))
     log = sim.run(lambda plant: np.zeros(2), 0.002)
     np.testing.assert_allclose(log.positions[0], [0.5, -0.25], atol=1e-12)
-    assert log.base is None and log.status == ("", "") and log.units == ("rad", "rad")
+    assert log.base is None and log.status == ("", "") and log.joint_units == ("rad", "rad")
 
 
 def test_what_slides_has_its_own_units_in_a_log() -> None:
@@ -163,7 +183,7 @@ def test_runs_that_begin_in_contact_and_under_a_push_come_back_in_both_plants(tm
         end = plant.q.copy()
         plant.replay(again)
         np.testing.assert_array_equal(plant.q, end)
-        assert log.lost.shape == (5, 0) and again.ratio == 2
+        assert log.level_residuals.shape == (5, 0) and again.steps_per_tick == 2
 
 
 def test_links_that_touch_the_ground_are_in_the_log() -> None:

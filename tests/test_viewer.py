@@ -138,8 +138,8 @@ def sample(robot: qd.Robot, seed: int = 0) -> np.ndarray:
 def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
     robot = qd.load(name)
     viewer = Viewer(robot, serve=False)
-    assert viewer.missing == ()
-    viewer.show(robot.q_home, com=False)
+    assert viewer.missing_meshes == ()
+    viewer.show(robot.q_home, show_com=False)
     world = read(viewer.record(tmp_path / "page.html")).world()
     everything = np.concatenate(list(world.values()))
     low, high = everything.min(axis=0), everything.max(axis=0)
@@ -182,7 +182,7 @@ def test_bodies_stand_where_forward_kinematics_puts_their_links(root: str, tmp_p
 
 def test_sticks_join_the_joints_and_reach_the_feet(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     q = sample(go2)
-    viewer.show(q, com=False)
+    viewer.show(q, show_com=False)
     world = np.concatenate(list(read(viewer.record(tmp_path / "page.html")).world().values()))
     data = go2.model.createData()
     pin.framesForwardKinematics(go2.model, data, q)
@@ -205,8 +205,8 @@ def test_a_missing_mesh_is_reported_and_replaced(tmp_path: Path) -> None:
     for collision, instead, extent in (("", "a small box", 0.01), (sphere, "its collision shapes", 0.6)):
         robot = qd.load(MESHLESS.format(collision=collision, visual=""), root="fixed")
         viewer = Viewer(robot, serve=False)
-        (missing,) = viewer.missing
-        assert (missing.link, missing.uri, missing.instead) == ("base", "absent.stl", instead)
+        (missing,) = viewer.missing_meshes
+        assert (missing.link, missing.uri, missing.substitute) == ("base", "absent.stl", instead)
         assert "absent.stl" in str(missing)
         viewer.show(robot.q_home)
         points = read(viewer.record(tmp_path / "page.html")).world()["Robot/base"]
@@ -253,7 +253,7 @@ def test_a_mesh_scale_may_mirror(tmp_path: Path) -> None:
     path.write_text(MESHLESS.format(collision="", visual=visual), encoding="utf-8")
     robot = qd.load(path, root="fixed")
     viewer = Viewer(robot, serve=False)
-    assert [m.uri for m in viewer.missing] == ["absent.stl"]
+    assert [m.uri for m in viewer.missing_meshes] == ["absent.stl"]
     viewer.show(robot.q_home)
     points = read(viewer.record(tmp_path / "page.html")).world()["Robot/arm"]
     np.testing.assert_allclose([points.min(axis=0), points.max(axis=0)], [[0, -1, 0], [2, 0, 0.5]], atol=1e-4)
@@ -301,7 +301,7 @@ def test_a_wrench_shows_its_moment_too(viewer: Viewer, go2: qd.Robot, tmp_path: 
 def test_every_force_inside_the_cone_of_its_friction_is_drawn_inside_it(
     viewer: Viewer, go2: qd.Robot, tmp_path: Path
 ) -> None:
-    viewer.show(go2.q_home, cones=True, friction={"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2})
+    viewer.show(go2.q_home, show_friction_cones=True, friction={"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2})
     take = read(viewer.record(tmp_path / "page.html"))
     for name, mu in {"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2}.items():
         points = take.world()[f"Cone/{name}"] - take.pose(f"Cone/{name}")[:3]
@@ -320,7 +320,7 @@ def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2
     contacts = sim.contacts
     assert len(contacts) == 4
     viewer = Viewer(go2, serve=False, meshes=False)
-    viewer.show(sim.q, contacts=contacts, cones=True, support=True)
+    viewer.show(sim.q, contacts=contacts, show_friction_cones=True, show_support_polygon=True)
     viewer.show(sim.q)
     take = read(viewer.record(tmp_path / "page.html"))
     world = take.world(0)
@@ -409,9 +409,9 @@ def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robo
 
 
 def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
-    viewer.show(go2.q_home, support=True)
-    viewer.show(go2.q_home, support=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
-    viewer.show(go2.q_home, support=True, cones=True, contacts=())  # in the air
+    viewer.show(go2.q_home, show_support_polygon=True)
+    viewer.show(go2.q_home, show_support_polygon=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
+    viewer.show(go2.q_home, show_support_polygon=True, show_friction_cones=True, contacts=())  # in the air
     take = read(viewer.record(tmp_path / "page.html"))
     lengths = [[take.pose(f"Support/edge {i}", frame)[9] for i in range(4)] for frame in (0, 1)]
     data = go2.model.createData()
@@ -427,7 +427,7 @@ def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2:
 def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     q = sample(go2)
     viewer.show(q)
-    viewer.show(q, com=False)
+    viewer.show(q, show_com=False)
     take = read(viewer.record(tmp_path / "page.html"))
     center = pin.centerOfMass(go2.model, go2.model.createData(), q)
     np.testing.assert_allclose(take.pose("Com/center", 0)[:3], center, atol=1e-4)
@@ -452,7 +452,7 @@ def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robo
 def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     v = np.zeros(go2.nv)
     v[:3] = [0.4, 0, 0]
-    viewer.show(go2.q_home, v=v, wanted=[0.0, 0.6, 0.0])
+    viewer.show(go2.q_home, v=v, desired_velocity=[0.0, 0.6, 0.0])
     shown = read(viewer.record(tmp_path / "page.html")).world()
     measured, wanted = shown["Velocity/com"], shown["Wanted/com"]
     assert np.ptp(measured[:, 0]) == pytest.approx(0.2, abs=1e-3)
@@ -555,16 +555,16 @@ def test_frames_without_a_time_are_one_frame_apart(viewer: Viewer, go2: qd.Robot
 
 def test_the_clock_goes_on_when_the_callers_starts_over(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     for t in (0, 0.5, 1.0, 0, 0.5, 1.0):
-        viewer.show(go2.q_home, time=t, text=f"t = {t}")
+        viewer.show(go2.q_home, time=t, caption=f"t = {t}")
     take = read(viewer.record(tmp_path / "page.html"))
     np.testing.assert_allclose(take.times, [0, 0.5, 1, 1 + 1 / 30, 1.5 + 1 / 30, 2 + 1 / 30], atol=1e-6)
     assert [text for _, text in take.texts] == ["t = 0", "t = 0.5", "t = 1.0"] * 2
 
 
 def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
-    viewer.show(go2.q_home, text="before")
+    viewer.show(go2.q_home, caption="before")
     with viewer.recording(tmp_path / "page.html", title="<b>"):
-        viewer.show(go2.q_home, text="</script><script>alert(1)</script>")
+        viewer.show(go2.q_home, caption="</script><script>alert(1)</script>")
     take = read(tmp_path / "page.html")
     assert [text for _, text in take.texts] == ["</script><script>alert(1)</script>"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -575,7 +575,7 @@ def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Rob
 def test_old_frames_are_forgotten(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False, meshes=False, max_frames=5)
     for k in range(9):
-        viewer.show(go2.q_home, text=str(k))
+        viewer.show(go2.q_home, caption=str(k))
     assert [text for _, text in read(viewer.record(tmp_path / "page.html")).texts] == list("45678")
 
 
@@ -583,7 +583,7 @@ def test_nothing_shown_is_nothing_to_record(viewer: Viewer, go2: qd.Robot, tmp_p
     with pytest.raises(QuaddynError, match="nothing to record"):
         viewer.record(tmp_path / "page.html")
     viewer.show(go2.q_home)
-    viewer.clear()
+    viewer.clear_recording()
     with pytest.raises(QuaddynError, match="nothing to record"):
         viewer.record(tmp_path / "page.html")
 
@@ -592,7 +592,7 @@ def test_ten_seconds_of_go2_with_meshes_fit_in_two_megabytes(go2: qd.Robot, tmp_
     viewer = Viewer(go2, serve=False)
     for k in range(300):
         q = sample(go2, k)
-        viewer.show(q, forces={name: [k, 1, 40] for name in go2.feet}, cones=True)
+        viewer.show(q, forces={name: [k, 1, 40] for name in go2.feet}, show_friction_cones=True)
     assert viewer.record(tmp_path / "page.html").stat().st_size < 2e6
 
 
@@ -625,9 +625,9 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (ArgumentError, r"normals\['FL'\]: expected a direction", lambda: viewer.show(q, normals={"FL": [0, 0, 0]})),
         (TypeError, "footholds", lambda: viewer.show(q, footholds={"FL": [0, 0, 1]})),
         (TypeError, "footholds", lambda: viewer.show(q, footholds=["FL"])),
-        (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction=-1)),
-        (UnknownNameError, "FLL", lambda: viewer.show(q, cones=True, friction={"FLL": 1})),
-        (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction={"FL": 1})),
+        (ArgumentError, "friction", lambda: viewer.show(q, show_friction_cones=True, friction=-1)),
+        (UnknownNameError, "FLL", lambda: viewer.show(q, show_friction_cones=True, friction={"FLL": 1})),
+        (ArgumentError, "friction", lambda: viewer.show(q, show_friction_cones=True, friction={"FL": 1})),
         (ArgumentError, "model", lambda: viewer.show_capsules(CapsuleModel(qd.load(URDF, root="fixed")))),
         (TypeError, "model", lambda: viewer.show_capsules("FL")),
         (UnknownNameError, "frame", lambda: viewer.show_frames(["nose"])),
@@ -635,11 +635,11 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (UnknownNameError, "nose", lambda: viewer.show_trails(["nose"])),
         (ArgumentError, "dots", lambda: viewer.show_trails(["FL"], dots=0)),
         (ArgumentError, "time", lambda: viewer.show(q, time=np.nan)),
-        (ArgumentError, "wanted", lambda: viewer.show(q, wanted=[0.1, 0.2])),
+        (ArgumentError, "wanted", lambda: viewer.show(q, desired_velocity=[0.1, 0.2])),
         (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [0.0, 0.1, 0.2]})),
         (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [[0.0, 0.1, np.nan]]})),
-        (ArgumentError, "distance", lambda: viewer.look(distance=0)),
-        (ArgumentError, "elevation", lambda: viewer.look(elevation=91)),
+        (ArgumentError, "distance", lambda: viewer.set_camera(distance=0)),
+        (ArgumentError, "elevation", lambda: viewer.set_camera(elevation=91)),
         (ArgumentError, "fps", lambda: Viewer(go2, serve=False, fps=0)),
         (QuaddynError, "serve=False", lambda: viewer.url),
     ):
@@ -651,8 +651,8 @@ def test_show_does_little_in_a_control_loop(go2: qd.Robot) -> None:
     """Some 20 links, four forces and four cones: a few calls each, counted, not timed."""
     with Viewer(go2) as viewer:
         forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
-        viewer.show(go2.q_home, forces=forces, cones=True, time=0.0)
-        took = calls(lambda: viewer.show(go2.q_home, forces=forces, cones=True, time=1e-3))
+        viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=0.0)
+        took = calls(lambda: viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=1e-3))
     print(f"{took} calls")
     assert took < 800
 
@@ -730,7 +730,7 @@ def test_the_page_is_served_to_this_machine_only_and_may_load_nothing_else(go2: 
 def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         for k in range(300):
-            viewer.show(go2.q_home, forces={"FL": [0, 0, k]}, text=str(k))
+            viewer.show(go2.q_home, forces={"FL": [0, 0, k]}, caption=str(k))
         assert not viewer.wait(0.0)
         with connected(viewer, max_size=None) as page:
             assert viewer.wait(10)
@@ -748,14 +748,14 @@ def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.
 def keys_once(viewer: Viewer, wanted: set[str]) -> bool:
     """Whether these keys, and no others, are held down within a while."""
     deadline = time.monotonic() + 60
-    while viewer.keys != wanted and time.monotonic() < deadline:
+    while viewer.pressed_keys != wanted and time.monotonic() < deadline:
         time.sleep(0.01)
-    return viewer.keys == wanted
+    return viewer.pressed_keys == wanted
 
 
 def test_held_keys_are_those_of_all_pages_and_nothing_else_is_listened_to(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as first:
-        assert viewer.keys == frozenset()
+        assert viewer.pressed_keys == frozenset()
         first.send(json.dumps(["KeyW", "ShiftLeft", "F12", 7, None, ["KeyA"], "x" * 100]))
         assert keys_once(viewer, {"KeyW", "ShiftLeft"})
         with connected(viewer, max_size=None) as second:
@@ -779,7 +779,7 @@ def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd
         assert viewer.wait(10)
         start = time.monotonic()
         for k in range(3000):
-            viewer.show(go2.q_home, text=str(k))
+            viewer.show(go2.q_home, caption=str(k))
         assert time.monotonic() - start < 10, "show never waits for a page"
         texts = []
         while not texts or texts[-1] != "2999":
@@ -961,7 +961,7 @@ def test_without_the_token_a_page_sees_everything_and_moves_nothing(go2: qd.Robo
             watcher.ping().wait(10)
             driver.send(json.dumps({"keys": ["KeyS"]}))
             assert keys_once(viewer, {"KeyS"})
-            assert not viewer.paused and viewer.axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
+            assert not viewer.is_paused and viewer.gamepad_axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
 
 
 def test_no_other_site_may_frame_the_page_or_learn_its_address(go2: qd.Robot) -> None:
@@ -995,26 +995,28 @@ def test_who_falls_silent_holds_nothing(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
         page.send(json.dumps({"keys": ["KeyW"], "axes": [0.5, 0, -7]}))
         assert keys_once(viewer, {"KeyW"})
-        assert viewer.axes == (0.5, 0.0, -1.0)
-        assert once(lambda: not viewer.keys and viewer.axes == (0.0, 0.0, 0.0)), "though it is still connected"
+        assert viewer.gamepad_axes == (0.5, 0.0, -1.0)
+        assert once(lambda: not viewer.pressed_keys and viewer.gamepad_axes == (0.0, 0.0, 0.0)), (
+            "though it is still connected"
+        )
         assert viewer.clients == 1
         for junk in ("text", [1, 2], [1, 2, "3"], [float("inf"), 0, 0], {"x": 1}):
             page.send(json.dumps({"axes": junk, "keys": ["KeyS"]}))
-            assert keys_once(viewer, {"KeyS"}) and viewer.axes == (0.0, 0.0, 0.0)
+            assert keys_once(viewer, {"KeyS"}) and viewer.gamepad_axes == (0.0, 0.0, 0.0)
             page.send(json.dumps({}))
             assert keys_once(viewer, set())
 
 
 def test_a_loop_is_held_while_a_page_has_paused_and_taken_step_by_step(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
-        assert viewer.hold() < 1.0, "nobody has paused"
+        assert viewer.wait_while_paused() < 1.0, "nobody has paused"
         page.send(json.dumps({"paused": True}))
-        assert once(lambda: viewer.paused)
+        assert once(lambda: viewer.is_paused)
         for step in range(3):
             page.send(json.dumps({"paused": True, "step": 1}))
-            viewer.hold()
-            assert viewer.paused, step
-        held = threading.Thread(target=viewer.hold)
+            viewer.wait_while_paused()
+            assert viewer.is_paused, step
+        held = threading.Thread(target=viewer.wait_while_paused)
         held.start()
         held.join(0.1)
         assert held.is_alive(), "no step is left"
@@ -1022,9 +1024,9 @@ def test_a_loop_is_held_while_a_page_has_paused_and_taken_step_by_step(go2: qd.R
         held.join(10)
         assert not held.is_alive()
         page.send(json.dumps({"paused": True}))
-        assert once(lambda: viewer.paused)
+        assert once(lambda: viewer.is_paused)
         page.close()
-        assert once(lambda: not viewer.paused), "who is gone holds nobody up"
+        assert once(lambda: not viewer.is_paused), "who is gone holds nobody up"
 
 
 def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(go2: qd.Robot) -> None:
@@ -1078,11 +1080,11 @@ def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
 def test_terrain_is_drawn_where_the_plants_have_it(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     turn = pin.rpy.rpyToMatrix(0.1, 0.2, 0.3)
     box = Box(np.array([0.5, 0.1, 0.2]), np.array([0.4, 0.6, 0.1]), rotation=turn)
-    field = HeightField.of(lambda x, y: 0.1 * np.sin(3 * x) * y, (-2.0, -1.0), (0.0, 0.5), spacing=0.1)
-    fine = HeightField.of(lambda x, y: 0.0 * x, (3.0, 7.0), (0.0, 1.0), spacing=0.01)
+    field = HeightField.from_function(lambda x, y: 0.1 * np.sin(3 * x) * y, (-2.0, -1.0), (0.0, 0.5), spacing=0.1)
+    fine = HeightField.from_function(lambda x, y: 0.0 * x, (3.0, 7.0), (0.0, 1.0), spacing=0.01)
     slope = Plane.slope(0.2)
     sim = qd.Simulation(
-        go2, terrain=(Plane.floor(-0.01), box, *stairs(2, rise=0.1, run=0.3, start=1.0), field, slope, fine)
+        go2, terrain=(Plane.floor(-0.01), box, *stairs(2, rise=0.1, tread=0.3, distance=1.0), field, slope, fine)
     )
     viewer.show_plant(sim)
     take = read(viewer.record(tmp_path / "page.html"))
@@ -1114,7 +1116,7 @@ def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) ->
     viewer = Viewer(go2, serve=False)
     q = sample(go2)
     viewer.show(go2.q_home)
-    viewer.show(go2.q_home, ghost=q)
+    viewer.show(go2.q_home, reference_q=q)
     viewer.show(q)
     take = read(viewer.record(tmp_path / "page.html"))
     ghost, real = take.world(1), take.world(2)
@@ -1122,7 +1124,7 @@ def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) ->
         np.testing.assert_allclose(ghost[f"Ghost/{body.name}"], real[f"Robot/{body.name}"], atol=2e-4)
     assert not any(name.startswith("Ghost") for frame in (0, 2) for name in take.world(frame))
     with pytest.raises(ArgumentError, match="ghost"):
-        viewer.show(q, ghost=q[:-1])
+        viewer.show(q, reference_q=q[:-1])
 
 
 def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
@@ -1132,7 +1134,9 @@ def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path
     wanted = pin.rpy.rpyToMatrix(0, 0, 0.8) @ [0.5, 0.0, 0.0]
     tau = 0.25 * go2.effort_limits
     viewer.show(go2.q_home, time=0.0)
-    viewer.show(yaw, v=v, tau=tau, wanted=wanted, forces={"FL": [3, 0, 4]}, signals={"mine [V]": {"a": 7.0}}, time=0.1)
+    viewer.show(
+        yaw, v=v, tau=tau, desired_velocity=wanted, forces={"FL": [3, 0, 4]}, signals={"mine [V]": {"a": 7.0}}, time=0.1
+    )
     viewer.show(yaw, signals={"height [m]": {"centre of mass": 9.0}}, time=0.2)
     take = read(viewer.record(tmp_path / "page.html"))
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward"), [np.nan, 0.3, np.nan], atol=1e-5)
@@ -1159,7 +1163,7 @@ def test_the_body_that_touches_is_drawn_and_counted(viewer: Viewer, go2: qd.Robo
     for _ in range(300):
         sim.step(-0.3 * sim.v[6:])
         viewer.show_plant(sim)
-    viewer.clear()  # a recording leaves out what is faster than its frames
+    viewer.clear_recording()  # a recording leaves out what is faster than its frames
     viewer.show_plant(sim)
     take = read(viewer.record(tmp_path / "page.html"))
     total = np.linalg.norm(sum(sim.body_forces.values()))
@@ -1172,7 +1176,7 @@ def test_the_body_that_touches_is_drawn_and_counted(viewer: Viewer, go2: qd.Robo
 
 def test_notebooks_show_robots_viewers_and_recordings(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False, meshes=False)
-    viewer.show(go2.q_home, text="<b>&")
+    viewer.show(go2.q_home, caption="<b>&")
     page = viewer.record(tmp_path / "page.html")
     assert isinstance(page, Path) and page == tmp_path / "page.html"
     for shown in (viewer, page, qd.load("planar_3r")):

@@ -16,7 +16,7 @@ from browser import PATIENCE, Page, chromium, closed_afterwards, require
 
 import quaddyn as qd
 from quaddyn.control import JointPD
-from quaddyn.demo import travel
+from quaddyn.demo import run_locomotion_demo
 from quaddyn.viewer import Viewer
 
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-def crouched(robot: qd.Robot) -> np.ndarray:
+def crouched_configuration(robot: qd.Robot) -> np.ndarray:
     q = np.array(robot.q_home)
     q[2] -= 0.08
     q[3:7] = [0, 0, np.sin(0.2), np.cos(0.2)]
@@ -70,17 +70,17 @@ def test_the_live_page_shows_what_is_shown(new_page: Callable[[], Page], go2: qd
     away[0] = 60.0
     page = new_page()
     with Viewer(go2) as viewer:
-        viewer.look(follow=False)
+        viewer.set_camera(follow=False)
         page.open(viewer.url + "#bare")
         images = {}
         for text, q, forces in (
             ("away", away, None),
             ("home", go2.q_home, None),
-            ("crouched", crouched(go2), None),
+            ("crouched", crouched_configuration(go2), None),
             ("pushed", go2.q_home, {name: [0, 0, 40] for name in go2.feet}),
             ("released", go2.q_home, {name: [0, 0, 0] for name in go2.feet}),
         ):
-            viewer.show(q, forces=forces, text=text)
+            viewer.show(q, forces=forces, caption=text)
             images[text] = arrive(page, viewer, text)
         area = 640 * 400
         assert changed(images["home"], images["away"]) > 0.05 * area, "the robot is there"
@@ -103,11 +103,11 @@ def test_the_camera_goes_along_with_the_base(new_page: Callable[[], Page], go2: 
     page = new_page()
     with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url + "#bare")
-        viewer.show(go2.q_home, text="here")
+        viewer.show(go2.q_home, caption="here")
         here = arrive(page, viewer, "here")
         far = np.array(go2.q_home)
         far[:2] += [3.0, -2.0]  # whole grid cells
-        viewer.show(far, text="there")
+        viewer.show(far, caption="there")
         there = arrive(page, viewer, "there")
     assert changed(here, there) < 0.01 * here[..., 0].size
     assert page.errors == []
@@ -129,7 +129,7 @@ def test_a_recorded_page_plays_without_a_network(new_page: Callable[[], Page], g
         q = np.array(go2.q_home)
         q[2] += 0.05 * np.sin(2 * np.pi * k / 60)
         forces = {"FL": [0, 0, 80]} if k < 30 else {}
-        viewer.show(q, forces=forces, time=k / 30, text=f"step {k}")
+        viewer.show(q, forces=forces, time=k / 30, caption=f"step {k}")
     path = viewer.record(tmp_path / "page.html")
     page = new_page()
     page.offline()
@@ -156,7 +156,7 @@ def test_a_recorded_page_starts_by_itself_and_has_controls(
 ) -> None:
     viewer = Viewer(go2, serve=False, meshes=False)
     for k in range(61):
-        viewer.show(go2.q_home, text=str(k))
+        viewer.show(go2.q_home, caption=str(k))
     page = new_page()
     page.open(viewer.record(tmp_path / "page.html").as_uri())
     first = page.evaluate("quaddyn.player.time")
@@ -198,7 +198,7 @@ def test_held_keys_reach_the_viewer_until_they_are_released(new_page: Callable[[
         def held() -> frozenset[str]:
             page.settle()
             time.sleep(0.1)
-            return viewer.keys
+            return viewer.pressed_keys
 
         press(page, "KeyW", "w", down=True)
         press(page, "ArrowLeft", "ArrowLeft", down=True)
@@ -225,7 +225,7 @@ def test_forces_are_drawn_only_where_something_touches(new_page: Callable[[], Pa
             for _ in range(round(seconds / 2e-3)):
                 plant.step(pd.compute(plant.q, plant.v, go2.q_home, np.zeros(go2.nv)).tau)
             assert bool(plant.contacts) == (word == "landed")
-            viewer.show(plant.q, contacts=plant.contacts, text=word)
+            viewer.show(plant.q, contacts=plant.contacts, caption=word)
             seen[word] = arrive(page, viewer, word)
     assert red(seen["flight"]) == 0
     assert red(seen["landed"]) > 300
@@ -243,7 +243,7 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
             shown.append((options["time"], np.array(q), loaded))
             super().show(q, **options)
 
-    report = travel(robot, seconds=3.0, dt=4e-3, viewer=Watched(robot, serve=False), record=path)
+    report = run_locomotion_demo(robot, duration=3.0, dt=4e-3, viewer=Watched(robot, serve=False), record=path)
     assert report.passed, report.checks
     page = new_page()
     page.offline()

@@ -42,7 +42,7 @@ def climb(robot: qd.Robot, *, told: bool) -> Run:
     start = float(p.stance[:, 0].max()) + 0.5 * p.length
     end = start + count * tread
     top = Box([end + 2.0, 0.0, 0.5 * count * rise], [4.0, 3.0, count * rise])
-    ground = Terrain.of([Plane.floor(), *stairs(count, rise=rise, run=tread, start=start), top])
+    ground = Terrain.from_surfaces([Plane.floor(), *stairs(count, rise=rise, tread=tread, distance=start), top])
     controller = LocomotionController(robot, dt=DT, friction=0.6, terrain=ground if told else None)
     return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
 
@@ -54,7 +54,7 @@ def slope(robot: qd.Robot) -> Run:
     R = pin.exp3(np.array([0.0, -angle, 0.0]))
     thick = 0.1
     middle = np.array([start, 0.0, 0.0]) + R @ (0.5 * length, 0.0, -0.5 * thick)
-    ground = Terrain.of([Plane.floor(), Box(middle, [length, 3.0, thick], R)])
+    ground = Terrain.from_surfaces([Plane.floor(), Box(middle, [length, 3.0, thick], R)])
     controller = LocomotionController(robot, dt=DT)
     return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
 
@@ -142,13 +142,13 @@ def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
                 shown = int(t * FRAMES_PER_SECOND)
                 viewer.show_plant(
                     run.plant,
-                    support=True,
+                    show_support_polygon=True,
                     friction=run.plant.friction,
-                    cones=True,
+                    show_friction_cones=True,
                     footholds=command.footholds,
                     normals=command.normals,
                     curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
-                    text=f"{RECORDINGS[name][1]}: {command.mode.value}",
+                    caption=f"{RECORDINGS[name][1]}: {command.mode.value}",
                 )
             run.plant.step(command.tau)
         viewer.record(path, title=RECORDINGS[name][1])

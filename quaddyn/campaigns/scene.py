@@ -84,7 +84,7 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     if given["gait"]:
         gait = dataclasses.replace(gait, **given["gait"])
     terrain = ground(case, Proportions.of(robot), robot, rng)
-    told = None if not case.told or terrain is None else Terrain.of(terrain)
+    told = None if not case.told or terrain is None else Terrain.from_surfaces(terrain)
     controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
     p = controller.proportions
     real = with_model_error(burdened(robot, p, case), p, case.model_error, rng)
@@ -212,10 +212,10 @@ def imu(noise: float = 1.0) -> Imu:
     return Imu(
         gyro_noise=noise * GYRO_NOISE,
         accelerometer_noise=noise * ACCELEROMETER_NOISE,
-        gyro_bias=noise * GYRO_BIAS,
-        accelerometer_bias=noise * ACCELEROMETER_BIAS,
-        gyro_walk=noise * GYRO_WALK,
-        accelerometer_walk=noise * ACCELEROMETER_WALK,
+        initial_gyro_bias=noise * GYRO_BIAS,
+        initial_accelerometer_bias=noise * ACCELEROMETER_BIAS,
+        gyro_bias_walk=noise * GYRO_WALK,
+        accelerometer_bias_walk=noise * ACCELEROMETER_WALK,
     )
 
 

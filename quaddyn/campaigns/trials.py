@@ -60,9 +60,9 @@ class Trials(Campaign[Trial]):
                 plant.q,
                 v=plant.v,
                 contacts=plant.contacts,
-                support=True,
+                show_support_polygon=True,
                 friction=case.friction,
-                text=f"{plant.time:.2f} s, {text}",
+                caption=f"{plant.time:.2f} s, {text}",
                 time=time,
             )
 

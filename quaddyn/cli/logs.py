@@ -85,9 +85,9 @@ def view(
             words = [log.stages[i].value, r["status"][i].decode(), r["reason"][i].decode()]
             given = np.where(np.isfinite(r["command_tau"][i]), r["command_tau"][i], 0.0)
             text = " | ".join(word for word in words if word)
-            viewer.show(q, v=v, tau=given, text=text, time=float(r["begun"][i]) - began)
+            viewer.show(q, v=v, tau=given, caption=text, time=float(r["begun"][i]) - began)
 
-        for missing in viewer.missing:
+        for missing in viewer.missing_meshes:
             err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
         if record is not None:
             for i in frames:
@@ -99,9 +99,9 @@ def view(
         turn = itertools.cycle(frames)
 
         def go_on() -> None:
-            viewer.hold()
+            viewer.wait_while_paused()
             if (i := next(turn)) == 0:
-                viewer.clear()
+                viewer.clear_recording()
             show_tick(i)
 
         wait_for_interrupt(go_on)

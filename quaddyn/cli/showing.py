@@ -40,8 +40,8 @@ def view(
     with Viewer(robot, open_browser=record is None, port=port) as viewer:
         if frames:
             viewer.show_frames((robot.tree.root.name, *robot.feet))
-        viewer.show(robot.q_home, com=True)
-        for missing in viewer.missing:
+        viewer.show(robot.q_home, show_com=True)
+        for missing in viewer.missing_meshes:
             err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
         if record is not None:
             viewer.record(record)
@@ -49,7 +49,7 @@ def view(
             return
         say(f"{robot.name} at {viewer.url}; Ctrl-C ends")
         sliders = JointSliders(viewer)
-        wait_for_interrupt(sliders.follow)
+        wait_for_interrupt(sliders.update)
 
 
 @app.command()
@@ -126,7 +126,7 @@ def demo(
     main_job.check_plot(plot)
     main_job.check_plant(plant)
     machine = load(robot, root=root, packages=package or ())
-    walks = main_job.can_travel(machine) if gait is None else gait not in ("squat", "swing")
+    walks = main_job.supports_locomotion(machine) if gait is None else gait not in ("squat", "swing")
     if not walks:
         motion = "swing" if machine.root == "fixed" else "squat"
         if gait not in (None, motion):
@@ -145,7 +145,7 @@ def demo(
         seconds = 3600.0 if drive else 8.0
     wanted = None if velocity is None else _numbers("velocity", velocity, 3)
     pushes = [main_job.Push.parse(text) for text in push or ()]
-    leap = None if jump is None else main_job.Leap.parse(jump)
+    leap = None if jump is None else main_job.JumpRequest.parse(jump)
     with ExitStack() as stack:
         page = record
         if page is None and video is not None:
@@ -165,27 +165,27 @@ def demo(
                 tick(share)
 
             if walks:
-                report = main_job.travel(
+                report = main_job.run_locomotion_demo(
                     machine,
                     gait=gait or "trot",
                     plant=plant,
                     velocity=wanted,
                     pushes=pushes,
                     jump=leap,
-                    ground=ground,
+                    terrain=ground,
                     blind=blind,
-                    seconds=seconds,
+                    duration=seconds,
                     viewer=viewer,
                     realtime=not headless,
-                    drive=drive,
+                    teleop=drive,
                     record=page,
                     plot=plot,
                     progress=shown,
                 )
             else:
-                report = main_job.run(
+                report = main_job.run_squat_demo(
                     machine,
-                    seconds=seconds,
+                    duration=seconds,
                     viewer=viewer,
                     realtime=not headless,
                     record=page,
@@ -194,10 +194,10 @@ def demo(
                 )
             shown(1.0)
         if video is not None and page is not None:
-            from ..viewer import film
+            from ..viewer import render_video
 
             with bar("filming", quiet=as_json) as tick:
-                film(page, video, progress=tick)
+                render_video(page, video, progress=tick)
         with bar("cross-checking", quiet=as_json) as tick:
             agreement = cross_check(machine, samples=3, n_derivative_samples=False, progress=tick)
         passed = report.passed and agreement.passed
@@ -213,7 +213,7 @@ def demo(
         if viewer is not None and not drive and is_terminal(sys.stdin) and is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
-    raise typer.Exit(1 if not passed else CUT if report.cut else 0)
+    raise typer.Exit(1 if not passed else CUT if report.reduced_requests else 0)
 
 
 def _numbers(name: str, text: str, count: int) -> list[float]:
@@ -267,7 +267,7 @@ def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port:
     with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout), port=port) as viewer:
         if live:
             say(f"leg {item.name} follows a target: {viewer.url}")
-        viewer.clear()
+        viewer.clear_recording()
         with bar("showing", quiet=quiet) as tick:
             show_branches(item, viewer, seconds=seconds, realtime=live, progress=tick)
         if record is not None:

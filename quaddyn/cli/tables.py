@@ -117,8 +117,8 @@ def demo_json(report: DemoReport) -> dict[str, object]:
     }
     values["checks"] = {name: check._asdict() for name, check in report.checks.items()}
     values["work"] = dict(report.work)
-    values["unmeasured"] = list(report.unmeasured)
-    values["requests"] = [{**request._asdict(), "is_cut": request.is_cut} for request in report.requests]
+    values["unmeasured_checks"] = list(report.unmeasured_checks)
+    values["requests"] = [{**request._asdict(), "is_reduced": request.is_reduced} for request in report.requests]
     return values
 
 
@@ -131,19 +131,23 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     table.add_column("quantity")
     table.add_column("value", overflow="fold")
     for request in report.requests:
-        reason = f", cut by: {request.limit}" if request.is_cut and request.limit else ""
-        said = f"{request.planned:.3f} of {request.asked:.3f} asked for{reason}"
+        reason = f", cut by: {request.limit_reason}" if request.is_reduced and request.limit_reason else ""
+        said = f"{request.planned:.3f} of {request.requested:.3f} asked for{reason}"
         table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(said)}[/]" if reason else said)
-    if report.velocity is not None:
+    if report.clamped_velocity is not None:
         from ..locomotion import LIMIT  # imports the controllers, which most commands do without
 
-        cut = f" ({LIMIT}: {report.limit})" if report.limit else ""
-        for word, values in (("asked", report.asked), ("commanded", report.velocity), ("measured", report.measured)):
+        cut = f" ({LIMIT}: {report.limit_reason})" if report.limit_reason else ""
+        for word, values in (
+            ("asked", report.requested_velocity),
+            ("commanded", report.clamped_velocity),
+            ("measured", report.measured_velocity),
+        ):
             said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
             said += cut if word == "commanded" else ""
             table.add_row(f"velocity {word}: forward, left, turn", said)
-    if report.jump:
-        table.add_row("jump", escape(report.jump.removeprefix("jump ")))
+    if report.jump_summary:
+        table.add_row("jump", escape(report.jump_summary.removeprefix("jump ")))
     for kind, torque in report.torques.items():
         limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
         table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
@@ -166,17 +170,19 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
         mark = "[green]holds[/]" if check.passed else "[bold red]fails[/]"
-        table.add_row(name, f"{check.value:.3g} <= {check.bound:.3g}{unit}  {mark}")
+        table.add_row(name, f"{check.value:.3g} <= {check.limit:.3g}{unit}  {mark}")
     algorithm = max(agreement.ratios, key=agreement.ratios.__getitem__)
     verdict = "[green]agrees[/]" if agreement.passed else "[bold red]disagrees[/]"
     figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e} ({algorithm})"
     table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
     out.print(table)
     holds = report.passed and agreement.passed
-    if holds and report.cut:
-        out.print(f"[yellow]every check holds, but less was done than was asked for: {', '.join(report.cut)}[/]")
-    elif holds and report.unmeasured:
-        out.print(f"[yellow]the checks that were made hold; never measured: {', '.join(report.unmeasured)}[/]")
+    if holds and report.reduced_requests:
+        out.print(
+            f"[yellow]every check holds, but less was done than was asked for: {', '.join(report.reduced_requests)}[/]"
+        )
+    elif holds and report.unmeasured_checks:
+        out.print(f"[yellow]the checks that were made hold; never measured: {', '.join(report.unmeasured_checks)}[/]")
     else:
         out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
     for deviation in agreement.deviations:

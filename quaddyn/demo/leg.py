@@ -63,8 +63,8 @@ def show_branches(
             viewer.show(
                 configuration(leg, found.q[i]),
                 points={"target": world(target)},
-                com=False,
-                text=f"{name}{_remark(found, i)}",
+                show_com=False,
+                caption=f"{name}{_remark(found, i)}",
                 time=k / FRAMES_PER_SECOND,
             )
             k += 1
@@ -74,7 +74,7 @@ def show_branches(
                 time.sleep(max(0.0, start + k / FRAMES_PER_SECOND - time.perf_counter()))
     viewer.show_trails(())
     if realtime:
-        viewer.show(robot.q_home, com=False, text="home", time=k / FRAMES_PER_SECOND)
+        viewer.show(robot.q_home, show_com=False, caption="home", time=k / FRAMES_PER_SECOND)
     return curve
 
 

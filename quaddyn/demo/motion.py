@@ -24,7 +24,7 @@ LIMIT_ROUNDING = 1e-9
 SWING, SWING_SHARE = 0.3, 0.25
 
 
-class Wanted(NamedTuple):
+class DesiredState(NamedTuple):
     """Where the motion should be: configuration (nq,), velocity (nv,), acceleration (nv,), height of the base [m]."""
 
     q: Array
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     height: float
 
 
-class Motion(ABC):
+class DemoMotion(ABC):
     """A motion of the demo.
 
     Attributes:
@@ -45,11 +45,11 @@ class Motion(ABC):
     feet: tuple[str, ...]
 
     @abstractmethod
-    def at(self, t: float) -> Wanted:
+    def at(self, t: float) -> DesiredState:
         """The wanted state at time t [s]."""
 
 
-class Squat(Motion):
+class SquatMotion(DemoMotion):
     """Standing on the spot, then down and up again, level and without slip.
 
     The way down is integrated from ``q_home`` at the velocity level (fourth-order Runge-Kutta): the base moves
@@ -98,7 +98,7 @@ class Squat(Motion):
             self._tangent.append(self._descent(s))
         self.depth = deepest * ((len(self._q) - 1) / self.nodes)
 
-    def at(self, t: float) -> Wanted:
+    def at(self, t: float) -> DesiredState:
         """The wanted state at time t [s]."""
         # depth sin^4(phase): position, velocity, acceleration and jerk all start and end at zero
         phase = self.rate * (min(max(t, self.pause), self.end) - self.pause)
@@ -112,7 +112,7 @@ class Squat(Motion):
         q = self.robot.algorithms.interpolate(self.robot.model, self._q[i], self._q[j], share)
         tangent = (1.0 - share) * self._tangent[i] + share * self._tangent[j]
         bend = (self._tangent[j] - self._tangent[i]) / self._step
-        return Wanted(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
+        return DesiredState(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
 
     def _descent(self, s: State) -> Array:
         """Velocity (nv,) per speed of descent: base straight down, contact points at rest."""
@@ -136,7 +136,7 @@ class Squat(Motion):
         )
 
 
-class Swing(Motion):
+class JointSwingMotion(DemoMotion):
     """Every joint swings about ``q_home``, smoothly, within its limits and those of its motor; nothing is touched."""
 
     name = "swing"
@@ -157,13 +157,13 @@ class Swing(Motion):
                 break
             self.amplitude *= 0.5
 
-    def at(self, t: float) -> Wanted:
+    def at(self, t: float) -> DesiredState:
         """The wanted state at time t [s]: ``sin^3`` starts and ends without a jump in velocity or acceleration."""
         sine, cosine, w = np.sin(self.rate * t), np.cos(self.rate * t), self.rate
         q = self.robot.algorithms.integrate(self.robot.model, self.robot.q_home, sine**3 * self.amplitude)
         v = 3.0 * w * sine**2 * cosine * self.amplitude
         a = 3.0 * w**2 * (2.0 * sine * cosine**2 - sine**3) * self.amplitude
-        return Wanted(q, v, a, 0.0)
+        return DesiredState(q, v, a, 0.0)
 
 
 def _grounded(robot: Robot) -> tuple[str, ...]:

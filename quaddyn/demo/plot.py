@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import Array
 from .report import joint_kinds
-from .trace import Trace
+from .time_series import DemoTimeSeries
 
 KINDS = (".png", ".pdf", ".svg")
 #: Limits are drawn up to this multiple of the largest torque, and written otherwise.
@@ -57,11 +57,11 @@ def _figure_class() -> Any:
     return Figure
 
 
-def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
+def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: str) -> None:
     """Writes the picture of a run.
 
     Args:
-        trace: of the run.
+        time_series: of the run.
         path: PNG, PDF or SVG.
         title: over it.
 
@@ -69,13 +69,13 @@ def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
         QuaddynError: matplotlib is not installed.
         OSError: the file cannot be written.
     """
-    robot, t = trace.robot, trace.times
+    robot, t = time_series.robot, time_series.times
     kinds: dict[str, list[int]] = {}
     for i, kind in enumerate(joint_kinds(robot)):
         kinds.setdefault(kind, []).append(i)
-    steers = bool(np.isfinite(trace.wanted).any())
+    steers = bool(np.isfinite(time_series.wanted).any())
     left = len(kinds) if len(kinds) <= PANELS else 1
-    right = 1 + bool(trace.feet) + steers
+    right = 1 + bool(time_series.feet) + steers
     rows = int(np.lcm(left, right))
     figure = _figure_class()(figsize=(14.0, 8.0), layout="constrained")
     grid = figure.add_gridspec(rows, 2)
@@ -90,7 +90,7 @@ def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
         axes.margins(x=0.0)
-        for word, times in trace.events.items():
+        for word, times in time_series.events.items():
             for k, time in enumerate(times):
                 axes.axvline(time, color="0.3", linestyle=":", label=word if k == 0 else None)
         if place == count - 1:
@@ -106,8 +106,8 @@ def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
             axes = panel(0, place, left, f"{kind}\ntorque [N m]")
             for c in columns:
                 name = legs.get(robot.actuated[c], robot.actuated[c])
-                axes.plot(t, trace.tau[:, c], color=colors[name], linewidth=0.8, label=name)
-            limit, largest = float(robot.effort_limits[columns].min()), float(np.abs(trace.tau[:, columns]).max())
+                axes.plot(t, time_series.tau[:, c], color=colors[name], linewidth=0.8, label=name)
+            limit, largest = float(robot.effort_limits[columns].min()), float(np.abs(time_series.tau[:, columns]).max())
             if limit <= LIMIT_IN_VIEW * largest:
                 for k, bound in enumerate((limit, -limit)):
                     axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
@@ -117,28 +117,30 @@ def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
                 _legend(axes)
     else:
         limits = robot.effort_limits
-        scale = np.where(np.isfinite(limits) & (limits > 0.0), limits, np.abs(trace.tau).max(axis=0, initial=1e-9))
+        scale = np.where(
+            np.isfinite(limits) & (limits > 0.0), limits, np.abs(time_series.tau).max(axis=0, initial=1e-9)
+        )
         axes = panel(0, 0, 1, "torque / limit (or largest)")
         for c, joint in enumerate(robot.actuated):
-            axes.plot(t, trace.tau[:, c] / scale[c], linewidth=0.8, label=joint)
+            axes.plot(t, time_series.tau[:, c] / scale[c], linewidth=0.8, label=joint)
         axes.set_ylim(-1.05, 1.05)
         _legend(axes)
 
     place = 0
-    if trace.feet:
+    if time_series.feet:
         axes, place = panel(1, place, right, "normal force [N]"), place + 1
-        for i, foot in enumerate(trace.feet):
-            axes.plot(t, trace.forces[:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
+        for i, foot in enumerate(time_series.feet):
+            axes.plot(t, time_series.forces[:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
         _legend(axes)
     if steers:
         axes, place = panel(1, place, right, "velocity [m/s, rad/s]"), place + 1
         for i, (word, color) in enumerate(zip(("forward", "leftward", "turning"), _COLORS, strict=False)):
-            axes.plot(t, _smooth(trace.velocity[:, i], t), color=color, linewidth=1.2, label=word)
-            axes.plot(t, trace.wanted[:, i], color=color, linestyle="--", linewidth=1.2)
+            axes.plot(t, _smooth(time_series.velocity[:, i], t), color=color, linewidth=1.2, label=word)
+            axes.plot(t, time_series.wanted[:, i], color=color, linestyle="--", linewidth=1.2)
         axes.plot([], [], color="black", linestyle="--", label="commanded")
         _legend(axes)
     axes = panel(1, place, right, "height of the\ncentre of mass [m]")
-    axes.plot(t, trace.height, color=_COLORS[0])
+    axes.plot(t, time_series.height, color=_COLORS[0])
     figure.savefig(Path(path), dpi=110)
 
 

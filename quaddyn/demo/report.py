@@ -11,53 +11,54 @@ from typing import NamedTuple
 import numpy as np
 
 from ..contact import contact_jacobian
+from ..deprecation import renamed_attributes, renamed_fields
 from ..dynamics import Dynamics, State
 from ..robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import Array
-from .motion import Motion, Squat, Swing, Wanted, gravity_of
+from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_of
 
 #: Largest fraction of a request that limits may remove without an exit code of its own.
 MAX_CUT = 0.1
 
 
-class Check(NamedTuple):
+class DemoCheck(NamedTuple):
     """One figure of a run and the largest value that is right.
 
     Attributes:
         value: measured.
-        bound: `value` must not exceed it.
+        limit: `value` must not exceed it.
         passed: whether it does not (NaN never passes).
         unit: of both.
     """
 
     value: float
-    bound: float
+    limit: float
     passed: bool
     unit: str
 
 
-class Request(NamedTuple):
+class RequestedValue(NamedTuple):
     """One figure that the caller asked for, and what of it the robot was given to do.
 
     Attributes:
         name: of the figure.
-        asked: the value that the caller gave.
+        requested: the value that the caller gave.
         planned: what of it was commanded or planned.
         unit: of both.
-        limit: what cut it down, such as "torque of FL_calf_joint"; "" where nothing did.
+        limit_reason: what cut it down, such as "torque of FL_calf_joint"; "" where nothing did.
     """
 
     name: str
-    asked: float
+    requested: float
     planned: float
     unit: str
-    limit: str
+    limit_reason: str
 
     @property
-    def is_cut(self) -> bool:
+    def is_reduced(self) -> bool:
         """Whether the two differ by more than `MAX_CUT` of what was asked for."""
-        return abs(self.asked - self.planned) > MAX_CUT * abs(self.asked)
+        return abs(self.requested - self.planned) > MAX_CUT * abs(self.requested)
 
 
 class TorqueRange(NamedTuple):
@@ -74,6 +75,14 @@ class TorqueRange(NamedTuple):
     limit: float
 
 
+@renamed_fields(
+    asked="requested_velocity",
+    jump="jump_summary",
+    limit="limit_reason",
+    measured="measured_velocity",
+    velocity="clamped_velocity",
+)
+@renamed_attributes(cut="reduced_requests", unmeasured="unmeasured_checks")
 @dataclass(frozen=True)
 class DemoReport:
     """What a run of the demo measured.
@@ -95,12 +104,12 @@ class DemoReport:
         energy_change: of the mechanical energy over the run [J].
         work: done on the robot by "actuators", "joints" (friction) and "contacts" [J].
         checks: every check by name.
-        asked: forward, leftward [m/s] and yaw rate [rad/s] as the caller wanted them; None for who stays where it is.
-        velocity: what of it was commanded: what the gait can do on these legs.
-        limit: what cut it down, such as "stride of the gait"; "" where nothing did.
-        measured: the same, on average over whole cycles at full command; None where there were none.
+        requested_velocity: forward, leftward [m/s] and yaw rate [rad/s] as requested; None for a motion on the spot.
+        clamped_velocity: what of it was commanded: what the gait can do on these legs.
+        limit_reason: what cut it down, such as "stride of the gait"; "" where nothing did.
+        measured_velocity: the same, on average over whole cycles at full command; None where there were none.
         interrupted: whether an interrupt ended the run before its time.
-        jump: that was planned, in words, with what cut it down; "" where there was none.
+        jump_summary: that was planned, in words, with what cut it down; "" where there was none.
         requests: the figures that the caller gave, other than 0, and what of each was commanded or planned.
     """
 
@@ -119,24 +128,24 @@ class DemoReport:
     base_height: tuple[float, float] | None
     energy_change: float
     work: Mapping[str, float]
-    checks: Mapping[str, Check]
-    asked: tuple[float, ...] | None = None
-    velocity: tuple[float, ...] | None = None
-    limit: str = ""
-    measured: tuple[float, ...] | None = None
+    checks: Mapping[str, DemoCheck]
+    requested_velocity: tuple[float, ...] | None = None
+    clamped_velocity: tuple[float, ...] | None = None
+    limit_reason: str = ""
+    measured_velocity: tuple[float, ...] | None = None
     interrupted: bool = False
-    jump: str = ""
-    requests: tuple[Request, ...] = ()
+    jump_summary: str = ""
+    requests: tuple[RequestedValue, ...] = ()
 
     @property
-    def cut(self) -> tuple[str, ...]:
+    def reduced_requests(self) -> tuple[str, ...]:
         """Names of the requests of which limits cut off more than `MAX_CUT`."""
-        return tuple(request.name for request in self.requests if request.is_cut)
+        return tuple(request.name for request in self.requests if request.is_reduced)
 
     @property
-    def unmeasured(self) -> tuple[str, ...]:
+    def unmeasured_checks(self) -> tuple[str, ...]:
         """What should have been judged, but the run gave nothing to measure it by."""
-        never = self.velocity is not None and any(self.velocity) and self.measured is None
+        never = self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
         return ("velocity",) if never else ()
 
     @property
@@ -145,7 +154,7 @@ class DemoReport:
         return all(check.passed for check in self.checks.values())
 
 
-class Log:
+class DemoRecorder:
     """Collects a run, then judges it."""
 
     def __init__(self, robot: Robot, feet: tuple[str, ...], friction: float) -> None:
@@ -166,7 +175,7 @@ class Log:
         self,
         s: State,
         sim: Simulation,
-        wanted: Wanted,
+        wanted: DesiredState,
         saturated: tuple[str, ...],
         control_time: float,
         plant_time: float,
@@ -195,17 +204,17 @@ class Log:
         if len(self._tau) % 50 == 1:
             self._samples.append((s.q.copy(), s.v.copy(), sim.tau, contact_forces))
 
-    def report(self, dyn: Dynamics, sim: Simulation, motion: Motion) -> DemoReport:
+    def report(self, dyn: Dynamics, sim: Simulation, motion: DemoMotion) -> DemoReport:
         """The figures and the verdict on each."""
         robot = self.robot
         weight = robot.mass * gravity_of(robot)
         tau = np.array(self._tau)
         # Work is known after each step, the energy before it: shift by one, and end on the final state.
         energy = np.array([*self._energy[1:], sim.energy]) - self._energy[0]
-        checks: dict[str, Check] = {}
+        checks: dict[str, DemoCheck] = {}
 
         def check(name: str, value: float, bound: float, unit: str) -> None:
-            checks[name] = Check(float(value), float(bound), bool(value <= bound), unit)
+            checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
 
         error, bound = round_trip(dyn, self._samples)
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
@@ -216,7 +225,7 @@ class Log:
         check("energy balance", np.abs(energy - self._work).max(), sim.dt * self._power + rounding, "J")
         check("steps with a saturated joint", self._saturated, 0, "1")
         normal = mean = deviation = height = None
-        if isinstance(motion, Squat):
+        if isinstance(motion, SquatMotion):
             forces, heights = np.array(self._forces), np.array(self._heights)
             carried = forces[:, :, 2].sum(axis=1) / weight
             still = max(1, round(0.5 * motion.pause / sim.dt))
@@ -234,7 +243,7 @@ class Log:
             check("base height error", np.abs(heights[:, 0] - heights[:, 1]).max(), max(0.02 * motion.depth, 1e-4), "m")
             short = max(motion.wanted_depth - motion.depth, 0.0)
             check("squat cut short by limits", short, 0.5 * motion.wanted_depth, "m")
-        elif isinstance(motion, Swing):
+        elif isinstance(motion, JointSwingMotion):
             bound = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
             check("joint tracking error", self._joint_error, bound, "rad or m")
         return DemoReport(

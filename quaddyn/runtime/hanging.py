@@ -57,8 +57,8 @@ class _Hung(Observable):
         return {}
 
     @property
-    def play(self) -> tuple[Array, Array] | None:
-        return self.plant.play
+    def backlash_state(self) -> tuple[Array, Array] | None:
+        return self.plant.backlash_state
 
 
 class HangingRobot(SimulatedInterface, fixed=("plant",)):

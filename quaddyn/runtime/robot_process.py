@@ -82,7 +82,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.robot: Robot = load(source, root="free")
         if actuators is not None and actuators.robot.actuated != self.robot.actuated:
             raise ArgumentError(f"actuators: of {actuators.robot.name!r}, with other joints than {self.robot.name!r}")
-        motors = None if actuators is None else actuators.arguments
+        motors = None if actuators is None else actuators.constructor_arguments
         quality = LinkQuality() if quality is None else quality
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         link = {part: getattr(quality, part) for part in quality.__slots__}

@@ -1,13 +1,14 @@
-"""Plants behind one small interface: the embedded one (Pinocchio's contacts) and MuJoCo."""
+"""Plants, which execute motor torques: the simulator of this package and MuJoCo behind one interface, `Plant`."""
 
+from ..deprecation import renamed_names
 from .actuators import Actuators
-from .depth_camera import DepthCamera, looking
+from .depth_camera import DepthCamera, camera_pose
 from .held_bodies import HeldBody, HeldState
 from .log import Log
 from .mujoco_contact import MujocoContact
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
-from .records import Checkpoint, TouchingPoint, Work
+from .records import Checkpoint, ContactPoint, Work
 from .rollouts import Rollout, rollout
 from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
 from .simulation import Simulation
@@ -18,6 +19,7 @@ __all__ = [
     "Actuators",
     "Box",
     "Checkpoint",
+    "ContactPoint",
     "ContactSphere",
     "DepthCamera",
     "Encoders",
@@ -37,11 +39,12 @@ __all__ = [
     "Sensors",
     "Simulation",
     "Terrain",
-    "TouchingPoint",
     "Work",
     "body_spheres",
+    "camera_pose",
     "collision_spheres",
-    "looking",
     "rollout",
     "stairs",
 ]
+
+__getattr__ = renamed_names(__name__, {"TouchingPoint": "ContactPoint", "looking": "camera_pose"})

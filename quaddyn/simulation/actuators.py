@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler import ByteVector, Vector, compiled, entry
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector
 from ..robot.configuration import simple_joints
@@ -17,50 +18,53 @@ from ..urdf.tree import Array, frozen
 #: Width of a limit without a corner, and least share of a torque that is more than none.
 SHARP = 1e-9
 #: Longest delay [s]; a plant keeps the torques of as long.
-LONGEST_DELAY = 1.0
+MAX_DELAY = 1.0
 
 
-class Motors(NamedTuple):
+class TorqueSpeedLimits(NamedTuple):
     """The torque-speed lines of `Actuators` for compiled code.
 
     Attributes:
-        effort: (nu,) largest torque [N m or N].
-        no_load: (nu,) speed at which no torque drives any more [rad/s or m/s].
-        fall: (nu,) how much less the corner speed is [rad/s or m/s].
-        limited: (nu,) whether there is such a speed.
+        max_torque: (nu,) largest torque [N m or N].
+        no_load_speed: (nu,) speed at which no torque drives any more [rad/s or m/s].
+        derating_range: (nu,) how much less the corner speed is [rad/s or m/s].
+        is_speed_limited: (nu,) whether there is such a speed.
     """
 
-    effort: Vector
-    no_load: Vector
-    fall: Vector
-    limited: ByteVector
+    max_torque: Vector
+    no_load_speed: Vector
+    derating_range: Vector
+    is_speed_limited: ByteVector
 
 
 @compiled()
-def delivered(motors: Motors, tau: Vector, turning: Vector, out: Vector) -> None:
+def limit_motor_torques(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
     """The torques that motors give, into `out` (nu,), of those that arrive while they turn at these speeds (nu,)."""
     for j in range(len(out)):
-        given = min(max(tau[j], -motors.effort[j]), motors.effort[j])
-        if motors.limited[j]:
+        given = min(max(tau[j], -motors.max_torque[j]), motors.max_torque[j])
+        if motors.is_speed_limited[j]:
             speed = turning[j]
-            share = min((motors.no_load[j] - abs(speed)) / motors.fall[j], 1.0)
-            most = motors.effort[j] * max(share, SHARP) if share > 0.0 else 0.0  # inf stays inf, but for nothing
+            share = min((motors.no_load_speed[j] - abs(speed)) / motors.derating_range[j], 1.0)
+            most = motors.max_torque[j] * max(share, SHARP) if share > 0.0 else 0.0  # inf stays inf, but for nothing
             if given * speed > 0.0:
                 given = min(max(given, -most), most)
         out[j] = given
 
 
 @entry("motors")
-def deliver(motors: Motors, tau: Vector, turning: Vector, out: Vector) -> None:
-    """`delivered`."""
-    delivered(motors, tau, turning, out)
+def limit_motor_torques_entry(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
+    """`limit_motor_torques`."""
+    limit_motor_torques(motors, tau, turning, out)
 
 
+@renamed_attributes(
+    arguments="constructor_arguments", deliver="apply_limits", motors="torque_speed_limits", rotor="motor_side_inertia"
+)
 class Actuators(
     StrictAttributes,
     fixed=(
         "robot", "effort", "no_load_speed", "corner_speed", "delay", "backlash", "damping", "friction", "armature",
-        "viscous", "coulomb", "rotor_inertia", "rotor", "motors",
+        "viscous", "coulomb", "rotor_inertia", "motor_side_inertia", "torque_speed_limits",
     ),
 ):  # fmt: skip
     """Motors with gears at the actuated joints.
@@ -99,8 +103,8 @@ class Actuators(
         effort, corner_speed, no_load_speed, delay, backlash: (nu,) read-only.
         damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
         viscous, coulomb, rotor_inertia: (nu,) of the motors alone, read-only.
-        rotor: (nu,) inertia on the motor's side, the record's armature included, read-only.
-        motors: torque-speed lines for compiled code.
+        motor_side_inertia: (nu,) inertia on the motor's side, the record's armature included, read-only.
+        torque_speed_limits: torque-speed lines for compiled code.
 
     Raises:
         ArgumentError: a value that is negative, NaN or of another shape, a corner beyond the no-load speed, a delay
@@ -131,8 +135,8 @@ class Actuators(
             if (self.corner_speed > self.no_load_speed).any():
                 raise ArgumentError(f"corner_speed: {corner_speed} is beyond the no-load speed {no_load_speed}")
         self.delay = _each("delay", delay, nu, bounded=True)
-        if (self.delay > LONGEST_DELAY).any():
-            raise ArgumentError(f"delay: expected {LONGEST_DELAY:g} s at most, got {delay}; is it in seconds?")
+        if (self.delay > MAX_DELAY).any():
+            raise ArgumentError(f"delay: expected {MAX_DELAY:g} s at most, got {delay}; is it in seconds?")
         index, added, of_motors = robot.actuated_index, [], []
         for name, value, own in (
             ("viscous", viscous, robot.damping),
@@ -146,9 +150,11 @@ class Actuators(
         self.damping, self.friction, self.armature = added
         self.viscous, self.coulomb, self.rotor_inertia = of_motors
         joints = simple_joints(robot.bodies)
-        self.rotor = frozen(self.rotor_inertia + np.array([joints[name].armature for name in robot.actuated]))
+        self.motor_side_inertia = frozen(
+            self.rotor_inertia + np.array([joints[name].armature for name in robot.actuated])
+        )
         self.backlash = _each("backlash", backlash, nu, bounded=True)
-        wanting = (self.backlash > 0.0) & (self.rotor == 0.0)
+        wanting = (self.backlash > 0.0) & (self.motor_side_inertia == 0.0)
         massless = [name for name, bad in zip(robot.actuated, wanting, strict=True) if bad]
         if massless:
             raise ArgumentError(
@@ -158,15 +164,15 @@ class Actuators(
         limited = np.isfinite(self.no_load_speed)
         no_load = np.where(limited, self.no_load_speed, 1.0)
         fall = np.where(limited, np.maximum(no_load - self.corner_speed, SHARP), 1.0)
-        self.motors = Motors(np.array(self.effort), no_load, fall, limited.astype(np.int8))
+        self.torque_speed_limits = TorqueSpeedLimits(np.array(self.effort), no_load, fall, limited.astype(np.int8))
 
     @property
-    def arguments(self) -> dict[str, list[float]]:
-        """What makes the same motors for another robot with the same joints: ``Actuators(other, **arguments)``."""
+    def constructor_arguments(self) -> dict[str, list[float]]:
+        """Keyword arguments of `Actuators` that make the same motors for another robot with the same joints."""
         names = ("effort", "corner_speed", "no_load_speed", "viscous", "coulomb", "rotor_inertia", "delay", "backlash")
         return {name: getattr(self, name).tolist() for name in names}
 
-    def deliver(self, tau: Array, v: Array) -> Array:
+    def apply_limits(self, tau: Array, v: Array) -> Array:
         """The torques that motors give of those that arrive.
 
         Args:
@@ -182,7 +188,9 @@ class Actuators(
         out = np.empty(self.robot.nu)
         tau = check_vector("tau", tau, out.shape, f"nu of {self.robot.name}")
         v = check_vector("v", v, (self.robot.nv,), f"nv of {self.robot.name}")
-        deliver(self.motors, np.ascontiguousarray(tau), v[self.robot.actuated_index], out)
+        limit_motor_torques_entry(
+            self.torque_speed_limits, np.ascontiguousarray(tau), v[self.robot.actuated_index], out
+        )
         return out
 
 

@@ -15,7 +15,20 @@ from ..archives import read_arrays
 from ..errors import ArgumentError
 from ..safe_files import DAMAGE, open_regular
 
-FORMAT = 1
+#: Format of the files that `save` writes, and the formats that `load` reads.
+FORMAT, READABLE_FORMATS = 2, (1, 2)
+#: New names of the classes and of their fields that files of format 1 hold under an old name.
+RENAMED_CLASSES = {"Push": "ActivePush", "TouchingPoint": "ContactPoint"}
+RENAMED_FIELDS = {
+    "Log": {
+        "joints": "joint_names",
+        "lost": "level_residuals",
+        "places": "joint_slices",
+        "ratio": "steps_per_tick",
+        "start": "initial_checkpoint",
+        "units": "joint_units",
+    }
+}
 
 
 def save(record: object, path: str | os.PathLike[str]) -> Path:
@@ -44,8 +57,8 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
         try:
             arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
-            if meta["format"] != FORMAT:
-                raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
+            if meta["format"] not in READABLE_FORMATS:
+                raise ArgumentError(f"format {meta['format']}, this version reads up to format {FORMAT}")
             found = _unpacked(meta["record"], arrays, known)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
@@ -81,4 +94,6 @@ def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> 
         return array
     if kind == "tuple":
         return tuple(_unpacked(item, arrays, known) for item in content)
-    return known[kind](**{name: _unpacked(item, arrays, known) for name, item in content.items()})
+    kind = RENAMED_CLASSES.get(kind, kind)
+    new_names = RENAMED_FIELDS.get(kind, {})
+    return known[kind](**{new_names.get(name, name): _unpacked(item, arrays, known) for name, item in content.items()})

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
@@ -30,10 +31,10 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         robot: that carries it.
         rng: of the noise.
         frame: that it is fixed to; by default the root link.
-        placement: of its axes in that frame; by default it looks ahead and down, see `looking`.
+        placement: of its axes in that frame; by default it looks ahead and pitch, see `camera_pose`.
         resolution: columns and rows of pixels.
-        view: angle that it sees from left to right [rad].
-        range: nearest and farthest distance that it can tell [m].
+        field_of_view: angle that it sees from left to right [rad].
+        depth_range: nearest and farthest distance that it can tell [m].
         noise: standard deviation of a distance, as a share of it.
 
     Raises:
@@ -43,6 +44,7 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         QuaddynError: MuJoCo is not installed.
     """
 
+    @renamed_parameters(range="depth_range", view="field_of_view")
     def __init__(
         self,
         robot: Robot,
@@ -51,8 +53,8 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         frame: str | None = None,
         placement: Pose | None = None,
         resolution: tuple[int, int] = (106, 60),
-        view: float = 1.5,
-        range: tuple[float, float] = (0.1, 4.0),
+        field_of_view: float = 1.5,
+        depth_range: tuple[float, float] = (0.1, 4.0),
         noise: float = 0.01,
     ) -> None:
         if not isinstance(robot, Robot):
@@ -61,23 +63,23 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
             raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
         self.robot, self.frame = robot, frame or robot.bodies[0].name
         robot.frame_id(self.frame)
-        self.placement = looking(0.5) if placement is None else placement
+        self.placement = camera_pose(0.5) if placement is None else placement
         if not isinstance(self.placement, Pose):
             raise ArgumentTypeError(f"placement: expected a Pose, got {type(placement).__name__}")
         columns, rows = (int(n) for n in check_vector("resolution", resolution, (2,), "columns and rows"))
         if not (columns > 0 and rows > 0 and columns * rows <= MAX_PIXELS):
             raise ArgumentError(f"resolution: expected 1 to {MAX_PIXELS:,} pixels, got {resolution}")
         self.resolution = (columns, rows)
-        if not 0.0 < number("view", view) < np.pi:
-            raise ArgumentError(f"view: expected an angle between 0 and pi [rad], got {view}")
-        self._near, self._far = check_vector("range", range, (2,), "nearest and farthest").tolist()
+        if not 0.0 < number("field_of_view", field_of_view) < np.pi:
+            raise ArgumentError(f"field_of_view: expected an angle between 0 and pi [rad], got {field_of_view}")
+        self._near, self._far = check_vector("depth_range", depth_range, (2,), "nearest and farthest").tolist()
         if not 0.0 <= self._near < self._far:
-            raise ArgumentError(f"range: expected 0 <= nearest < farthest [m], got {range}")
+            raise ArgumentError(f"depth_range: expected 0 <= nearest < farthest [m], got {depth_range}")
         self._noise = number("noise", noise)
         if not 0.0 <= self._noise < np.inf:
             raise ArgumentError(f"noise: expected a share of 0 or more, got {noise}")
         self._rng, self._dynamics = rng, Dynamics(robot)
-        half = np.tan(0.5 * view)
+        half = np.tan(0.5 * field_of_view)
         x, y = np.meshgrid(np.linspace(-half, half, columns), np.linspace(-half, half, rows) * rows / columns)
         rays = np.stack((x, y, np.ones(x.shape)), axis=-1).reshape(-1, 3)
         self._rays = rays / np.linalg.norm(rays, axis=1, keepdims=True)
@@ -129,13 +131,16 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         return np.asarray(self._rays * away[:, None])
 
 
-def looking(down: float, *, at: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Pose:
-    """Placement of a camera that looks along x, turned `down` [rad], on a frame with x ahead and z up.
+@renamed_parameters(at="position", down="pitch")
+def camera_pose(pitch: float, *, position: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Pose:
+    """Placement of a camera that looks along x, turned `pitch` [rad], on a frame with x ahead and z up.
 
     Args:
-        down: angle below the x axis [rad].
-        at: (3,) where it is in the frame [m].
+        pitch: angle below the x axis [rad].
+        position: (3,) where it is in the frame [m].
     """
-    s, c = np.sin(number("down", down)), np.cos(down)
+    s, c = np.sin(number("down", pitch)), np.cos(pitch)
     ahead, right = np.array([c, 0.0, -s]), np.array([0.0, -1.0, 0.0])
-    return Pose.of(np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("at", at, (3,), "a place"))
+    return Pose.of(
+        np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("position", position, (3,), "a place")
+    )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..compiler import IntVector, Matrix, Vector, compiled, entry
 from ..urdf.tree import Array
-from .actuators import Actuators, Motors, delivered
+from .actuators import Actuators, TorqueSpeedLimits, limit_motor_torques
 
 
 class Drives(NamedTuple):
@@ -98,7 +98,7 @@ def drives_of(actuators: Actuators, dt: float) -> Drives:
     for total, share in (
         (actuators.damping, actuators.viscous),
         (actuators.friction, actuators.coulomb),
-        (actuators.armature, actuators.rotor),
+        (actuators.armature, actuators.motor_side_inertia),
     ):
         own = total.copy()
         own[index[loose]] = np.maximum(own[index[loose]] - share[loose], 0.0)
@@ -106,7 +106,7 @@ def drives_of(actuators: Actuators, dt: float) -> Drives:
     x = np.zeros
     return Drives(
         index, whole.astype(np.int64), np.maximum(steps - whole, 0.0), x(nu), x((room, nu)), x(nu),
-        x(1, dtype=np.int64), loose.astype(np.int64), 0.5 * actuators.backlash, actuators.rotor.copy(),
+        x(1, dtype=np.int64), loose.astype(np.int64), 0.5 * actuators.backlash, actuators.motor_side_inertia.copy(),
         actuators.viscous.copy(), actuators.coulomb.copy(), x(nu), x(nu), x(nu), x(nu), x(nv), x(nu),
         x(nu, dtype=np.int64), x(nu), x(nu), x(nu), x(nv), actuators.damping.copy(), actuators.friction.copy(), *alone,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def remembered(drives: Drives) -> tuple[NDArray[np.float64] | NDArray[np.int64],
 
 
 @compiled()
-def supply(motors: Motors, drives: Drives, tau: Vector, v: Vector, out: Vector) -> None:
+def supply(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector, out: Vector) -> None:
     """The torques of motors in this step, into `out` (nu,), of those asked for now; the mean over the step."""
     turning, m, now = drives.turning, len(drives.waiting), drives.row[0]
     for j in range(len(out)):
@@ -141,7 +141,7 @@ def supply(motors: Motors, drives: Drives, tau: Vector, v: Vector, out: Vector) 
             k, part = now - drives.whole[j], drives.share[j]
             k = k if k >= 0 else k + m
             drives.late[j] = (1.0 - part) * drives.waiting[k, j] + part * drives.waiting[k - 1 if k > 0 else m - 1, j]
-    delivered(motors, drives.late, turning, out)
+    limit_motor_torques(motors, drives.late, turning, out)
 
 
 @compiled()
@@ -213,7 +213,7 @@ def settle(drives: Drives, given: Vector) -> None:
 
 
 @entry("drives with delay and backlash")
-def start_step(motors: Motors, drives: Drives, tau: Vector, v: Vector, h: float, out: Vector) -> None:
+def start_step(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector, h: float, out: Vector) -> None:
     """`supply` and `engage` for a step in one piece, of a plant that does not keep the velocity before."""
     supply(motors, drives, tau, v, out)
     begin(drives)

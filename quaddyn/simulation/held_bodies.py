@@ -43,7 +43,7 @@ class HeldBody(FrozenArrays):
     them; from then on a surface holds it in all six directions, and a point in three, pushing or pulling.
 
     Attributes:
-        name: what it is called in `Plant.held`.
+        name: what it is called in `Plant.held_bodies`.
         frame: of the robot, in which the body is placed.
         contacts: that hold it; their frames, offsets and kinds count.
         mass: [kg].
@@ -112,14 +112,14 @@ class Holding:
     """
 
     def __init__(self, robot: Robot, bodies: Iterable[HeldBody], dt: float, effort: Array) -> None:
-        self.bodies = several("held", bodies, "held bodies")
+        self.bodies = several("held_bodies", bodies, "held bodies")
         for body in self.bodies:
             if not isinstance(body, HeldBody):
-                raise ArgumentTypeError(f"held: expected HeldBody, got {type(body).__name__}")
+                raise ArgumentTypeError(f"held_bodies: expected HeldBody, got {type(body).__name__}")
             for name in (body.frame, *(contact.frame for contact in body.contacts)):
                 robot.frame_id(name)
         if len({body.name for body in self.bodies}) < len(self.bodies):
-            raise ArgumentError(f"held: every name once, got {[body.name for body in self.bodies]}")
+            raise ArgumentError(f"held_bodies: every name once, got {[body.name for body in self.bodies]}")
         self._robot, self._dt, self._effort = robot, dt, effort
         self._dynamics = Dynamics(robot, validate=False) if self.bodies else None
         self._gravity = np.array(robot.model.gravity.linear)

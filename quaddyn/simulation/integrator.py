@@ -9,7 +9,7 @@ impulses that the compiled solver did not find.  It is called again with them an
 from __future__ import annotations
 
 from ..compiler import Matrix, Vector, compiled, entry
-from .actuators import Motors
+from .actuators import TorqueSpeedLimits
 from .attempt import ROUNDS, allowed_error, attempt, clear, evaluate
 from .bodies import Bodies, Pushes
 from .contact_data import Contacts, Motion, StepModel
@@ -182,7 +182,7 @@ def advance(
 @entry("the contact simulation", release=True)
 def run(
     model: StepModel,
-    motors: Motors,
+    motors: TorqueSpeedLimits,
     pushes: Pushes,
     terms: Terms,
     memory: Memory,

@@ -11,22 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed_fields
 from ..errors import QuaddynError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .archive import load, save
 from .mcap_file import write
-from .records import Checkpoint, Push, TouchingPoint
+from .records import ActivePush, Checkpoint, ContactPoint
 
 
+@renamed_fields(
+    joints="joint_names",
+    lost="level_residuals",
+    places="joint_slices",
+    ratio="steps_per_tick",
+    start="initial_checkpoint",
+    units="joint_units",
+)
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """What `Plant.run` saw, at every tick of the controller.
 
     Attributes:
-        start: where it began.
-        ratio: steps per tick.
+        initial_checkpoint: where it began.
+        steps_per_tick: steps per tick.
         time: (n,) [s].
         q, v: (n, nq), (n, nv) when the controller was asked.
         tau: (n, nu) its answers, before any saturation [N m].
@@ -34,16 +43,16 @@ class Log:
         spheres: (s,) whose forces these are: feet, other named spheres, then links of the body that touched the ground.
         status: (n,) outcome of whole-body control at each tick; the mode, such as "fallen", of a `LocomotionCommand`
             that did without; "" where the controller gave torques alone.
-        lost: (n, L) what each level of whole-body control lacked [m/s^2], see `quaddyn.wbc.LevelReport`; (n, 0) where
-            `Plant.run` was not told to ask.
+        level_residuals: (n, L) residual of each level of whole-body control [m/s^2], see `quaddyn.wbc.LevelReport`;
+            (n, 0) unless `Plant.run` was called with ``record_residuals=True``.
         root: of the robot.
-        joints: (nu,) names of the actuated joints, in the order of `tau`.
-        units: (nu,) of each, "rad" or "m".
-        places: (nu, 3) of each its place in v, in q, and how many entries of q it has.
+        joint_names: (nu,) names of the actuated joints, in the order of `tau`.
+        joint_units: (nu,) of each, "rad" or "m".
+        joint_slices: (nu, 3) of each its place in v, in q, and how many entries of q it has.
     """
 
-    start: Checkpoint
-    ratio: int
+    initial_checkpoint: Checkpoint
+    steps_per_tick: int
     time: Array
     q: Array
     v: Array
@@ -51,22 +60,22 @@ class Log:
     forces: Array
     spheres: tuple[str, ...]
     status: tuple[str, ...] = ()
-    lost: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    level_residuals: Array = field(default_factory=lambda: np.zeros((0, 0)))
     root: str = "fixed"
-    joints: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    places: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    joint_names: tuple[str, ...] = ()
+    joint_units: tuple[str, ...] = ()
+    joint_slices: Array = field(default_factory=lambda: np.zeros((0, 3)))
 
     @property
     def positions(self) -> Array:
         """(n, nu) of the actuated joints [rad or m]."""
-        _, at, entries = self.places.astype(np.intp).T
+        _, at, entries = self.joint_slices.astype(np.intp).T
         return JointPositions(at, entries == 2).of(self.q)
 
     @property
     def velocities(self) -> Array:
         """(n, nu) of the actuated joints [rad/s or m/s]."""
-        return self.v[:, self.places[:, 0].astype(int)]
+        return self.v[:, self.joint_slices[:, 0].astype(int)]
 
     @property
     def base(self) -> Array | None:
@@ -75,13 +84,14 @@ class Log:
 
     def __repr__(self) -> str:
         said = "".join(f", {n} {word}" for word, n in Counter(self.status).most_common() if word)
-        return f"Log({self.start.robot!r}, {len(self.time)} ticks of {1e3 * self.start.dt * self.ratio:g} ms{said})"
+        start = self.initial_checkpoint
+        return f"Log({start.robot!r}, {len(self.time)} ticks of {1e3 * start.dt * self.steps_per_tick:g} ms{said})"
 
     def columns(self) -> dict[str, Array]:
         """Every quantity as (n,) by name with its unit, such as "tau FL_hip_joint [N m]"."""
         out, force = {"time [s]": self.time}, {"rad": "N m", "m": "N"}
         positions, velocities = self.positions, self.velocities
-        for i, (joint, unit) in enumerate(zip(self.joints, self.units, strict=True)):
+        for i, (joint, unit) in enumerate(zip(self.joint_names, self.joint_units, strict=True)):
             out[f"position {joint} [{unit}]"] = positions[:, i]
             out[f"velocity {joint} [{unit}/s]"] = velocities[:, i]
             out[f"tau {joint} [{force[unit]}]"] = self.tau[:, i]
@@ -90,7 +100,7 @@ class Log:
             out |= {f"base {name}": self.base[:, i] for i, name in enumerate(names)}
         for s, sphere in enumerate(self.spheres):
             out |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
-        return out | {f"lost by level {k} [m/s^2]": lost for k, lost in enumerate(self.lost.T)}
+        return out | {f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)}
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write `columns`, and the status where there is one, as a table with a line of names.
@@ -123,7 +133,7 @@ class Log:
             ArgumentError: the file is none.
             OSError: it cannot be read.
         """
-        found: Log = load(path, (Log, Checkpoint, Push, TouchingPoint))
+        found: Log = load(path, (Log, Checkpoint, ActivePush, ContactPoint))
         return found
 
     def to_mcap(self, path: str | os.PathLike[str]) -> Path:
@@ -147,19 +157,25 @@ class Log:
         Raises:
             QuaddynError: matplotlib is not installed.
         """
-        turns = set(self.units) <= {"rad"}
+        turns = set(self.joint_units) <= {"rad"}
         panels: list[tuple[str, Array, tuple[str, ...]]] = [
-            (f"position [{'rad' if turns else 'rad, m'}]", self.positions, self.joints),
-            (f"velocity [{'rad/s' if turns else 'rad/s, m/s'}]", self.velocities, self.joints),
-            (f"torque [{'N m' if turns else 'N m, N'}]", self.tau, self.joints),
+            (f"position [{'rad' if turns else 'rad, m'}]", self.positions, self.joint_names),
+            (f"velocity [{'rad/s' if turns else 'rad/s, m/s'}]", self.velocities, self.joint_names),
+            (f"torque [{'N m' if turns else 'N m, N'}]", self.tau, self.joint_names),
         ]
         touching = [s for s in range(len(self.spheres)) if self.forces[:, s].any()]
         if touching:
             panels.append(("vertical force [N]", self.forces[:, touching, 2], tuple(self.spheres[s] for s in touching)))
         if self.base is not None:
             panels.append(("base [m]", self.base[:, :3], ("x", "y", "z")))
-        if self.lost.size:
-            panels.append(("lost [m/s$^2$]", self.lost, tuple(f"level {k}" for k in range(self.lost.shape[1]))))
+        if self.level_residuals.size:
+            panels.append(
+                (
+                    "lost [m/s$^2$]",
+                    self.level_residuals,
+                    tuple(f"level {k}" for k in range(self.level_residuals.shape[1])),
+                )
+            )
         return draw(self.time, panels, path)
 
 
@@ -201,4 +217,9 @@ def recorded_joints(robot: Robot) -> dict[str, Any]:
     single, slides = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
     rows = [(v, *single[v]) for v in map(robot.velocity_index, robot.actuated)]
     units = tuple("m" if name in slides else "rad" for name in robot.actuated)
-    return {"root": robot.root, "joints": robot.actuated, "units": units, "places": frozen(np.reshape(rows, (-1, 3)))}
+    return {
+        "root": robot.root,
+        "joint_names": robot.actuated,
+        "joint_units": units,
+        "joint_slices": frozen(np.reshape(rows, (-1, 3))),
+    }

@@ -68,9 +68,9 @@ class Run(Protocol):
     @property
     def status(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def lost(self) -> Array: ...  # noqa: D102
+    def level_residuals(self) -> Array: ...  # noqa: D102
     @property
-    def joints(self) -> tuple[str, ...]: ...  # noqa: D102
+    def joint_names(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def positions(self) -> Array: ...  # noqa: D102
     @property
@@ -142,7 +142,7 @@ def write_ticks(
 def _messages(log: Run, i: int, positions: list[float], velocities: list[float]) -> list[Message]:
     """Topic, schema, frame and content of each message of tick i."""
     joints = {
-        "name": list(log.joints),
+        "name": list(log.joint_names),
         "position": positions,
         "velocity": velocities,
         "effort": log.tau[i].tolist(),
@@ -158,7 +158,7 @@ def _messages(log: Run, i: int, positions: list[float], velocities: list[float])
         wrench = {"force": _xyz(force), "torque": _xyz([0.0, 0.0, 0.0])}
         out.append((f"/contact/{sphere}", "geometry_msgs/msg/WrenchStamped", "world", {"wrench": wrench}))
     if any(log.status):
-        lost = [x for x in log.lost[i].tolist() if math.isfinite(x)] if log.lost.size else []
+        lost = [x for x in log.level_residuals[i].tolist() if math.isfinite(x)] if log.level_residuals.size else []
         said = {"outcome": log.status[i], "ok": log.status[i] == "solved", "lost": lost}
         out.append(("/status", "quaddyn/msg/Status", "", said))
     return out

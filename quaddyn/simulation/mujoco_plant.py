@@ -10,6 +10,7 @@ import numpy as np
 
 from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -20,8 +21,8 @@ from .drives import end_step, start_step
 from .held_bodies import HeldBody
 from .mujoco_contact import MujocoContact, contact_named
 from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, specification
-from .plant import RUNAWAY_SPEED, Plant, keep
-from .records import TouchingPoint
+from .plant import DIVERGENCE_SPEED, Plant, keep
+from .records import ContactPoint
 from .spheres import ContactSphere, located
 from .terrain import Surface, Terrain
 
@@ -61,7 +62,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
-        held: bodies that hands of the robot hold, see `HeldBody`.
+        held_bodies: bodies that hands of the robot hold, see `HeldBody`.
         joint_stops: whether the joints' position limits hold, softly, where the file has any.
         contact: contact parameters, a `MujocoContact` or the name of a preset: "stiff", "mujoco" (MuJoCo's defaults:
             pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds of
@@ -85,8 +86,9 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         QuaddynError: MuJoCo is not installed.
     """
 
-    _contacts: tuple[TouchingPoint, ...] | None
+    _contacts: tuple[ContactPoint, ...] | None
 
+    @renamed_parameters(held="held_bodies")
     def __init__(
         self,
         robot: Robot,
@@ -98,7 +100,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
         soles: Iterable[Contact] = (),
-        held: Iterable[HeldBody] = (),
+        held_bodies: Iterable[HeldBody] = (),
         joint_stops: bool = True,
         contact: str | MujocoContact = "stiff",
         time_constant: float | None = None,
@@ -107,7 +109,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
-            soles=soles, held=held,
+            soles=soles, held_bodies=held_bodies,
         )  # fmt: skip
         feet = contact_named(contact)
         soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
@@ -151,7 +153,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         self.reset()
 
     @property
-    def contacts(self) -> tuple[TouchingPoint, ...]:
+    def contacts(self) -> tuple[ContactPoint, ...]:
         """Every point that carried a force in the last step."""
         if self._contacts is None:
             self._contacts = tuple(self._touching())
@@ -162,7 +164,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         """Of the last contact solve: "free", "solved", or "inaccurate" where MuJoCo's solver ran out of iterations."""
         return self._status
 
-    def _touching(self) -> Iterator[TouchingPoint]:
+    def _touching(self) -> Iterator[ContactPoint]:
         wrench, found = np.zeros(6), self.data.contact
         # Parts of all contacts at once: each look at one of them costs as much.
         parts = zip(found.geom.tolist(), found.frame, found.pos, found.dist, found.friction, strict=True)
@@ -174,7 +176,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             sign = 1.0 if second in self._geoms else -1.0
             frame = sign * axes.reshape(3, 3)
             name = self._geoms[second if sign > 0.0 else first]
-            yield TouchingPoint(
+            yield ContactPoint(
                 name,
                 frozen(place - 0.5 * distance * frame[0]),
                 frozen(frame[0]),
@@ -214,7 +216,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         mujoco, model, data = self._mujoco, self.model, self.data
         asked, tau = np.ascontiguousarray(tau), np.empty(self.robot.nu)
-        start_step(self.actuators.motors, self._drives, asked, self._v, self.dt, tau)
+        start_step(self.actuators.torque_speed_limits, self._drives, asked, self._v, self.dt, tau)
         data.ctrl[:] = tau
         data.qfrc_applied[:] = 0.0
         if len(self._loose_dofs):
@@ -224,7 +226,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         wild = np.abs(self._v).max(initial=0.0) > FAST or np.abs(tau).max(initial=0.0) > STRONG
         with _silence(mujoco) if wild else contextlib.nullcontext():
             mujoco.mj_step(model, data)
-        if not np.abs(data.qvel).max(initial=0.0) < RUNAWAY_SPEED:  # also true of NaN
+        if not np.abs(data.qvel).max(initial=0.0) < DIVERGENCE_SPEED:  # also true of NaN
             self._restart()
             data.time = self.time
             raise self._diverged()
@@ -242,7 +244,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         return tau
 
     def _let_loose(self) -> None:
-        """Motors whose gears have backlash: joints with them or without, and what they do there as a force."""
+        """Sets inertia, friction and driving force of joints whose motors have backlash."""
         drives, model, dofs = self._drives, self.model, self._loose_dofs
         at = drives.actuated[drives.loose]
         armature, damping, friction = self._followed

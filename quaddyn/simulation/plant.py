@@ -13,6 +13,7 @@ from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
@@ -26,18 +27,19 @@ from .drives import drives_of, remembered, restart
 from .held_bodies import HeldBody, HeldState, Holding
 from .log import Log
 from .recording import Recording
-from .records import Checkpoint, Push, TouchingPoint
+from .records import ActivePush, Checkpoint, ContactPoint
 from .spheres import ContactSphere, placed
 from .terrain import Plane, Surface, Terrain
 
 #: Sets a private attribute quickly, at every step.
 keep = object.__setattr__
 #: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
-RUNAWAY_SPEED = 1e6
+DIVERGENCE_SPEED = 1e6
 #: Longest time step [s]: a joint at 10 rad/s turns by 6 degrees in it.
-LONGEST_STEP = 0.01
+MAX_TIME_STEP = 0.01
 
 
+@renamed_attributes(held="held_bodies", play="backlash_state", solved="ok")
 class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "spheres")):
     """A robot in a world, advanced one step at a time by the torques of its motors.
 
@@ -56,7 +58,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
-        held: bodies that hands of the robot hold, see `HeldBody`.
+        held_bodies: bodies that hands of the robot hold, see `HeldBody`.
 
     Attributes:
         robot: as given.
@@ -86,14 +88,14 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         spheres: Mapping[str, ContactSphere] | None,
         actuators: Actuators | None,
         soles: Iterable[Contact] = (),
-        held: Iterable[HeldBody] = (),
+        held_bodies: Iterable[HeldBody] = (),
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         dt = number("dt", dt)
-        if not 0.0 < dt <= LONGEST_STEP:  # also true of NaN
+        if not 0.0 < dt <= MAX_TIME_STEP:  # also true of NaN
             raise ArgumentError(
-                f"dt: expected a time step [s], more than 0 and at most {LONGEST_STEP:g}, got {dt}: within a longer "
+                f"dt: expected a time step [s], more than 0 and at most {MAX_TIME_STEP:g}, got {dt}: within a longer "
                 "one legs swing and feet touch down unseen"
             )
         self.robot, self.dt, self._friction = robot, dt, _coefficient(friction)
@@ -115,7 +117,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
-        self._holding = Holding(robot, held, self.dt, actuators.effort)
+        self._holding = Holding(robot, held_bodies, self.dt, actuators.effort)
         self._one_step = OneCall("plant")
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._q, self._v = frozen(q), frozen(v)
         self._tau = frozen(np.zeros(robot.nu))
         self._steps = 0
-        self._pushes: tuple[Push, ...] = ()
+        self._pushes: tuple[ActivePush, ...] = ()
         restart(self._drives, self._v)
         self._holding.take(self._q, self._v)
         self._restart()
@@ -178,7 +180,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return self._tau
 
     @property
-    def play(self) -> tuple[Array, Array] | None:
+    def backlash_state(self) -> tuple[Array, Array] | None:
         """By how much motors are ahead of their joints within their gears' backlash, and how much faster they turn.
 
         (nu,) each [rad or m, rad/s or m/s]; None where no gear has any.
@@ -215,13 +217,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return forces
 
     @property
-    def held(self) -> Mapping[str, HeldState]:
+    def held_bodies(self) -> Mapping[str, HeldState]:
         """Where each held body is, and the forces of the last step at the hands that hold it, by name."""
         return MappingProxyType(self._holding.states)
 
     @property
     @abstractmethod
-    def contacts(self) -> tuple[TouchingPoint, ...]:
+    def contacts(self) -> tuple[ContactPoint, ...]:
         """Every point that carried a force in the last step."""
 
     @property
@@ -232,11 +234,6 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     @property
     def ok(self) -> bool:
         """Whether the last step met its tolerances."""
-        return self.status != "inaccurate"
-
-    @property
-    def solved(self) -> bool:
-        """The same as `ok`."""
         return self.status != "inaccurate"
 
     @property
@@ -296,7 +293,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         keep(self, "_steps", self._steps + 1)
 
     def push(self, frame: str, force: Numbers, *, duration: float) -> None:
-        """Push the robot from now on for some time; several pushes add up, and `reset` ends all.
+        """ActivePush the robot from now on for some time; several pushes add up, and `reset` ends all.
 
         Args:
             frame: where, at the origin of any of ``robot.frame_names``.
@@ -313,26 +310,27 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if len(self._pushes) >= self.MAX_PUSHES:
             raise ArgumentError(f"push: there are {self.MAX_PUSHES} already")
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
-        self._pushes += (Push(frame, self._wrench(frame, force), self._steps + steps),)
+        self._pushes += (ActivePush(frame, self._wrench(frame, force), self._steps + steps),)
 
+    @renamed_parameters(lost_levels="record_residuals", seconds="duration", watch="on_tick")
     def run(
         self,
         controller: Callable[[Plant], Any],
-        seconds: float,
+        duration: float,
         *,
         control_dt: float | None = None,
-        watch: Callable[[Plant], object] | None = None,
-        lost_levels: bool = False,
+        on_tick: Callable[[Plant], object] | None = None,
+        record_residuals: bool = False,
     ) -> Log:
         """Let a controller move the robot for some time.
 
         Args:
             controller: called with the plant once per tick; returns tau (nu,), which is held until the next one, or a
                 command that has it, of which the log keeps the status.
-            seconds: how long, a whole number of ticks [s].
+            duration: how long, a whole number of ticks [s].
             control_dt: between ticks, a whole number of steps [s]; `dt` by default.
-            watch: called with the plant after each tick, to draw it or to stop it by an exception.
-            lost_levels: whether the log says how far each level of whole-body control was missed; this takes about
+            on_tick: called with the plant after each tick, to draw it or to stop it by an exception.
+            record_residuals: whether the log says how far each level of whole-body control was missed; this takes about
                 a millisecond a tick.
 
         Returns:
@@ -344,13 +342,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             DivergenceError: the motion left the finite numbers.
         """
         ratio = 1 if control_dt is None else _whole("control_dt", number("control_dt", control_dt), self.dt, "dt")
-        ticks = _whole("seconds", number("seconds", seconds), ratio * self.dt, "control_dt")
+        ticks = _whole("duration", number("duration", duration), ratio * self.dt, "control_dt")
         if not callable(controller):
             raise ArgumentTypeError(f"controller: expected something to call, got {type(controller).__name__}")
         if ticks > self.MAX_TICKS:
-            raise ArgumentError(f"seconds: expected at most {self.MAX_TICKS} ticks, which a Log keeps, got {ticks}")
+            raise ArgumentError(f"duration: expected at most {self.MAX_TICKS} ticks, which a Log keeps, got {ticks}")
         start, robot = self.checkpoint(), self.robot
-        recording = Recording(robot, start, ratio, ticks, self.spheres, lost_levels)
+        recording = Recording(robot, start, ratio, ticks, self.spheres, record_residuals)
         for i in range(ticks):
             recording.before(i, self.time, self._q, self._v)
             answer = controller(self)
@@ -360,8 +358,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             for _ in range(ratio):
                 self.step(asked)
             recording.after(i, answer, asked, self.contacts)
-            if watch is not None:
-                watch(self)
+            if on_tick is not None:
+                on_tick(self)
         return recording.log()
 
     def replay(self, log: Log) -> None:
@@ -377,11 +375,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 f"log: torques of shape {np.shape(log.tau)}, expected (n, {self.robot.nu}) for {self.robot.name}"
             )
         try:
-            self.restore(log.start)
+            self.restore(log.initial_checkpoint)
         except ArgumentError as error:
             raise ArgumentError(f"log: it begins with a {error}") from error
         for tau in log.tau:
-            for _ in range(log.ratio):
+            for _ in range(log.steps_per_tick):
                 self.step(tau)
 
     def checkpoint(self) -> Checkpoint:
@@ -513,7 +511,7 @@ def _coefficient(friction: float) -> float:
 
 
 def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
-    surfaces = () if terrain is None else Terrain.of(terrain).surfaces
+    surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
     floor = number("floor", floor)

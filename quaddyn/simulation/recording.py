@@ -10,7 +10,7 @@ import numpy as np
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .log import Log, recorded_joints
-from .records import Checkpoint, TouchingPoint
+from .records import Checkpoint, ContactPoint
 
 
 class Recording:
@@ -22,15 +22,15 @@ class Recording:
         ratio: steps per tick.
         ticks: at most.
         spheres: whose forces have a place in the log in any case.
-        lost_levels: whether to keep how far each level of whole-body control was missed.
+        record_residuals: whether to keep how far each level of whole-body control was missed.
     """
 
     __slots__ = ("_forces", "_lost", "_lost_levels", "_q", "_ratio", "_robot", "_said", "_start", "_tau", "_time", "_v")
 
     def __init__(
-        self, robot: Robot, start: Checkpoint, ratio: int, ticks: int, spheres: Sequence[str], lost_levels: bool
+        self, robot: Robot, start: Checkpoint, ratio: int, ticks: int, spheres: Sequence[str], record_residuals: bool
     ) -> None:
-        self._robot, self._start, self._ratio, self._lost_levels = robot, start, ratio, lost_levels
+        self._robot, self._start, self._ratio, self._lost_levels = robot, start, ratio, record_residuals
         self._time = np.empty(ticks)
         self._q, self._v, self._tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
         self._forces = {name: np.zeros((ticks, 3)) for name in spheres}
@@ -47,7 +47,7 @@ class Recording:
         """
         self._time[i], self._q[i], self._v[i] = time, q, v
 
-    def after(self, i: int, answer: object, tau: Any, contacts: Sequence[TouchingPoint]) -> None:
+    def after(self, i: int, answer: object, tau: Any, contacts: Sequence[ContactPoint]) -> None:
         """Its answer was carried out.
 
         Args:
@@ -76,7 +76,7 @@ class Recording:
             frozen(forces),
             tuple(self._forces),
             status=tuple(self._said),
-            lost=_table(self._lost),
+            level_residuals=_table(self._lost),
             **recorded_joints(self._robot),
         )
 

@@ -1,15 +1,16 @@
-"""What plants hand out: a `TouchingPoint`, a `Push`, `Work`, and a `Checkpoint` from which a run goes on."""
+"""What plants hand out: a `ContactPoint`, a `ActivePush`, `Work`, and a `Checkpoint` from which a run goes on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from ..deprecation import renamed_fields, renamed_names
 from ..urdf.tree import Array, FrozenArrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TouchingPoint(FrozenArrays):
+class ContactPoint(FrozenArrays):
     """A contact at the end of the last step.
 
     Attributes:
@@ -30,7 +31,7 @@ class TouchingPoint(FrozenArrays):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Push(FrozenArrays):
+class ActivePush(FrozenArrays):
     """A force and moment (6,) on a frame [N, N m], world axes, until before step `end`."""
 
     frame: str
@@ -50,12 +51,13 @@ class Checkpoint(FrozenArrays):
     v: Array
     tau: Array
     steps: int
-    pushes: tuple[Push, ...]
+    pushes: tuple[ActivePush, ...]
     inner: tuple[Any, ...]
     drives: tuple[Any, ...] = ()
     held: tuple[Any, ...] = ()
 
 
+@renamed_fields(corrections="constraint_corrections", error="integration_error")
 @dataclass(frozen=True, slots=True)
 class Work:
     """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
@@ -65,18 +67,25 @@ class Work:
         joints: by viscous and Coulomb friction in the joints, and by their stops.
         contacts: by the ground; never positive but for what a compliant ground had stored.
         pushes: by external forces.
-        corrections: what undoing penetrations lifted the robot.
-        error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
+        constraint_corrections: what undoing penetrations lifted the robot.
+        integration_error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
     """
 
     actuators: float = 0.0
     joints: float = 0.0
     contacts: float = 0.0
     pushes: float = 0.0
-    corrections: float = 0.0
-    error: float = 0.0
+    constraint_corrections: float = 0.0
+    integration_error: float = 0.0
 
     @property
     def total(self) -> float:
-        """Work of all forces [J]: the change of mechanical energy, but for `corrections` and `error`."""
+        """Total work of all forces [J].
+
+        It is the change of mechanical energy without `constraint_corrections` and `integration_error`.
+        """
         return self.actuators + self.joints + self.contacts + self.pushes
+
+
+#: Pickled checkpoints of the last version name these classes.
+__getattr__ = renamed_names(__name__, {"Push": "ActivePush", "TouchingPoint": "ContactPoint"})

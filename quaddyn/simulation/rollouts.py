@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_fields
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import Numbers, check_vector, floats, several, whole
@@ -17,6 +18,7 @@ from ..urdf.tree import Array, FrozenArrays
 from .simulation import Simulation
 
 
+@renamed_fields(inaccurate="n_inaccurate_steps", steps="n_steps")
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollout(FrozenArrays):
     """What n rollouts made of their plants.
@@ -24,15 +26,15 @@ class Rollout(FrozenArrays):
     Attributes:
         q: (n, steps, nq) configurations after each step, read-only.
         v: (n, steps, nv) velocities after each step, read-only.
-        steps: (n,) how many steps were taken.  Where there are fewer than in `q` the motion diverged, and the rest of
+        n_steps: (n,) how many steps were taken.  Where there are fewer than in `q` the motion diverged, and the rest of
             its rows repeat the last state.
-        inaccurate: (n,) steps that did not meet their tolerances, see `Simulation.status`.
+        n_inaccurate_steps: (n,) steps that did not meet their tolerances, see `Simulation.status`.
     """
 
     q: Array
     v: Array
-    steps: NDArray[np.int64]
-    inaccurate: NDArray[np.int64]
+    n_steps: NDArray[np.int64]
+    n_inaccurate_steps: NDArray[np.int64]
 
 
 def rollout(
@@ -122,8 +124,8 @@ def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]
             raise ArgumentTypeError(f"plants: expected Simulations, got {type(sim).__name__}")
     if not sims:
         raise ArgumentError("plants: expected at least one")
-    if any(sim.held for sim in sims):
-        raise ArgumentError("plants: bodies that are held= move in `step` alone, not in rollouts")
+    if any(sim.held_bodies for sim in sims):
+        raise ArgumentError("plants: bodies given by held_bodies= move in `step` alone, not in rollouts")
     if len(set(map(id, sims))) < len(sims):
         raise ArgumentError("plants: the same one is there twice; a plant has one state")
     sizes = {(sim.robot.nq, sim.robot.nv, sim.robot.nu) for sim in sims}

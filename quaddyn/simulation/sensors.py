@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ..deprecation import renamed_fields, renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.joint_positions import JointPositions
@@ -22,6 +23,7 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 from .plant import Plant
 
 
+@renamed_overrides(play="backlash_state")
 class Observable(ABC):
     """What `Sensors` can read: every `Plant`, and others that know their robot's true state."""
 
@@ -53,7 +55,7 @@ class Observable(ABC):
         """(3,) by foot, on the robot, world axes [N]."""
 
     @property
-    def play(self) -> tuple[Array, Array] | None:
+    def backlash_state(self) -> tuple[Array, Array] | None:
         """(nu,) by how much motors are ahead of their joints, and how much faster they turn; None: not at all."""
         return None
 
@@ -69,7 +71,7 @@ def at_motors(world: Plant | Observable, joints: JointPositions) -> tuple[Array,
         joints: the actuated ones of the robot.
     """
     position, velocity = joints.of(world.q), world.v[world.robot.actuated_index]
-    if (play := world.play) is not None:
+    if (play := world.backlash_state) is not None:
         position, velocity = position + play[0], velocity + play[1]
     return position, velocity
 
@@ -96,6 +98,12 @@ class Encoders:
         _check(self)
 
 
+@renamed_fields(
+    accelerometer_bias="initial_accelerometer_bias",
+    accelerometer_walk="accelerometer_bias_walk",
+    gyro_bias="initial_gyro_bias",
+    gyro_walk="gyro_bias_walk",
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imu:
     """An inertial measurement unit fixed to a frame; standard deviations are per reading and axis.
@@ -104,19 +112,19 @@ class Imu:
         frame: any of ``robot.frame_names``; None for the root link.
         gyro_noise: [rad/s].
         accelerometer_noise: [m/s^2].
-        gyro_bias: of the bias at the start [rad/s].
-        accelerometer_bias: of the bias at the start [m/s^2].
-        gyro_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
-        accelerometer_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
+        initial_gyro_bias: of the bias at the start [rad/s].
+        initial_accelerometer_bias: of the bias at the start [m/s^2].
+        gyro_bias_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
+        accelerometer_bias_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
     """
 
     frame: str | None = None
     gyro_noise: float = 0.0
     accelerometer_noise: float = 0.0
-    gyro_bias: float = 0.0
-    accelerometer_bias: float = 0.0
-    gyro_walk: float = 0.0
-    accelerometer_walk: float = 0.0
+    initial_gyro_bias: float = 0.0
+    initial_accelerometer_bias: float = 0.0
+    gyro_bias_walk: float = 0.0
+    accelerometer_bias_walk: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self)
@@ -218,8 +226,8 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         if not isinstance(rng, np.random.Generator):
             raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
         self._rng = rng
-        self._gyro_bias = self.imu.gyro_bias * rng.standard_normal(3)
-        self._accelerometer_bias = self.imu.accelerometer_bias * rng.standard_normal(3)
+        self._gyro_bias = self.imu.initial_gyro_bias * rng.standard_normal(3)
+        self._accelerometer_bias = self.imu.initial_accelerometer_bias * rng.standard_normal(3)
         self._waiting: deque[Measurement] = deque()
         self._before: tuple[float, Array] | None = None
 
@@ -263,8 +271,10 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         if self._before is not None and time > self._before[0]:
             acceleration = (twist.linear - self._before[1]) / (time - self._before[0])
             root = np.sqrt(time - self._before[0])
-            self._gyro_bias = self._gyro_bias + imu.gyro_walk * root * rng.standard_normal(3)
-            self._accelerometer_bias = self._accelerometer_bias + imu.accelerometer_walk * root * rng.standard_normal(3)
+            self._gyro_bias = self._gyro_bias + imu.gyro_bias_walk * root * rng.standard_normal(3)
+            self._accelerometer_bias = (
+                self._accelerometer_bias + imu.accelerometer_bias_walk * root * rng.standard_normal(3)
+            )
         self._before = time, twist.linear.copy()
         true, turning = at_motors(plant, self._joints)
         position = true + encoders.position_noise * rng.standard_normal(robot.nu)

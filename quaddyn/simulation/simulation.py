@@ -15,6 +15,7 @@ from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers.frictional_core import solve
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -27,7 +28,7 @@ from .hard_contacts import HardContacts
 from .held_bodies import HeldBody
 from .pieces import Collected, room_for_pieces
 from .plant import Plant, keep
-from .records import TouchingPoint, Work
+from .records import ContactPoint, Work
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
 from .step_memory import (
@@ -56,7 +57,7 @@ INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")
 
 #: Contacts that a step takes at once: one matrix couples them all, and its cost grows with their cube.
-MOST_CONTACTS = 200
+MAX_CONTACTS = 200
 #: Contacts of all pieces of a step that there is room for at first, at most.
 MUCH_ROOM = 512
 
@@ -108,7 +109,7 @@ class Simulation(Plant):
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
-        held: bodies that hands of the robot hold, see `HeldBody`.
+        held_bodies: bodies that hands of the robot hold, see `HeldBody`.
         integrator: "adaptive", the above; "euler": no step is taken again; "rk4": neither, and steps out of reach of
             the ground by a fourth-order Runge-Kutta method on the configuration manifold, joint friction split off and
             implicit.
@@ -127,9 +128,10 @@ class Simulation(Plant):
 
     Raises:
         ArgumentError: an argument is not what it must be; in a step also where the robot touches something in more
-            than `MOST_CONTACTS` points at once.
+            than `MAX_CONTACTS` points at once.
     """
 
+    @renamed_parameters(held="held_bodies")
     def __init__(
         self,
         robot: Robot,
@@ -142,7 +144,7 @@ class Simulation(Plant):
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
         soles: Iterable[Contact] = (),
-        held: Iterable[HeldBody] = (),
+        held_bodies: Iterable[HeldBody] = (),
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
@@ -151,7 +153,7 @@ class Simulation(Plant):
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
-            soles=soles, held=held,
+            soles=soles, held_bodies=held_bodies,
         )  # fmt: skip
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
@@ -160,7 +162,7 @@ class Simulation(Plant):
         self._hard = HardContacts(contact)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.part for sphere in movable)
-        ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
+        ground, stops = self.terrain.to_arrays(self.friction), stops_of(robot, wanted=bool(joint_stops))
         self._step_model = step_model(robot, self._drives, movable, ground, stops, law, integrator)
         self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_data.room_for_motion(robot.nv)
         self._memory = memory(robot.nq, robot.nv, self._drives)
@@ -173,7 +175,7 @@ class Simulation(Plant):
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
-    def contacts(self) -> tuple[TouchingPoint, ...]:
+    def contacts(self) -> tuple[ContactPoint, ...]:
         """Every point that carried a force in the last step."""
         out, where = [], self._room.touching
         for i in range(self._k):
@@ -184,7 +186,7 @@ class Simulation(Plant):
                 depth = self._step_model.radii[s] + where.gaps[i]
                 point = self._room.centers[s] - depth * where.normals[i]
                 out.append(
-                    TouchingPoint(
+                    ContactPoint(
                         name, frozen(point), frozen(where.normals[i]), frozen(force),
                         float(where.friction[i]), self._link_of[name],
                     )
@@ -205,7 +207,7 @@ class Simulation(Plant):
         return forces
 
     def _apply_friction(self) -> None:
-        for packed, now in zip(self._step_model.ground, self.terrain.packed(self.friction), strict=True):
+        for packed, now in zip(self._step_model.ground, self.terrain.to_arrays(self.friction), strict=True):
             packed[:] = now
 
     @property
@@ -219,7 +221,7 @@ class Simulation(Plant):
 
         "free" (nothing near the ground, no joint near a stop), "solved", "passive" (solved, and a contact had to
         rebound lest it give energy), "retried" (only a further attempt met the tolerance of the contact law) or
-        "inaccurate" (none did, and the best answer was used; or energy was made or lost, see `Work.error`).
+        "inaccurate" (none did, and the best answer was used; or energy was made or lost, see `Work.integration_error`).
         """
         return STATUSES[self._memory.progress[STATUS]]
 
@@ -337,8 +339,8 @@ class Simulation(Plant):
         again = False
         while True:
             said = core.run(
-                self._step_model, self.actuators.motors, self._pushing, self._terms, self._memory, self._motion,
-                self._room, self._collected, torques, states, again,
+                self._step_model, self.actuators.torque_speed_limits, self._pushing, self._terms, self._memory,
+                self._motion, self._room, self._collected, torques, states, again,
             )  # fmt: skip
             if said in (DONE, DIVERGED):
                 return bool(said == DONE)
@@ -405,7 +407,7 @@ class Simulation(Plant):
     def _rooms(self, n: int) -> tuple[contact_data.Contacts, Collected]:
         """Workspace for n contacts in the pieces of a step, as many of them at once as it takes."""
         return contact_data.room_for_contacts(
-            min(n, MOST_CONTACTS), len(self._step_model.radii), self.robot.nv
+            min(n, MAX_CONTACTS), len(self._step_model.radii), self.robot.nv
         ), room_for_pieces(n)
 
     def _make_room(self, n: int) -> None:
@@ -415,10 +417,10 @@ class Simulation(Plant):
             ArgumentError: more than a step takes at once.
         """
         old, before = self._room, self._collected
-        if n > MOST_CONTACTS and n != len(before.keys):  # which would be those of all pieces
+        if n > MAX_CONTACTS and n != len(before.keys):  # which would be those of all pieces
             self._restart()
             raise ArgumentError(
-                f"spheres: {n} contacts at t = {self.time:.6g} s; a step takes {MOST_CONTACTS} at once: "
+                f"spheres: {n} contacts at t = {self.time:.6g} s; a step takes {MAX_CONTACTS} at once: "
                 "give fewer spheres"
             )
         self._room, self._collected = new, after = self._rooms(max(2 * n, len(before.keys)))

@@ -15,7 +15,7 @@ from . import contact_data, contact_step
 from .bodies import bodies_of, last_mover
 from .collisions import Ground
 from .drives import Drives
-from .plant import RUNAWAY_SPEED
+from .plant import DIVERGENCE_SPEED
 from .spheres import Placed
 from .stops import Stops
 
@@ -93,7 +93,7 @@ def step_model(
         integrator == "rk4",
         robot.root == "free",
         float(robot.mass) * float(np.linalg.norm(model.gravity.linear)),
-        RUNAWAY_SPEED,
+        DIVERGENCE_SPEED,
     )
 
 

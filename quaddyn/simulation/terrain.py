@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..contact.solvers import MAX_FRICTION
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import floats, number, several, whole
 from ..urdf.tree import Array, FrozenArrays, frozen
@@ -184,7 +185,7 @@ class HeightField(FrozenArrays):
         _set(self, "friction", _friction(self.friction))
 
     @classmethod
-    def of(
+    def from_function(
         cls,
         function: Callable[[Array, Array], Any],
         x: tuple[float, float],
@@ -252,12 +253,13 @@ class HeightField(FrozenArrays):
 Surface = Plane | Box | HeightField
 
 
+@renamed_parameters(count="n_steps", run="tread", start="distance")
 def stairs(
-    count: int,
+    n_steps: int,
     *,
     rise: float,
-    run: float,
-    start: float = 0.5,
+    tread: float,
+    distance: float = 0.5,
     width: float = 4.0,
     heading: float = 0.0,
     friction: float | None = None,
@@ -265,10 +267,10 @@ def stairs(
     """Steps that climb away from the origin, each a box that stands on z = 0.
 
     Args:
-        count: number of steps.
+        n_steps: number of steps.
         rise: of each [m].
-        run: depth of each [m].
-        start: distance of the first edge from the origin [m].
+        tread: depth of each [m].
+        distance: distance of the first edge from the origin [m].
         width: across, centred [m].
         heading: towards which they climb [rad] from the x axis.
         friction: Coulomb's coefficient, None for the plant's own.
@@ -276,21 +278,21 @@ def stairs(
     Raises:
         ArgumentError: no step, or a length not positive.
     """
-    count = whole("count", count)
-    lengths = {"rise": rise, "run": run, "start": start, "width": width, "heading": heading}
-    rise, run, start, width, heading = (number(name, value) for name, value in lengths.items())
+    n_steps = whole("n_steps", n_steps)
+    lengths = {"rise": rise, "tread": tread, "distance": distance, "width": width, "heading": heading}
+    rise, tread, distance, width, heading = (number(name, value) for name, value in lengths.items())
     if not np.isfinite(heading):
         raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
     c, s = np.cos(heading), np.sin(heading)
     R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return tuple(
         Box(
-            R @ (start + (i + 0.5) * run, 0.0, 0.5 * (i + 1) * rise),
-            np.array([run, width, (i + 1) * rise]),
+            R @ (distance + (i + 0.5) * tread, 0.0, 0.5 * (i + 1) * rise),
+            np.array([tread, width, (i + 1) * rise]),
             R,
             friction=friction,
         )
-        for i in range(count)
+        for i in range(n_steps)
     )
 
 
@@ -318,7 +320,7 @@ class Terrain:
         _set(self, "_bounds", np.array([s.bounds for s in self.surfaces]).reshape(-1, 4).T)
 
     @classmethod
-    def of(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
+    def from_surfaces(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
         """A terrain from one, from one surface or from several."""
         if isinstance(terrain, Terrain):
             return terrain
@@ -346,7 +348,7 @@ class Terrain:
             out = np.fmax(out, self.surfaces[i].height(X, Y))
         return out
 
-    def packed(self, friction: float) -> Ground:
+    def to_arrays(self, friction: float) -> Ground:
         """The surfaces as plain numbers, for compiled code.
 
         Args:

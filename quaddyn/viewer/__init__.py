@@ -1,10 +1,22 @@
 """The viewer: a robot, its forces and its motion in a browser, live or recorded."""
 
-from .figure import Missing
+from ..deprecation import renamed_names
+from .figure import MissingMesh
 from .parts import MeshError
 from .posing import JointSliders
-from .server import KEYS, ServerError
-from .video import check_video, film
+from .server import KEY_CODES, ServerError
+from .video import check_video, render_video
 from .viewer import Viewer
 
-__all__ = ["KEYS", "JointSliders", "MeshError", "Missing", "ServerError", "Viewer", "check_video", "film"]
+__all__ = [
+    "KEY_CODES",
+    "JointSliders",
+    "MeshError",
+    "MissingMesh",
+    "ServerError",
+    "Viewer",
+    "check_video",
+    "render_video",
+]
+
+__getattr__ = renamed_names(__name__, {"KEYS": "KEY_CODES", "Missing": "MissingMesh", "film": "render_video"})

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..locomotion import Foothold
 from ..robot.arguments import positive
 from ..robot.robot import Robot
-from ..simulation.records import TouchingPoint
+from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 
 
@@ -25,11 +25,11 @@ def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
     return q
 
 
-def contact_points(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ...]:
+def contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]:
     """Contacts of a plant."""
     found = tuple(contacts)
     for contact in found:
-        if not isinstance(contact, TouchingPoint):
+        if not isinstance(contact, ContactPoint):
             raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
     return found
 

@@ -14,7 +14,7 @@ from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
 from ..urdf.tree import LENGTH_DECIMALS, Array
 from .figure import Figure
-from .instant import Instant
+from .instant import SceneSnapshot
 from .landscape import Landscape
 from .markers import Markers, Placed, hull
 from .scene import SLOT, Scene
@@ -83,35 +83,35 @@ class Drawing:
         known = {name: None if name == "com" else self.robot.frame_id(name) for name in names}
         self._trails = {name: (index, deque(maxlen=dots)) for name, index in known.items()}
 
-    def poses(self, instant: Instant) -> NDArray[np.float32]:
+    def poses(self, snapshot: SceneSnapshot) -> NDArray[np.float32]:
         """Every slot's pose (n, 10); makes slots for markers that are new."""
-        q = np.array(instant.q)
+        q = np.array(snapshot.q)
         self._markers.begin()
         self.robot.algorithms.forwardKinematics(self.robot.model, self.data, q)
-        for name in (*instant.wrenches, *instant.cones, *instant.normals, *(instant.around or ())):
+        for name in (*snapshot.wrenches, *snapshot.cones, *snapshot.normals, *(snapshot.around or ())):
             self._place(self.robot.frame_id(name))
         for index in (*self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             self._place(index)
         self.base = self.data.oMi[self._figure.joints[0]].translation.copy()
         shown = dict(self._links(self.data, self._figure.slots[0]))
-        shown.update(self._forces(instant))
-        shown.update(self._contacts(instant))
-        shown.update(self._support(instant))
-        shown.update(self._footholds(instant))
-        shown.update(self._normals(instant))
-        for name, point in instant.points.items():
+        shown.update(self._forces(snapshot))
+        shown.update(self._contacts(snapshot))
+        shown.update(self._support(snapshot))
+        shown.update(self._footholds(snapshot))
+        shown.update(self._normals(snapshot))
+        for name, point in snapshot.points.items():
             shown.update(self._markers.point(name, point))
-        for name, curve in instant.curves.items():
+        for name, curve in snapshot.curves.items():
             shown.update(self._markers.curve(name, curve))
         shown.update(self._bodies(q))
         shown.update(self._outlines())
         for name, index in self._frames.items():
             shown.update(self._markers.triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
-        shown.update(self._motion(instant, q))
+        shown.update(self._motion(snapshot, q))
         shown.update(self._ways())
-        if instant.ghost is not None:
+        if snapshot.reference_q is not None:
             first = self._figure.ghost()
-            self.robot.algorithms.forwardKinematics(self.robot.model, self._ghost, np.array(instant.ghost))
+            self.robot.algorithms.forwardKinematics(self.robot.model, self._ghost, np.array(snapshot.reference_q))
             shown.update(self._links(self._ghost, first))
         poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
         for slot, numbers in (shown | self._landscape.poses).items():
@@ -129,39 +129,39 @@ class Drawing:
     def _at(self, name: str) -> Array:
         return np.asarray(self.data.oMf[self.robot.frame_id(name)].translation)
 
-    def _forces(self, instant: Instant) -> Placed:
+    def _forces(self, snapshot: SceneSnapshot) -> Placed:
         """Forces and moments on frames, and the cones that stand there."""
-        for name, wrench in instant.wrenches.items():
+        for name, wrench in snapshot.wrenches.items():
             at = self._at(name)
             yield from self._markers.arrow("force", name, at, wrench[:3] / self._scale)
             if len(wrench) == 6:
                 yield from self._markers.arrow("moment", name, at, wrench[3:] / (self._scale * self._figure.size))
-        for name, coefficient in instant.cones.items():
+        for name, coefficient in snapshot.cones.items():
             yield from self._markers.cone(name, self._at(name), coefficient)
 
-    def _contacts(self, instant: Instant) -> Placed:
+    def _contacts(self, snapshot: SceneSnapshot) -> Placed:
         """A plant's contacts: points, forces and cones."""
-        for i, contact in enumerate(instant.contacts):
+        for i, contact in enumerate(snapshot.contacts):
             # The body touches here and there: its marks are shared by all of it.
             name = f"{contact.sphere if contact.link is None else 'body'} {i}"
             yield from self._markers.contact(name, contact.point)
             yield from self._markers.arrow("force", name, contact.point, contact.force / self._scale)
-            if instant.coned_contacts:
+            if snapshot.coned_contacts:
                 yield from self._markers.cone(name, contact.point, contact.friction, contact.normal)
 
-    def _support(self, instant: Instant) -> Placed:
+    def _support(self, snapshot: SceneSnapshot) -> Placed:
         """The support polygon, around the contacts or else below feet."""
-        if instant.around is None:
+        if snapshot.around is None:
             return
-        touched = [contact.point for contact in instant.contacts]
+        touched = [contact.point for contact in snapshot.contacts]
         if not touched:
-            radii = [self.robot.legs[name].foot.radius for name in instant.around]
-            touched = [self._at(n) - (0.0, 0.0, r) for n, r in zip(instant.around, radii, strict=True)]
+            radii = [self.robot.legs[name].foot.radius for name in snapshot.around]
+            touched = [self._at(n) - (0.0, 0.0, r) for n, r in zip(snapshot.around, radii, strict=True)]
         yield from self._markers.polygon(hull(np.array(touched).reshape(-1, 3)))
 
-    def _footholds(self, instant: Instant) -> Placed:
+    def _footholds(self, snapshot: SceneSnapshot) -> Placed:
         """Places for feet in the air: chosen, wanted, and what else there was, coloured by what it costs."""
-        for foothold in instant.footholds:
+        for foothold in snapshot.footholds:
             yield from self._markers.disc(foothold.foot, foothold.place, foothold.normal)
             if foothold.deviation > _CLOSE * self._figure.size:
                 yield from self._markers.way(foothold.foot, np.array([foothold.wanted.place, foothold.place]))
@@ -174,9 +174,9 @@ class Drawing:
                 if np.isfinite(place[2]):
                     yield from self._markers.candidate(None, place, _UP, radius)
 
-    def _normals(self, instant: Instant) -> Placed:
+    def _normals(self, snapshot: SceneSnapshot) -> Placed:
         """Of the ground, from where the frames' spheres touch it."""
-        for name, normal in instant.normals.items():
+        for name, normal in snapshot.normals.items():
             radius = self.robot.legs[name].foot.radius if name in self.robot.legs else 0.0
             tail = self._at(name) - radius * normal
             yield from self._markers.arrow("normal", name, tail, _NORMAL * self._figure.size * normal)
@@ -201,20 +201,20 @@ class Drawing:
             around = np.vstack((corners, corners[:1])) @ frame.rotation.T + frame.translation
             yield from self._markers.outline(sole.name, around)
 
-    def _motion(self, instant: Instant, q: Array) -> Placed:
+    def _motion(self, snapshot: SceneSnapshot, q: Array) -> Placed:
         """The centre of mass, its velocity and the one that is wanted."""
         model, data, algorithms = self.robot.model, self.data, self.robot.algorithms
         above = np.array([0.0, 0.0, _ABOVE * self._figure.size])
-        if instant.v is None:
+        if snapshot.v is None:
             self.center = algorithms.centerOfMass(model, data, q, False).copy()
         else:
-            self.center = algorithms.centerOfMass(model, data, q, instant.v, False).copy()
-            at = self.center if instant.wanted is None else self.center + above
+            self.center = algorithms.centerOfMass(model, data, q, snapshot.v, False).copy()
+            at = self.center if snapshot.desired_velocity is None else self.center + above
             yield from self._markers.arrow("velocity", "com", at, _ARROW_TIME * data.vcom[0])
-        if instant.wanted is not None:
+        if snapshot.desired_velocity is not None:
             at = self.center + (1.0 + _APART / _ABOVE) * above
-            yield from self._markers.arrow("wanted", "com", at, _ARROW_TIME * instant.wanted)
-        if instant.com:
+            yield from self._markers.arrow("wanted", "com", at, _ARROW_TIME * snapshot.desired_velocity)
+        if snapshot.show_com:
             yield from self._markers.center_of_mass(self.center, self._landscape.height(*self.center[:2]))
 
     def _ways(self) -> Placed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from ..deprecation import renamed_fields
 from ..robot.bodies import Body
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Capsule, Cylinder, Geometry, Link, Mesh, Pose, Shape, Sphere
@@ -22,33 +23,34 @@ _MISSING = Material((0.95, 0.1, 0.75, 1.0))
 _GHOST = Material((0.25, 0.50, 0.95, 0.30))
 
 
+@renamed_fields(instead="substitute")
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A mesh that could not be drawn: its `link`, the `uri` as written, and the `reason`; `instead` is drawn."""
+class MissingMesh:
+    """A mesh that could not be drawn: its `link`, the `uri` as written, and the `reason`; `substitute` is drawn."""
 
     link: str
     uri: str
     reason: str
-    instead: str
+    substitute: str
 
     def __str__(self) -> str:
-        return f"link {self.link!r}: mesh {self.uri!r}: {self.reason}; drawn instead: {self.instead}"
+        return f"link {self.link!r}: mesh {self.uri!r}: {self.reason}; drawn instead: {self.substitute}"
 
 
 class Figure:
     """Draws a robot into a scene.
 
     Attributes:
-        slots: number of the first slot and the one after the last: one a body, in order.
-        joints: (n,) index of the Pinocchio joint that carries each body.
-        low, high: (3,) corners of the box around all joints, feet and bodies' centres of mass in `q_home` [m].
-        size: its largest side, at least 0.1 [m].
-        missing: the meshes that could not be drawn.
+            slots: number of the first slot and the one after the last: one a body, in order.
+            joints: (n,) index of the Pinocchio joint that carries each body.
+            low, high: (3,) corners of the box around all joints, feet and bodies' centres of mass in `q_home` [m].
+            size: its largest side, at least 0.1 [m].
+    missing_meshes: the meshes that could not be drawn.
     """
 
     def __init__(self, scene: Scene, robot: Robot, *, meshes: bool) -> None:
         self.robot, self.scene = robot, scene
-        self.missing: list[Missing] = []
+        self.missing_meshes: list[MissingMesh] = []
         self._parts: dict[str, tuple[Part, ...] | MeshError] = {}
         self._put: list[tuple[int, int, Pose, tuple[float, ...]]] = []
         self._ghost: int | None = None
@@ -103,8 +105,8 @@ class Figure:
             self._add(slot, shape, geometry.rgba, place @ geometry.placement)
         except MeshError as error:
             assert isinstance(shape, Mesh)
-            instead = self._stand_in(slot, link, place, geometry)
-            self.missing.append(Missing(link.name, shape.uri, str(error), instead))
+            substitute = self._stand_in(slot, link, place, geometry)
+            self.missing_meshes.append(MissingMesh(link.name, shape.uri, str(error), substitute))
 
     def _stand_in(self, slot: int, link: Link, place: Pose, failed: Geometry) -> str:
         """Draws what remains of a link whose visual mesh cannot be read; says what."""

@@ -1,4 +1,4 @@
-"""`Instant`: what is shown of one instant, looked at before anything is drawn of it."""
+"""`SceneSnapshot`: what is shown of one instant, looked at before anything is drawn of it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentTypeError
 from ..locomotion import Foothold
 from ..robot.robot import Robot
-from ..simulation.records import TouchingPoint
+from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 from . import checks
 from .checks import vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Instant:
+class SceneSnapshot:
     """Arguments of `Viewer.show` that are drawn, each of its shape, finite, and of frames that there are.
 
     Attributes:
         q: (nq,) configuration.
         v: (nv,) velocity, or None.
         wrenches: {frame: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m].
-        com: whether the centre of mass is drawn.
+        show_com: whether the centre of mass is drawn.
         cones: {frame: coefficient} of the friction cones that stand on level ground.
         contacts: of a plant.
         coned_contacts: whether the contacts have cones.
         around: feet that the support polygon goes around, none of them where it goes around contacts; None draws none.
         points: {name: (3,)} [m].
         curves: {name: (n, 3)} [m].
-        wanted: (3,) velocity of the centre of mass [m/s], or None.
-        ghost: (nq,) configuration of a reference, or None.
+        desired_velocity: (3,) velocity of the centre of mass [m/s], or None.
+        reference_q: (nq,) configuration of a reference, or None.
         footholds: of feet in the air.
         normals: {frame: (3,)} of the ground below, unit.
     """
@@ -41,15 +41,15 @@ class Instant:
     q: Array
     v: Array | None = None
     wrenches: Mapping[str, Array] = field(default_factory=dict)
-    com: bool = True
+    show_com: bool = True
     cones: Mapping[str, float] = field(default_factory=dict)
-    contacts: tuple[TouchingPoint, ...] = ()
+    contacts: tuple[ContactPoint, ...] = ()
     coned_contacts: bool = False
     around: tuple[str, ...] | None = None
     points: Mapping[str, Array] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict)
-    wanted: Array | None = None
-    ghost: Array | None = None
+    desired_velocity: Array | None = None
+    reference_q: Array | None = None
     footholds: tuple[Foothold, ...] = ()
     normals: Mapping[str, Array] = field(default_factory=dict)
 
@@ -61,15 +61,15 @@ class Instant:
         *,
         v: ArrayLike | None,
         forces: Mapping[str, ArrayLike] | None,
-        com: bool,
-        cones: bool,
+        show_com: bool,
+        show_friction_cones: bool,
         friction: float | Mapping[str, float],
-        contacts: Iterable[TouchingPoint] | None,
-        support: bool,
+        contacts: Iterable[ContactPoint] | None,
+        show_support_polygon: bool,
         points: Mapping[str, ArrayLike] | None,
         curves: Mapping[str, ArrayLike] | None,
-        wanted: ArrayLike | None,
-        ghost: ArrayLike | None,
+        desired_velocity: ArrayLike | None,
+        reference_q: ArrayLike | None,
         footholds: Mapping[str, Foothold] | None,
         normals: Mapping[str, ArrayLike] | None,
     ) -> Self:
@@ -87,26 +87,26 @@ class Instant:
                 raise ArgumentTypeError(f"{what}: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         touching = checks.contact_points(contacts or ())
-        coned = tuple(wrenches or robot.feet) if cones and contacts is None else ()
+        coned = tuple(wrenches or robot.feet) if show_friction_cones and contacts is None else ()
         around: tuple[str, ...] | None = None
-        if support and contacts is not None:
+        if show_support_polygon and contacts is not None:
             around = () if touching else None  # in the air nothing supports
-        elif support:
+        elif show_support_polygon:
             loaded = [name for name in robot.feet if name in wrenches and wrenches[name].any()]
             around = tuple(loaded or robot.feet)
         return cls(
             q=checks.configuration("q", robot, q),
             v=None if v is None else vector("v", v, (robot.nv,)),
             wrenches=wrenches,
-            com=com,
+            show_com=show_com,
             cones={name: checks.friction_of(friction, name) for name in coned},
             contacts=touching,
-            coned_contacts=cones,
+            coned_contacts=show_friction_cones,
             around=around,
             points={name: vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()},
             curves={name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()},
-            wanted=None if wanted is None else vector("wanted", wanted, (3,)),
-            ghost=None if ghost is None else checks.configuration("ghost", robot, ghost),
+            desired_velocity=None if desired_velocity is None else vector("desired_velocity", desired_velocity, (3,)),
+            reference_q=None if reference_q is None else checks.configuration("reference_q", robot, reference_q),
             footholds=checks.footholds(footholds),
             normals={name: checks.direction(f"normals[{name!r}]", n) for name, n in (normals or {}).items()},
         )

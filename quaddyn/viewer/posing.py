@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..robot.configuration import put, simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Joint
 from .viewer import Viewer
 
 
+@renamed_attributes(follow="update")
 class JointSliders:
     """A slider for each joint with one degree of freedom, between its limits; half a turn to both sides without any.
 
@@ -29,7 +31,7 @@ class JointSliders:
             viewer.add_slider(name, low, high, value, unit=unit, group="joints")
         self._shown: dict[str, float] | None = None
 
-    def follow(self) -> Array | None:
+    def update(self) -> Array | None:
         """Shows the robot where the sliders have it; its configuration (nq,) if that is new, else None."""
         set_to = self._viewer.sliders
         if set_to == self._shown:

@@ -31,7 +31,7 @@ _FRAME_SECONDS = 1 / 60
 
 
 #: Keys that a page tells of, by their place on the keyboard (`KeyboardEvent.code`).
-KEYS = frozenset(
+KEY_CODES = frozenset(
     ("KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ShiftLeft")
 )
 _LONGEST_MESSAGE = 1024
@@ -116,7 +116,7 @@ class Server:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Those of `KEYS` that are held down on any page that has been heard of within `SILENCE`."""
+        """Those of `KEY_CODES` that are held down on any page that has been heard of within `SILENCE`."""
         return frozenset().union(*(driver.keys for driver in self._awake()))
 
     @property
@@ -357,7 +357,9 @@ class _Client(tornado.websocket.WebSocketHandler):
         said = {"keys": said} if isinstance(said, list) else said if isinstance(said, dict) else {}
         keys, axes = said.get("keys"), said.get("axes")
         self.heard = time.monotonic()
-        self.keys = frozenset(k for k in keys if isinstance(k, str)) & KEYS if isinstance(keys, list) else frozenset()
+        self.keys = (
+            frozenset(k for k in keys if isinstance(k, str)) & KEY_CODES if isinstance(keys, list) else frozenset()
+        )
         self.axes = _axes(axes)
         self.paused = said.get("paused") is True
         if said.get("step") == 1:

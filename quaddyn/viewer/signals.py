@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..simulation.records import TouchingPoint
+from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 
 #: {panel: {line: value}}; a panel's name ends with its unit in brackets.
@@ -108,7 +108,7 @@ def torques(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
 
 
 def forces(
-    robot: Robot, wrenches: Mapping[str, Array], contacts: tuple[TouchingPoint, ...]
+    robot: Robot, wrenches: Mapping[str, Array], contacts: tuple[ContactPoint, ...]
 ) -> dict[str, dict[str, float]]:
     """Magnitude of the force on each foot, and on all else that touches."""
     total: dict[str, Array] = {foot: np.zeros(3) for foot in robot.feet}

@@ -61,7 +61,7 @@ def check_video(path: Path | None) -> None:
     _browser()
 
 
-def film(
+def render_video(
     page: Path,
     path: Path,
     *,

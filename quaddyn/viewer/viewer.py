@@ -17,21 +17,22 @@ from numpy.typing import ArrayLike, NDArray
 from ..contact import Contact
 from ..contact.contact import surfaces
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold
 from ..robot.arguments import number, positive
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
-from ..simulation.records import TouchingPoint
+from ..simulation.records import ContactPoint
 from ..simulation.terrain import Surface, Terrain
 from ..strict_attributes import StrictAttributes
 from . import camera, checks
 from . import signals as plotted
 from .checks import vector
 from .drawing import Drawing
-from .figure import Figure, Missing
-from .instant import Instant
+from .figure import Figure, MissingMesh
+from .instant import SceneSnapshot
 from .landscape import Landscape
 from .page import RecordedPage, framed
 from .recording import Recording
@@ -43,6 +44,15 @@ from .sliders import Slider
 _POLL = 0.005
 
 
+@renamed_attributes(
+    axes="gamepad_axes",
+    clear="clear_recording",
+    hold="wait_while_paused",
+    keys="pressed_keys",
+    look="set_camera",
+    missing="missing_meshes",
+    paused="is_paused",
+)
 class Viewer(StrictAttributes, fixed=("robot",)):
     """Shows a robot in meshcat's web viewer; needs no browser and no network.
 
@@ -112,11 +122,11 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if terrain is not None:
             self.show_terrain(terrain)
         nothing = np.zeros(0, dtype=np.float32)
-        first_look = self._drawing.poses(Instant(np.array(robot.q_home)))
+        first_look = self._drawing.poses(SceneSnapshot(np.array(robot.q_home)))
         self._home = self._drawing.base
-        self.look()
-        if self.missing and self._server:
-            text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
+        self.set_camera()
+        if self.missing_meshes and self._server:
+            text = f"{len(self.missing_meshes)} mesh(es) missing:\n" + "\n".join(map(str, self.missing_meshes[:8]))
             self._server.state("note", Blob().packet({"kind": "note", "text": text}))
         self._send(first_look, "", nothing, None)  # not recorded
         if open_browser:
@@ -133,9 +143,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         return self._live.url
 
     @property
-    def missing(self) -> tuple[Missing, ...]:
+    def missing_meshes(self) -> tuple[MissingMesh, ...]:
         """The mesh files that could not be drawn, each with link, reason and what is drawn instead."""
-        return tuple(self._figure.missing)
+        return tuple(self._figure.missing_meshes)
 
     @property
     def clients(self) -> int:
@@ -143,8 +153,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         return 0 if self._server is None else self._server.clients
 
     @property
-    def keys(self) -> frozenset[str]:
-        """Those of `KEYS` that are held down on a live page, such as "KeyW", by their place on the keyboard."""
+    def pressed_keys(self) -> frozenset[str]:
+        """Those of `KEY_CODES` that are held down on a live page, such as "KeyW", by their place on the keyboard."""
         return frozenset() if self._server is None else self._server.keys
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -158,79 +168,91 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         return self._server
 
     # -- showing -------------------------------------------------------------------------------------------------
+    @renamed_parameters(
+        com="show_com",
+        cones="show_friction_cones",
+        ghost="reference_q",
+        support="show_support_polygon",
+        text="caption",
+        wanted="desired_velocity",
+    )
     def show(
         self,
         q: ArrayLike,
         *,
         v: ArrayLike | None = None,
         forces: Mapping[str, ArrayLike] | None = None,
-        com: bool = True,
-        cones: bool = False,
+        show_com: bool = True,
+        show_friction_cones: bool = False,
         friction: float | Mapping[str, float] = NOMINAL_FRICTION,
-        contacts: Iterable[TouchingPoint] | None = None,
-        support: bool = False,
+        contacts: Iterable[ContactPoint] | None = None,
+        show_support_polygon: bool = False,
         points: Mapping[str, ArrayLike] | None = None,
         curves: Mapping[str, ArrayLike] | None = None,
-        wanted: ArrayLike | None = None,
-        ghost: ArrayLike | None = None,
+        desired_velocity: ArrayLike | None = None,
+        reference_q: ArrayLike | None = None,
         footholds: Mapping[str, Foothold] | None = None,
         normals: Mapping[str, ArrayLike] | None = None,
         tau: ArrayLike | None = None,
         signals: Mapping[str, Mapping[str, float]] | None = None,
-        text: str | None = None,
+        caption: str | None = None,
         time: float | None = None,
     ) -> None:
-        """Shows one instant, at once; the caller keeps the pace.
+        """Draws one frame and sends it to the live page; the caller sets the pace.
 
-        Height, speed, forces and torques are plotted beside the scene as far as they are given.
+        The page plots the height and velocity of the center of mass, the forces and the torques, as far as they are
+        given.
 
         Args:
             q: (nq,) configuration.
-            v: (nv,) velocity: draws the centre of mass' velocity as an arrow, as long as the way in half a second.
-            forces: {foot or frame name: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m], drawn
-                from the frame's origin at `newtons_per_meter`; a zero force is not drawn.
-            com: draws the centre of mass and the point of the ground below it.
-            cones: draws the friction cone at every contact; without `contacts` at every frame in `forces`, at every
-                foot when there are none.
-            friction: coefficient of the cones that are not a contact's, one for all or {name: coefficient}; the ground
-                is level there.
-            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot; ``()`` for
-                none, as in the air, and None where they are not known.
-            support: draws the support polygon: around `contacts`; without them around the feet with a force, or else
-                around all feet.
-            points: {any name: (3,)} drawn as balls, such as a target; world [m].
-            curves: {any name: (n, 3)} drawn as lines through these points, such as a foot's way to come; world [m].
-            wanted: (3,) velocity that the centre of mass should have, world [m/s]: a blue arrow above the robot, with
-                that of `v` in green below it for comparison.
-            ghost: (nq,) configuration of a reference, drawn see-through.
-            footholds: of a `LocomotionCommand`: draws the chosen places as discs, a line from where they were wanted,
-                and all places that were to choose from, green where they cost nothing, red from a cost of 3 on, grey
-                where not all of the ground about them is known.
-            normals: {frame name: (3,)} of the ground below, such as a `LocomotionCommand`'s: arrows.
-            tau: (nu,) torques, plotted over the motors' limits [N m].
-            signals: {panel: {line: value}}, plotted too; a panel takes the place of the viewer's own of that name, and
-                a line called "x, wanted" is the dashed twin of "x".
-            text: shown in the page's corner.
-            time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
+            v: (nv,) velocity. Draws the velocity of the center of mass as an arrow as long as the distance covered in
+                0.5 s.
+            forces: {foot or frame name: (3,) force or (6,) force and moment} on the robot in world axes [N, N m], drawn
+                from the origin of the frame at `newtons_per_meter`. Zero forces are not drawn.
+            show_com: whether to draw the center of mass and its projection on the ground.
+            show_friction_cones: whether to draw a friction cone at each contact; without `contacts` at each frame in
+                `forces`, and without `forces` at each foot.
+            friction: friction coefficient of cones that do not belong to a contact of `contacts`: one value or {frame
+                name: value}. These cones stand on level ground.
+            contacts: contacts such as ``plant.contacts``: draws the contact points and the force on the robot at each
+                of them. ``()`` means no contact (flight), None that the contacts are unknown.
+            show_support_polygon: whether to draw the support polygon: of `contacts`; without them of the feet with a
+                nonzero force in `forces`, and without any such force of all feet.
+            points: {name: (3,)} drawn as balls, such as a target, world [m].
+            curves: {name: (n, 3)} drawn as polylines, such as the path of a swing foot, world [m].
+            desired_velocity: (3,) desired velocity of the center of mass, world [m/s]: a blue arrow above the robot.
+                The velocity from `v` is drawn in green below it for comparison.
+            reference_q: (nq,) reference configuration, drawn as a transparent robot.
+            footholds: {foot name: `Foothold`} of a `LocomotionCommand`: draws the selected foothold as a disc, a line
+                from the nominal foothold, and all foothold candidates, green at cost 0, red from cost 3, gray where the
+                terrain map has unknown cells.
+            normals: {frame name: (3,)} normal of the ground below the frame, such as those of a `LocomotionCommand`,
+                drawn as arrows.
+            tau: (nu,) joint torques, plotted as fractions of the effort limits [N m or N].
+            signals: {panel title: {line label: value}} plotted in panels of their own. A panel replaces the default
+                panel of the same title; the line "x, wanted" is drawn dashed in the color of "x".
+            caption: text in the corner of the page.
+            time: time of the frame in the recording [s]; by default 1 / fps after the last frame.
 
         Raises:
-            UnknownNameError: a name of a force, a friction or a normal that is no frame of the robot.
-            ArgumentError: an argument has the wrong shape or a non-finite value, or `q` holds no unit quaternion.
+            UnknownNameError: a name in `forces`, `friction` or `normals` is not a frame of the robot.
+            ArgumentError: an argument has a wrong shape or a non-finite value, or a quaternion in `q` is not of unit
+                norm.
         """
-        instant = Instant.checked(
+        snapshot = SceneSnapshot.checked(
             self.robot,
             q,
             v=v,
             forces=forces,
-            com=com,
-            cones=cones,
+            show_com=show_com,
+            show_friction_cones=show_friction_cones,
             friction=friction,
             contacts=contacts,
-            support=support,
+            show_support_polygon=show_support_polygon,
             points=points,
             curves=curves,
-            wanted=wanted,
-            ghost=ghost,
+            desired_velocity=desired_velocity,
+            reference_q=reference_q,
             footholds=footholds,
             normals=normals,
         )
@@ -239,15 +261,15 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         drawing = self._drawing
-        poses = drawing.poses(instant)
-        moving = instant.v is not None
-        own = plotted.motion(self.robot, drawing.data, drawing.center, moving, instant.wanted)
-        own |= plotted.forces(self.robot, instant.wrenches, instant.contacts)
+        poses = drawing.poses(snapshot)
+        moving = snapshot.v is not None
+        own = plotted.motion(self.robot, drawing.data, drawing.center, moving, snapshot.desired_velocity)
+        own |= plotted.forces(self.robot, snapshot.wrenches, snapshot.contacts)
         if torque is not None:
             own |= plotted.torques(self.robot, torque)
         values = self._signals.values(own | panels)
-        shown_at = self._recording.add(time, poses, text or "", values)
-        self._send(poses, text or "", values, shown_at)
+        shown_at = self._recording.add(time, poses, caption or "", values)
+        self._send(poses, caption or "", values, shown_at)
 
     def show_plant(self, plant: Plant, **options: Any) -> None:
         """Shows a plant as it is: state, terrain, contacts with their forces, torques, time.
@@ -276,7 +298,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Args:
             terrain: such as ``plant.terrain``, or surfaces.
         """
-        if self._landscape.show(terrain if isinstance(terrain, Terrain) else Terrain.of(terrain)):
+        if self._landscape.show(terrain if isinstance(terrain, Terrain) else Terrain.from_surfaces(terrain)):
             self._floor = self._floor_packet()
             if self._server is not None:
                 self._server.state("floor", self._floor)
@@ -339,7 +361,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             self.robot.frame_id(sole.frame)
         self._drawing.soles = flat
 
-    def look(
+    def set_camera(
         self,
         target: ArrayLike | None = None,
         *,
@@ -419,22 +441,26 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         return dict(self._unserved) if self._server is None else self._server.slid
 
     @property
-    def axes(self) -> tuple[float, float, float]:
+    def gamepad_axes(self) -> tuple[float, float, float]:
         """A gamepad's sticks on a live page: forward and leftward (left stick), turning left (right stick), -1 to 1."""
         return (0.0, 0.0, 0.0) if self._server is None else self._server.axes
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether a live page has paused."""
         return self._server is not None and self._server.paused
 
-    def hold(self) -> float:
-        """Waits while a live page has paused; returns when it goes on, and once for each single step that it asks for.
+    def wait_while_paused(self) -> float:
+        """Blocks while the live page has paused the run; returns at once otherwise, and once per requested single step.
 
-        Call it in a loop that is to be paused: ``viewer.hold(); plant.step(tau); viewer.show_plant(plant)``.
+        Call it once per iteration of a control loop::
+
+            viewer.wait_while_paused()
+            plant.step(tau)
+            viewer.show_plant(plant)
 
         Returns:
-            How long that took [s].
+            The time spent waiting [s].
         """
         start = clock.perf_counter()
         while self._server is not None and self._server.paused and not self._server.take_step():
@@ -473,7 +499,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             self.show(self.robot.q_home)
         return framed(self._page(None))
 
-    def clear(self) -> None:
+    def clear_recording(self) -> None:
         """Forgets the frames shown so far; the next recording starts at the next `show`."""
         self._recording.clear()
 
@@ -484,7 +510,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             QuaddynError: nothing has been shown inside the block.
         """
-        self.clear()
+        self.clear_recording()
         yield
         self.record(path, title=title)
 

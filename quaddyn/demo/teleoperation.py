@@ -34,7 +34,7 @@ TASKS = {"height": ("com",), "attitude of the trunk": ("base",), "feet in the ai
 SOFTEST, STIFFEST, LOOSEST, TIGHTEST = 0.25, 4.0, 0.3, 2.0
 
 
-def commanded(
+def keyed_velocity(
     keys: Collection[str], proportions: Proportions, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Array | None:
     """Velocity (3,) that is asked for: forward, leftward [m/s] and yaw rate [rad/s]; None where nothing is.
@@ -52,7 +52,7 @@ def commanded(
     return np.asarray(share * np.array([SPEEDS[0] * p.speed, SPEEDS[1] * p.speed, SPEEDS[2] / p.time]))
 
 
-class Gains:
+class GainSliders:
     """Sliders for the feedback of whole-body control.
 
     Args:
@@ -69,7 +69,7 @@ class Gains:
             viewer.add_slider(_damping(what), LOOSEST, TIGHTEST, 1.0, unit="x critical", group="gains")
         self._set = viewer.sliders
 
-    def follow(self, sliders: Mapping[str, float]) -> None:
+    def apply(self, sliders: Mapping[str, float]) -> None:
         """Takes over what has been changed."""
         if sliders == self._set:
             return

@@ -1,4 +1,4 @@
-"""`Leap`: a jump that the demo is asked for; `Leaping`: one that is under way, measured against its plan."""
+"""`JumpRequest`: a jump that the demo is asked for; `JumpMonitor`: one that is under way, measured against its plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..urdf.tree import Array
 LANDING, RISE = 0.1, 0.15
 
 
-class Leap(NamedTuple):
+class JumpRequest(NamedTuple):
     """How high [m], or None to leave it to the plan, how far forward [m], and how far round to the left [rad]."""
 
     height: float | None
@@ -24,7 +24,7 @@ class Leap(NamedTuple):
     turn: float
 
     @staticmethod
-    def parse(text: str) -> Leap:
+    def parse(text: str) -> JumpRequest:
         """Of ``HEIGHT[,FORWARD[,DEGREES]]``, such as ``0.15`` or ``0,0.3,45``; a height of 0 is left to the plan.
 
         Raises:
@@ -40,14 +40,14 @@ class Leap(NamedTuple):
                 f"got {text!r}"
             )
         height, forward, degrees = (*numbers, 0.0, 0.0)[:3]
-        return Leap(height or None, forward, math.radians(degrees))
+        return JumpRequest(height or None, forward, math.radians(degrees))
 
     def plan(self, controller: LocomotionController) -> JumpPlan:
         """What a controller makes of it."""
         return controller.plan_jump(height=self.height, distance=(self.forward, 0.0), turn=self.turn)
 
 
-class Leaping:
+class JumpMonitor:
     """A jump from its command on.
 
     Args:
@@ -61,7 +61,7 @@ class Leaping:
         ArgumentError: the robot cannot do it from there.
     """
 
-    def __init__(self, leap: Leap, controller: LocomotionController) -> None:
+    def __init__(self, leap: JumpRequest, controller: LocomotionController) -> None:
         ground, course = controller.ground, controller.course
         self.plan = controller.jump(height=leap.height, distance=(leap.forward, 0.0), turn=leap.turn)
         assert ground is not None
@@ -77,7 +77,7 @@ class Leaping:
                 self._left = self._top = height
             self._top = max(self._top, height)
 
-    def misses(self, feet: Array) -> tuple[float, float]:
+    def landing_error(self, feet: Array) -> tuple[float, float]:
         """Distance of the middle of the feet (4, 2) from where they were to land [l], and miss of the rise [1]."""
         c, s = math.cos(self._yaw), math.sin(self._yaw)
         goal = self._start + np.array([[c, -s], [s, c]]) @ self.plan.distance

@@ -1,4 +1,4 @@
-"""`Journey`: one run of a quadruped, tick by tick, and what is measured of it."""
+"""`LocomotionRun`: one run of a quadruped, tick by tick, and what is measured of it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..dynamics import Dynamics, State
 from ..locomotion import FEET, LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
-from .leap import LANDING, RISE, Leap, Leaping
-from .report import Check, DemoReport, Request, cpu_name, round_trip, torque_ranges
-from .trace import Trace
+from .jump_request import LANDING, RISE, JumpMonitor, JumpRequest
+from .report import DemoCheck, DemoReport, RequestedValue, cpu_name, round_trip, torque_ranges
+from .time_series import DemoTimeSeries
 
 #: How long a push lasts [s].
 PUSH_TIME = 0.1
 #: After a push velocities do not count for so long [sqrt(l/g)].
-UPSET = 12.0
+PUSH_RECOVERY_TIME = 12.0
 #: Largest miss of the commanded velocity, and share of ticks whose command may lack its certificate.
 MISS, FLAGGED = 0.15, 0.01
 #: Distance from the velocity that is steered for up to which a tick counts [sqrt(g l)].
@@ -27,13 +27,13 @@ SETTLED = 1e-3
 #: Every so many ticks a state is kept for `round_trip`; of those the last so many.
 EVERY, SAMPLES = 50, 500
 #: Every so many ticks a foot's place in the air is kept.
-FLOWN = 5
+SWING_TRACE_INTERVAL = 5
 #: Normal of level ground.
 UP = np.array([0.0, 0.0, 1.0])
 STANDING = (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
 
 
-class Journey:
+class LocomotionRun:
     """Controller and plant in a loop, and every figure of it in running numbers: no run is too long.
 
     Args:
@@ -41,13 +41,13 @@ class Journey:
         plant: that it moves in, with a period of which the controller's is a multiple.
         asked: (3,) velocity that is wanted; the journey is judged by what of it the gait can do, and ticks at other
             velocities do not count.
-        trace: gets every tick.
+        time_series: gets every tick.
         up: (3,) normal of the ground; velocities are measured along it.
 
     Attributes:
         ticks: how many there were.
-        rose: when it first stood [s], None before.
-        flown: ways of the feet in the air from where they took off, (3,) points by foot [m].
+        rise_time: when it first stood [s], None before.
+        swing_traces: ways of the feet in the air from where they took off, (3,) points by foot [m].
         heading: (3, 3) `heading_axes` of the trunk on this ground.
     """
 
@@ -55,17 +55,23 @@ class Journey:
         self,
         controller: LocomotionController,
         plant: Plant,
-        asked: Array,
-        trace: Trace | None = None,
+        requested: Array,
+        time_series: DemoTimeSeries | None = None,
         up: Array = UP,
     ) -> None:
-        self.controller, self.plant, self.asked, self.trace, self.up = controller, plant, asked, trace, up
-        self.wanted, self.limit = controller.reach(asked), controller.limit(asked)
+        self.controller, self.plant, self.requested, self.time_series, self.up = (
+            controller,
+            plant,
+            requested,
+            time_series,
+            up,
+        )
+        self.wanted, self.limit_reason = controller.reach(requested), controller.limit(requested)
         self.robot = robot = controller.robot
         self.dynamics = Dynamics(robot)
         self.heading = np.eye(3)
-        self.rose: float | None = None
-        self.flown: dict[str, list[Array]] = {}
+        self.rise_time: float | None = None
+        self.swing_traces: dict[str, list[Array]] = {}
         self._base = robot.bodies[0].name
         self._weight = controller.proportions.mass * controller.proportions.gravity
         self._energy = plant.energy
@@ -80,21 +86,21 @@ class Journey:
         self._steady: list[Array] = []
         self._control_time = self._plant_time = 0.0
         self._counts_from = 0.0
-        self._leaping: Leaping | None = None
+        self._jump_monitor: JumpMonitor | None = None
         self._feet = np.zeros((len(FEET), 2))
 
-    def leap(self, leap: Leap) -> None:
+    def start_jump(self, leap: JumpRequest) -> None:
         """Let the robot jump from where it stands."""
-        self._leaping = Leaping(leap, self.controller)
-        if self.trace is not None:
-            self.trace.events.setdefault("jump", []).append(self.plant.time)
+        self._jump_monitor = JumpMonitor(leap, self.controller)
+        if self.time_series is not None:
+            self.time_series.events.setdefault("jump", []).append(self.plant.time)
 
     def push(self, force: float) -> None:
         """Push the base to the left from now on [N]; for a while velocities do not count."""
         self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
-        self._counts_from = self.plant.time + UPSET * self.controller.proportions.time
-        if self.trace is not None:
-            self.trace.events.setdefault("push", []).append(self.plant.time)
+        self._counts_from = self.plant.time + PUSH_RECOVERY_TIME * self.controller.proportions.time
+        if self.time_series is not None:
+            self.time_series.events.setdefault("push", []).append(self.plant.time)
 
     def tick(self, velocity: Array) -> LocomotionCommand:
         """Control once, measure, and let the plant go on.
@@ -105,10 +111,10 @@ class Journey:
         plant, controller = self.plant, self.controller
         begin = time.perf_counter()
         s = self.dynamics.update(np.array(plant.q), np.array(plant.v))
-        command = controller.compute(s, velocity if self.rose is not None else np.zeros(3))
+        command = controller.compute(s, velocity if self.rise_time is not None else np.zeros(3))
         middle = time.perf_counter()
-        if self.rose is None and command.mode in STANDING:
-            self.rose = plant.time
+        if self.rise_time is None and command.mode in STANDING:
+            self.rise_time = plant.time
         self._observe(s, command)
         after = time.perf_counter()
         for _ in range(round(controller.dt / plant.dt)):
@@ -142,12 +148,12 @@ class Journey:
             tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
             self._outside = max(self._outside, tangential - contact.friction * normal)
         self._keep_pace(command, velocity)
-        if self._leaping is not None:
-            self._leaping.see(s, command.mode, bool((felt[:, 2] > 0.0).any()))
-        self.flown = {foot: self.flown.get(foot, []) for foot in command.swings}
-        if self.ticks % FLOWN == 0:
+        if self._jump_monitor is not None:
+            self._jump_monitor.see(s, command.mode, bool((felt[:, 2] > 0.0).any()))
+        self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
+        if self.ticks % SWING_TRACE_INTERVAL == 0:
             for foot, swing in command.swings.items():
-                self.flown[foot].append(swing.position.copy())
+                self.swing_traces[foot].append(swing.position.copy())
         whole = command.whole_body
         if whole is not None:
             load = s.M @ whole.acceleration + s.h
@@ -158,8 +164,8 @@ class Journey:
             self._physics = max(self._physics, float(np.abs(load[:6]).max()))
         if self.ticks % EVERY == 0:
             self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
-        if self.trace is not None:
-            self.trace.add(plant.time, tau, felt, float(s.com[2]), command.velocity, velocity)
+        if self.time_series is not None:
+            self.time_series.add(plant.time, tau, felt, float(s.com[2]), command.velocity, velocity)
         self.ticks += 1
 
     def _keep_pace(self, command: LocomotionCommand, velocity: Array) -> None:
@@ -185,7 +191,7 @@ class Journey:
             return self.wanted
         return np.array([*(ground.level(self.controller.course.yaw) @ self.wanted[:2]), self.wanted[2]])
 
-    def text(self, command: LocomotionCommand) -> str:
+    def caption(self, command: LocomotionCommand) -> str:
         """For the page's corner: what it does, what touches the ground, how well it follows, and what holds it back."""
         clock, whole = self.controller.clock, command.whole_body
         phase = f", phase {clock.phase % 1.0:.2f}" if clock.running else ""
@@ -208,17 +214,17 @@ class Journey:
             lines.append("at its limit: " + (", ".join(active[:3]) + more if active else "nothing"))
         return "\n".join(lines)
 
-    def _requests(self, *, velocity: bool) -> tuple[Request, ...]:
+    def _requests(self, *, velocity: bool) -> tuple[RequestedValue, ...]:
         """What was asked for, other than 0: of the velocity where the caller gave one, and of the jump."""
         rows: list[tuple[str, float, float, str, str]] = []
         if velocity:
             for name, unit, asked, planned in zip(
                 ("forward velocity", "leftward velocity", "yaw rate"), ("m/s", "m/s", "rad/s"),
-                self.asked.tolist(), self.wanted.tolist(), strict=True,
+                self.requested.tolist(), self.wanted.tolist(), strict=True,
             ):  # fmt: skip
-                rows.append((name, asked, planned, unit, self.limit))
-        if self._leaping is not None:
-            plan = self._leaping.plan
+                rows.append((name, asked, planned, unit, self.limit_reason))
+        if self._jump_monitor is not None:
+            plan = self._jump_monitor.plan
             height, x, y, turn = plan.asked
             rows += [
                 ("height of the jump", height, plan.height, "m", plan.limit),
@@ -226,7 +232,7 @@ class Journey:
                 ("jump to the left", y, float(plan.distance[1]), "m", plan.limit),
                 ("turn of the jump", turn, plan.turn, "rad", plan.limit),
             ]
-        return tuple(Request(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
+        return tuple(RequestedValue(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
 
     def report(self, gait: str, *, velocity: bool) -> DemoReport:
         """The figures, and the verdict on each.
@@ -236,10 +242,10 @@ class Journey:
             velocity: whether the caller asked for one.
         """
         robot, plant, p, ticks = self.robot, self.plant, self.controller.proportions, self.ticks
-        checks: dict[str, Check] = {}
+        checks: dict[str, DemoCheck] = {}
 
         def check(name: str, value: float, bound: float, unit: str) -> None:
-            checks[name] = Check(float(value), float(bound), bool(value <= bound), unit)
+            checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
 
         error, bound = round_trip(self.dynamics, list(self._samples))
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
@@ -248,8 +254,8 @@ class Journey:
         check("share of ticks without certificate", self._flagged / ticks, FLAGGED, "1")
         check("force outside the friction cone", max(self._outside, 0.0) / self._weight, 1e-3, "m g")
         check("steps of the plant solved badly", self._bad, 0, "1")
-        if self._leaping is not None:
-            landing, rise = self._leaping.misses(self._feet)
+        if self._jump_monitor is not None:
+            landing, rise = self._jump_monitor.landing_error(self._feet)
             check("feet from where they were to land", landing, LANDING, "l")
             check("miss of the jump's rise", rise, RISE, "1")
         measured = None
@@ -275,11 +281,11 @@ class Journey:
             energy_change=float(plant.energy - self._energy),
             work={},
             checks=checks,
-            asked=tuple(self.asked.tolist()),
-            velocity=tuple(self.wanted.tolist()),
-            limit=self.limit,
-            measured=None if measured is None else tuple(measured.tolist()),
-            jump="" if self._leaping is None else str(self._leaping.plan),
+            requested_velocity=tuple(self.requested.tolist()),
+            clamped_velocity=tuple(self.wanted.tolist()),
+            limit_reason=self.limit_reason,
+            measured_velocity=None if measured is None else tuple(measured.tolist()),
+            jump_summary="" if self._jump_monitor is None else str(self._jump_monitor.plan),
             requests=self._requests(velocity=velocity),
         )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
@@ -22,13 +23,13 @@ from ..robot.configuration import put, turned
 from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
-from . import driving
-from .ground import parse_ground
-from .journey import Journey
-from .leap import Leap
+from .demo_terrain import parse_terrain
+from .jump_request import JumpRequest
+from .locomotion_run import LocomotionRun
 from .plot import check_output, check_plot, draw
 from .report import DemoReport
-from .trace import Trace
+from .teleoperation import HELP, GainSliders, keyed_velocity
+from .time_series import DemoTimeSeries
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -91,13 +92,23 @@ class Push(NamedTuple):
         return Push(force, when)
 
 
-def can_travel(robot: Robot) -> bool:
+def supports_locomotion(robot: Robot) -> bool:
     """Whether a robot is one that trots: a quadruped on a free root that can step aside to keep its balance."""
     return robot.root == "free" and set(robot.feet) == set(FEET) and Proportions.of(robot).sideways
 
 
-def crouched(robot: Robot, share: float) -> Array:
-    """(nq,) home with the base at `share` of its height over the same footholds; less deep where a leg cannot."""
+@renamed_parameters(share="height_fraction")
+def crouched_configuration(robot: Robot, height_fraction: float) -> Array:
+    """Returns the home configuration with the base lowered over the same footholds.
+
+    Args:
+        robot: a robot with legs on a free root.
+        height_fraction: height of the base, divided by its height at ``q_home``. If a leg cannot reach its foothold
+            from there, the lowest of nine evenly spaced heights that all legs can reach is used instead.
+
+    Returns:
+        (nq,) configuration.
+    """
     base = robot.bodies[0].name
     dynamics = Dynamics(robot)
     home = np.array(robot.q_home)
@@ -106,7 +117,7 @@ def crouched(robot: Robot, share: float) -> Array:
     legs = {foot: LegKinematics(robot, foot) for foot in robot.feet}
     joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
     lowest = float(pose.translation[2])
-    for depth in np.linspace(1.0 - share, 0.0, 9):
+    for depth in np.linspace(1.0 - height_fraction, 0.0, 9):
         down = pose.rotation.T @ np.array([0.0, 0.0, depth * lowest])
         found = {foot: leg.inverse(feet[foot] + down) for foot, leg in legs.items()}
         if all(s.reached and s.within_limits for s in found.values()):
@@ -119,144 +130,156 @@ def crouched(robot: Robot, share: float) -> Array:
     return home
 
 
-def travel(
+@renamed_parameters(drive="teleop", ground="terrain", seconds="duration")
+def run_locomotion_demo(
     robot: Robot,
     *,
     gait: str = "trot",
     plant: str = "embedded",
     velocity: Iterable[float] | None = None,
     pushes: Iterable[Push] = (),
-    jump: Leap | None = None,
-    seconds: float = 8.0,
+    jump: JumpRequest | None = None,
+    duration: float = 8.0,
     dt: float = 2e-3,
     friction: float = NOMINAL_FRICTION,
-    ground: str | None = None,
+    terrain: str | None = None,
     blind: bool = False,
     viewer: Viewer | None = None,
     realtime: bool = False,
-    drive: bool = False,
+    teleop: bool = False,
     record: str | os.PathLike[str] | None = None,
     plot: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> DemoReport:
-    """Stand up from a crouch, move as commanded, take the pushes, stop and stand.
+    """Runs a quadruped: it stands up from a crouch, follows the velocity command, takes the pushes, stops and stands.
 
-    An interrupt (Ctrl-C) ends the run, not the program: the report is of what was done until then.
-
-    Keys held down on the viewer's live page (`driving.DIRECTIONS`) and a gamepad stand above the commanded velocity;
-    the page can pause the run and take it step by step.
+    An interrupt (Ctrl-C) ends the run, not the program: the report covers the time until then. Keys held down on the
+    live page of the viewer (`teleoperation.DIRECTIONS`) and a gamepad override `velocity`; the page can pause the run
+    and advance it step by step.
 
     Args:
         robot: a quadruped with a free root.
-        gait: of `quaddyn.locomotion.GAITS`.
+        gait: a name in `quaddyn.locomotion.GAITS`.
         plant: "embedded" or "mujoco".
-        velocity: forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; a quarter of ``sqrt(g l)``
-            forward by default, nothing with `drive`; the run is judged by what of it the gait can do.
-        pushes: on the base.
-        jump: from where it stands, a while after it has risen; the run is then judged by where the feet land, and how
-            high it jumps.  Without a `velocity` it goes nowhere.
-        seconds: simulated time [s], at least 0.1.
-        dt: control period [s]; the plant steps twice as often.
-        friction: Coulomb's coefficient between feet and floor; the controller is not told.
-        ground: what to walk on, see `ground.KINDS`, such as "slope=10" or "stairs=0.05,0.3"; by default a level floor.
-        blind: whether the controller is not told of the ground.
-        viewer: shows the motion, 30 frames per simulated second.
-        realtime: wait for the wall clock wherever the simulation is ahead of it.
-        drive: to be driven by keys, to the end of time or until an interrupt; needs a `viewer`.
-        record: HTML file for the animation; needs no viewer.
-        plot: PNG, PDF or SVG file for torques, forces, velocity and height over time.
-        progress: called with the share done (0 to 1) at every frame.
+        velocity: forward and leftward velocity [m/s] and yaw rate [rad/s] in the heading frame. None: ``0.25 sqrt(g
+            l)`` forward, or zero with `teleop` or `jump`. The run is judged by the part of it that the gait can follow.
+        pushes: pushes on the base.
+        jump: jump from standing, some time after the robot has risen. The run is then judged by the landing position
+            and the height of the jump.
+        duration: simulated time [s], at least 0.1.
+        dt: control period [s]; the plant takes two steps per period.
+        friction: friction coefficient between feet and floor; unknown to the controller.
+        terrain: terrain specification, see `demo_terrain.KINDS`, such as "slope=10" or "stairs=0.05,0.3"; None: a level
+            floor.
+        blind: whether the controller has no terrain map.
+        viewer: viewer that shows the motion at 30 frames per simulated second; None for none.
+        realtime: whether to wait for the wall clock when the simulation is ahead of it.
+        teleop: whether the robot is driven by the keys of the live page until `duration` or an interrupt; needs
+            `viewer`.
+        record: HTML file for the animation, written with or without a `viewer`; None for none.
+        plot: PNG, PDF or SVG file for torques, forces, velocity and height over time; None for none.
+        progress: called with the fraction done (0 to 1) at every frame.
+
+    Returns:
+        The measured figures and the result of each check.
 
     Raises:
-        ArgumentError: an option out of range, a robot that cannot walk, or a jump that it cannot do or has no time for.
-        UnknownNameError: no such gait, plant or ground.
-        QuaddynError: `plot` without matplotlib, or "mujoco" without MuJoCo.
-        DivergenceError: the simulation left the finite numbers.
+        ArgumentError: an option is out of range, the robot cannot walk, or the jump is infeasible or has no time.
+        UnknownNameError: unknown gait, plant or terrain.
+        QuaddynError: `plot` is given and matplotlib is not installed, or `plant` is "mujoco" and MuJoCo is not
+            installed.
+        DivergenceError: the state of the simulation became non-finite.
     """
-    if not (np.isfinite(seconds) and seconds >= 0.1):
-        raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
+    if not (np.isfinite(duration) and duration >= 0.1):
+        raise ArgumentError(f"duration: expected at least 0.1 s, got {duration}")
     check_plant(plant)
     pushes = sorted(pushes, key=lambda push: push.time)
-    late = [push for push in pushes if push.time >= seconds]
+    late = [push for push in pushes if push.time >= duration]
     if late:
-        raise ArgumentError(f"pushes: one at {late[0].time:g} s, but the run ends at {seconds:g} s")
-    if drive and viewer is None:
-        raise ArgumentError("drive: keys come from a viewer's live page, and there is no viewer")
+        raise ArgumentError(f"pushes: one at {late[0].time:g} s, but the run ends at {duration:g} s")
+    if teleop and viewer is None:
+        raise ArgumentError("teleop: keys come from a viewer's live page, and there is no viewer")
     check_plot(plot)
     check_output("record", record)
     p = Proportions.of(robot)
-    pace = 0.0 if drive or jump is not None else SPEED * p.speed
+    pace = 0.0 if teleop or jump is not None else SPEED * p.speed
     wanted = commanded_velocity([pace, 0.0, 0.0] if velocity is None else list(velocity))
-    below = None if ground is None else parse_ground(ground, robot)
-    terrain, tilt = (None, np.eye(3)) if below is None else below
-    controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else terrain)
-    world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=terrain)
+    parsed = None if terrain is None else parse_terrain(terrain, robot)
+    surfaces, tilt = (None, np.eye(3)) if parsed is None else parsed
+    controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
+    world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
     if jump is not None:
         jump.plan(controller)  # who cannot jump says so now
     # All arguments are good.  What is compiled now says so: seconds on a fresh machine, then nothing.
     controller.warmup()
     if isinstance(world, Simulation):
         world.warmup()
-    world.reset(turned(crouched(robot, CROUCH), tilt))
+    world.reset(turned(crouched_configuration(robot, CROUCH), tilt))
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
         viewer = Viewer(robot, serve=False)
     if viewer is not None:
         viewer.show_trails(("com",), dots=DOTS)
-    trace = None if plot is None else Trace(robot, robot.feet)
+    time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
     waiting, leap = list(pushes), jump
-    journey = Journey(controller, world, wanted, trace, up=tilt[:, 2])
-    gains = driving.Gains(controller, viewer) if drive and viewer is not None else None
+    run = LocomotionRun(controller, world, wanted, time_series, up=tilt[:, 2])
+    gains = GainSliders(controller, viewer) if teleop and viewer is not None else None
     shown, start, interrupted = -1, time.perf_counter(), False
     try:
-        for k in range(round(seconds / dt)):
+        for k in range(round(duration / dt)):
             t = k * dt
             while waiting and t >= waiting[0].time - 1e-9:
-                journey.push(waiting.pop(0).force)
+                run.push(waiting.pop(0).force)
             if viewer is not None:
-                start += viewer.hold()
-            keyed = None if viewer is None else driving.commanded(viewer.keys, p, viewer.axes)
+                start += viewer.wait_while_paused()
+            keyed = None if viewer is None else keyed_velocity(viewer.pressed_keys, p, viewer.gamepad_axes)
             if gains is not None and viewer is not None:
-                gains.follow(viewer.sliders)
-            ready = journey.rose is not None and t > journey.rose + PAUSE * p.time and controller.mode is Mode.STANDING
+                gains.apply(viewer.sliders)
+            ready = (
+                run.rise_time is not None and t > run.rise_time + PAUSE * p.time and controller.mode is Mode.STANDING
+            )
             if jump is not None and ready:
-                journey.leap(jump)
+                run.start_jump(jump)
                 jump = None
-            over = not drive and journey.rose is not None and t > journey.rose + MOVING_SHARE * (seconds - journey.rose)
-            command = journey.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
+            over = (
+                not teleop
+                and run.rise_time is not None
+                and t > run.rise_time + MOVING_SHARE * (duration - run.rise_time)
+            )
+            command = run.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
             frame = frame_number(t)
-            if frame == shown and not (viewer is not None and viewer.paused):
+            if frame == shown and not (viewer is not None and viewer.is_paused):
                 continue
             shown = frame
             if viewer is not None:
-                _show(viewer, journey, command, drive)
+                _show(viewer, run, command, teleop)
             if progress is not None:
-                progress(t / seconds)
+                progress(t / duration)
             if realtime:
                 time.sleep(max(0.0, start + t - time.perf_counter()))
     except KeyboardInterrupt:
-        if not journey.ticks:
+        if not run.ticks:
             raise
         interrupted = True
     if jump is not None and not interrupted:
-        raise ArgumentError(f"jump: in {seconds:g} s {robot.name!r} did not come to jump; give it more time")
+        raise ArgumentError(f"jump: in {duration:g} s {robot.name!r} did not come to jump; give it more time")
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show_plant(world, support=True, friction=friction)
+        viewer.show_plant(world, show_support_polygon=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
     motion = gait if leap is None else "jump"
-    report = replace(journey.report(motion, velocity=velocity is not None), interrupted=interrupted)
-    if trace is not None and plot is not None:
-        draw(trace, plot, title=f"{robot.name}: {motion} in the {plant} plant")
+    report = replace(run.report(motion, velocity=velocity is not None), interrupted=interrupted)
+    if time_series is not None and plot is not None:
+        draw(time_series, plot, title=f"{robot.name}: {motion} in the {plant} plant")
     return report
 
 
-def _show(viewer: Viewer, journey: Journey, command: LocomotionCommand, drive: bool) -> None:
+def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop: bool) -> None:
     """One frame of it."""
-    world = journey.plant
+    world = run.plant
     swings = command.swings.items()
     x, y, _ = command.velocity.tolist()
     whole = command.whole_body
@@ -264,13 +287,13 @@ def _show(viewer: Viewer, journey: Journey, command: LocomotionCommand, drive: b
     lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
     viewer.show_plant(
         world,
-        support=True,
+        show_support_polygon=True,
         friction=world.friction,
-        cones=True,
+        show_friction_cones=True,
         footholds=command.footholds,
         normals=command.normals,
-        curves={f"{foot} swings": np.vstack((*journey.flown[foot], swing.ahead())) for foot, swing in swings},
-        wanted=journey.heading @ (x, y, 0.0),
+        curves={f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.ahead())) for foot, swing in swings},
+        desired_velocity=run.heading @ (x, y, 0.0),
         signals={"lost by level [m/s^2]": lost},
-        text=journey.text(command) + (f"\n{driving.HELP}" if drive else ""),
+        caption=run.caption(command) + (f"\n{HELP}" if teleop else ""),
     )

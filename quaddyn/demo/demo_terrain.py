@@ -25,7 +25,7 @@ STEPS, PLATFORM = 5, 20.0
 EXTENT, SAMPLES = 8.0, 12
 
 
-class Ground(NamedTuple):
+class DemoTerrain(NamedTuple):
     """What a robot of the demo walks on.
 
     Attributes:
@@ -37,7 +37,7 @@ class Ground(NamedTuple):
     tilt: Array
 
 
-def parse_ground(text: str, robot: Robot) -> Ground:
+def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
     """The ground that is called for, ahead of a robot that stands at home.
 
     Args:
@@ -65,7 +65,7 @@ def parse_ground(text: str, robot: Robot) -> Ground:
         if not abs(angle) <= math.radians(45.0):
             raise ArgumentError(f"ground: expected a slope of at most 45 degrees, got {text!r}")
         plane = Plane.slope(angle, heading=yaw + direction)
-        return Ground(Terrain.of(plane), plane.tilt)
+        return DemoTerrain(Terrain.from_surfaces(plane), plane.tilt)
     height, length = numbers
     if not (0.0 < height <= 2.0 * p.length and 0.2 * height <= length <= 100.0 * p.length):
         raise ArgumentError(
@@ -77,8 +77,8 @@ def parse_ground(text: str, robot: Robot) -> Ground:
         middle = end + 0.5 * PLATFORM
         R = pin.exp3(np.array([0.0, 0.0, yaw]))
         top = Box(R @ (middle, 0.0, 0.5 * STEPS * height), np.array([PLATFORM, 4.0, STEPS * height]), R)
-        steps = stairs(STEPS, rise=height, run=length, start=front, heading=yaw)
-        return Ground(Terrain.of([Plane.floor(), *steps, top]), frozen(np.eye(3)))
+        steps = stairs(STEPS, rise=height, tread=length, distance=front, heading=yaw)
+        return DemoTerrain(Terrain.from_surfaces([Plane.floor(), *steps, top]), frozen(np.eye(3)))
 
     def waves(x: Array, y: Array) -> Array:
         away = np.clip((np.hypot(x, y) - front) / length, 0.0, 1.0)
@@ -86,5 +86,5 @@ def parse_ground(text: str, robot: Robot) -> Ground:
         return np.asarray(0.5 * height * away * np.sin(k * x) * np.cos(k * y))
 
     far = max(EXTENT, 10.0 * p.length)
-    field = HeightField.of(waves, (-far, far), (-far, far), spacing=max(length / SAMPLES, far / 500.0))
-    return Ground(Terrain.of(field), frozen(np.eye(3)))
+    field = HeightField.from_function(waves, (-far, far), (-far, far), spacing=max(length / SAMPLES, far / 500.0))
+    return DemoTerrain(Terrain.from_surfaces(field), frozen(np.eye(3)))

@@ -1,4 +1,4 @@
-"""`Trace`: what a run looked like over time, thinned so that no run is too long to keep."""
+"""`DemoTimeSeries`: what a run looked like over time, thinned so that no run is too long to keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..urdf.tree import Array
 KEPT = 5000
 
 
-class Trace:
+class DemoTimeSeries:
     """Samples over a run, in step with it, of which every second is dropped whenever there are too many.
 
     Args:
