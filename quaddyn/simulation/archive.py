@@ -94,6 +94,6 @@ def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> 
         return array
     if kind == "tuple":
         return tuple(_unpacked(item, arrays, known) for item in content)
-    kind = RENAMED_CLASSES.get(kind, kind)
+    kind = RENAMED_CLASSES.get(str(kind), str(kind))
     new_names = RENAMED_FIELDS.get(kind, {})
     return known[kind](**{new_names.get(name, name): _unpacked(item, arrays, known) for name, item in content.items()})
