@@ -102,7 +102,7 @@ def test_a_log_becomes_a_table(log: Log, tmp_path: Path) -> None:
     assert float(rows[3]["position RR_calf_joint [rad]"]) == log.q[3, -1]
     assert float(rows[3]["base qw [1]"]) == log.q[3, 6]
     assert float(rows[3]["force FL z [N]"]) == log.forces[3, 0, 2]
-    assert float(rows[3]["lost by level 2 [m/s^2]"]) == log.level_residuals[3, 2]
+    assert float(rows[3]["residual of level 2 [m/s^2]"]) == log.level_residuals[3, 2]
 
 
 def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_path: Path) -> None:
