@@ -18,11 +18,11 @@ from quaddyn.compiler.c99_types import identifier
 from quaddyn.compiler.call_graph import symbol
 from quaddyn.compiler.compilation_units import Unit
 from quaddyn.hierarchy import HierarchySolver, core, solver
-from quaddyn.hierarchy.problem import Buffers, Solution
+from quaddyn.hierarchy.problem import LevelBuffers, SolutionBuffers
 
 COUNT = 40 if "QUADDYN_SLOW" in os.environ else 3
 UNIT = Unit.of(core.__name__)
-NAME = "solve_buffers"
+NAME = "solve_weighted_levels"
 
 pytestmark = pytest.mark.skipif(c.COMPILER is None, reason="there is no C compiler")
 
@@ -66,7 +66,7 @@ def answers(function, arguments):
     """What a solve says: whether it is verified, x, working sets, multipliers and the rest."""
     given = tuple(map(c.copied, arguments))
     verified = function(*given)
-    return [np.array(verified), *next(x for x in given if isinstance(x, Solution))]
+    return [np.array(verified), *next(x for x in given if isinstance(x, SolutionBuffers))]
 
 
 def same(found, expected):
@@ -117,16 +117,16 @@ def test_no_sanitizer_complains(calls, plain, tmp_path):
         command = [sys.executable, program, str(library), identifier(symbol(getattr(core, NAME))), str(path)]
         return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
 
-    rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, Buffers))
+    rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, LevelBuffers))
     short = [x._replace(lower=x.lower[:-1]) if k == rows else x for k, x in enumerate(calls[0])]
     short = [x._replace(lower=x.lower[:-1]) if hasattr(x, "C_start") else x for x in short]
     assert "heap-buffer-overflow" in run([listed(short)]).stderr
     found = run([listed(each) for each in calls])
     assert found.returncode == 0, found.stderr[:4000]
-    k = next(k for k, x in enumerate(calls[0]) if isinstance(x, Solution))
+    k = next(k for k, x in enumerate(calls[0]) if isinstance(x, SolutionBuffers))
     start = len(c.arrays_in(tuple(calls[0][:k])))
     for arrays, expected in zip(pickle.loads(path.read_bytes()), plain, strict=True):
-        assert same(arrays[start : start + len(Solution._fields)], expected[1:])
+        assert same(arrays[start : start + len(SolutionBuffers._fields)], expected[1:])
 
 
 def listed(x):

@@ -56,8 +56,8 @@ def test_names_tell_modules_of_equal_name_apart():
     from quaddyn.compiler.call_graph import symbol
     from quaddyn.hierarchy import level_solver, problem
 
-    assert symbol(problem.has_ended) == "hierarchy.problem.has_ended"
-    assert symbol(level_solver.sweep_from) == "hierarchy.level_solver.sweep_from"
+    assert symbol(problem.has_converged) == "hierarchy.problem.has_converged"
+    assert symbol(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 
 def test_what_is_no_function_is_refused():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quaddyn as qd
-from quaddyn.hierarchy import equal_priority, prioritized, single_task
+from quaddyn.hierarchy import solve_equal_priority, solve_prioritized, solve_single_task
 from quaddyn.kinematics.velocity_tasks import frame_task, joint_task
 
 S3 = np.sqrt(3.0)
@@ -34,14 +34,14 @@ def on_the_robot():
 @pytest.mark.parametrize("example", [matrices, on_the_robot])
 def test_source_e_is_reproduced_to_the_printed_digits(example):
     first, second = example()
-    single = single_task(*first)
+    single = solve_single_task(*first)
     assert rounded(single.x) == [0.0688, -0.5602, -0.5945]
     assert single.errors[0] < 1e-28
     assert round(float(np.sum((second[1] - second[0] @ single.x) ** 2)), 4) == 0.3185
-    equal = equal_priority([first, second])
+    equal = solve_equal_priority([first, second])
     assert rounded(equal.x) == [-0.1335, -0.0667, -1.1325]
     assert rounded(equal.errors) == [0.0059, 0.0223] and equal.ranks == (3,)
-    strict = prioritized([first, second])
+    strict = solve_prioritized([first, second])
     assert rounded(strict.x) == [-0.1691, -0.0845, -1.0702]
     assert strict.errors[0] < 1e-28 and round(strict.errors[1], 4) == 0.0357
     assert strict.ranks == (2, 1)
@@ -59,7 +59,7 @@ def test_the_textbook_formula_at_machine_tolerance_loses_the_first_task_and_ours
     naive = pinv @ W_E + N @ np.linalg.pinv(J_2 @ N, rcond=0.0) @ (W_2 - J_2 @ pinv @ W_E)
     assert np.sum((W_E - J_E @ naive) ** 2) > 1e-3
     for tolerance in (1e-14, 1e-9, 1e-3):
-        assert prioritized(matrices(), rank_tolerance=tolerance).errors[0] < 1e-28
+        assert solve_prioritized(matrices(), rank_tolerance=tolerance).errors[0] < 1e-28
 
 
 def random_task(rng, n, *, deficient=False):
@@ -76,10 +76,10 @@ def test_no_lower_task_changes_what_the_first_achieves(seed, deficient, damping)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
     first, *others = [random_task(rng, n, deficient=deficient) for _ in range(4)]
-    alone = prioritized([first], damping=damping)
+    alone = solve_prioritized([first], damping=damping)
     scale = 1.0 + np.abs(alone.x).max()
     for levels in range(1, 4):
-        below = prioritized([first, *others[:levels]], damping=damping)
+        below = solve_prioritized([first, *others[:levels]], damping=damping)
         assert abs(np.linalg.norm(below.residuals[0]) - np.linalg.norm(alone.residuals[0])) <= 1e-12 * scale
         np.testing.assert_allclose(below.residuals[0], alone.residuals[0], atol=2e-12 * scale)
 
@@ -90,7 +90,7 @@ def test_every_level_is_the_least_squares_optimum_in_the_null_space_of_all_above
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
     tasks = [random_task(rng, n) for _ in range(3)]
-    solution = prioritized(tasks)
+    solution = solve_prioritized(tasks)
     for k, (J, _) in enumerate(tasks):
         above = np.vstack([np.zeros((1, n)), *(A for A, _ in tasks[:k])])
         rank = np.linalg.matrix_rank(above)
@@ -105,29 +105,29 @@ def test_a_single_task_is_the_pseudo_inverse_of_numpy():
     rng = np.random.default_rng(0)
     for shape in [(3, 5), (5, 3), (4, 4)]:
         J, w = rng.normal(size=shape), rng.normal(size=shape[0])
-        np.testing.assert_allclose(single_task(J, w).x, np.linalg.pinv(J) @ w, atol=1e-12)
+        np.testing.assert_allclose(solve_single_task(J, w).x, np.linalg.pinv(J) @ w, atol=1e-12)
 
 
 def test_damping_is_the_damped_least_squares_formula_and_bounds_the_answer():
     J, w = np.array([[1.0, 0.0], [0.0, 1e-6]]), np.ones(2)
     for damping in (1e-3, 0.1):
         expected = J.T @ np.linalg.solve(J @ J.T + damping**2 * np.eye(2), w)
-        x = single_task(J, w, damping=damping).x
+        x = solve_single_task(J, w, damping=damping).x
         np.testing.assert_allclose(x, expected, rtol=1e-12)
         assert np.abs(x[1]) <= 0.5 / damping
-    assert single_task(J, w).x[1] == pytest.approx(1e6)
+    assert solve_single_task(J, w).x[1] == pytest.approx(1e6)
 
 
 def test_a_task_without_freedom_left_has_rank_zero_and_changes_nothing():
     first = (np.eye(3), np.ones(3))
-    solution = prioritized([first, (np.ones((1, 3)), np.array([7.0]))])
+    solution = solve_prioritized([first, (np.ones((1, 3)), np.array([7.0]))])
     assert solution.ranks == (3, 0)
     np.testing.assert_allclose(solution.x, np.ones(3), atol=1e-15)
 
 
 def test_a_zero_task_has_rank_zero_and_empty_tasks_are_harmless():
-    assert single_task(np.zeros((2, 3)), np.ones(2)).ranks == (0,)
-    assert prioritized([(np.zeros((0, 3)), np.zeros(0)), (np.eye(3), np.ones(3))]).ranks == (0, 3)
+    assert solve_single_task(np.zeros((2, 3)), np.ones(2)).ranks == (0,)
+    assert solve_prioritized([(np.zeros((0, 3)), np.zeros(0)), (np.eye(3), np.ones(3))]).ranks == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_zero_task_has_rank_zero_and_empty_tasks_are_harmless():
     ],
 )
 def test_wrong_tasks_are_named(tasks, word):
-    for solve in (prioritized, equal_priority):
+    for solve in (solve_prioritized, solve_equal_priority):
         with pytest.raises(qd.ArgumentError, match=word):
             solve(tasks)
 
@@ -150,7 +150,7 @@ def test_wrong_tasks_are_named(tasks, word):
 @pytest.mark.parametrize("option", [{"damping": -1.0}, {"damping": np.nan}, {"rank_tolerance": 1.0}])
 def test_options_out_of_range_are_named(option):
     with pytest.raises(qd.ArgumentError, match=next(iter(option))):
-        single_task(np.eye(2), np.ones(2), **option)
+        solve_single_task(np.eye(2), np.ones(2), **option)
 
 
 def test_wrong_robot_tasks_are_named():

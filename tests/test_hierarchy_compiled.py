@@ -53,8 +53,8 @@ def test_warm_by_itself_without_a_change_of_answer(kind):
         cold = solver.solve()
         again = solver.solve()
         np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1.0 + np.abs(cold.x).max()))
-        assert again.path in ("equalities", "warm")
-        solver.forget()
+        assert again.solver_path in ("equalities", "warm")
+        solver.clear_warm_start()
         assert solver.solve().x.tobytes() == cold.x.tobytes()
 
 
@@ -75,7 +75,7 @@ def work_of(kind):
         solver = solver_of(hp.problem(kind, rng))
         cold += solver.solve().iterations
         again = solver.solve()
-        told, warm = told + again.iterations, warm + (again.path == "warm")
+        told, warm = told + again.iterations, warm + (again.solver_path == "warm")
     return cold, told, warm
 
 
@@ -115,9 +115,9 @@ def test_memory_right_or_wrong_changes_no_answer(kind):
         for step in range(8):
             for level, way, a, b in zip(levels, drift, warm.levels, cold.levels, strict=True):
                 a.b[:] = b.b[:] = level.b + 0.02 * step * way
-            cold.forget()
-            if step % 4 == 3 and warm.memory is not None:
-                warm.memory = rng.integers(-1, 2, size=warm.memory.shape)
+            cold.clear_warm_start()
+            if step % 4 == 3 and warm.working_sets is not None:
+                warm.working_sets = rng.integers(-1, 2, size=warm.working_sets.shape)
             ours, theirs = warm.solve(), cold.solve()
             assert ours.verified and ours.status == theirs.status
             size = 1e-9 * (1.0 + np.abs(theirs.x).max())
@@ -162,9 +162,9 @@ def test_a_pool_solves_any_shape_and_starts_warm_only_when_told():
         np.testing.assert_allclose(cold.x, oracle.solve(levels).x, atol=1e-9 * (1.0 + np.abs(cold.x).max()))
         pool.solve(hp.problem("box", rng))
         assert pool.solve(levels).x.tobytes() == cold.x.tobytes()
-        assert pool.solve(levels, warm=cold).path in ("equalities", "warm")
+        assert pool.solve(levels, warm_start=cold).solver_path in ("equalities", "warm")
     with pytest.raises(ArgumentError, match="solution"):
-        pool.solve(hp.problem("duplicated rows", rng), warm=pool.solve([Level(np.eye(2), np.ones(2))]))
+        pool.solve(hp.problem("duplicated rows", rng), warm_start=pool.solve([Level(np.eye(2), np.ones(2))]))
     with pytest.raises(ArgumentError, match="damping"):
         pool.solve(levels, damping=-1.0)
     with pytest.raises(ArgumentError, match="size"):

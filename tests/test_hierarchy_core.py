@@ -8,34 +8,52 @@ import pytest
 from sparing import others_slow
 
 from quaddyn.hierarchy import HierarchySolver, Level
-from quaddyn.hierarchy.core import solve_hierarchy, solve_verified
-from quaddyn.hierarchy.problem import Problem, Settings, Solution, empty_solution, is_infeasible, is_verified
-from quaddyn.hierarchy.workspace import workspace
+from quaddyn.hierarchy.core import solve_hierarchy, solve_until_verified
+from quaddyn.hierarchy.problem import (
+    HierarchyProblem,
+    SolutionBuffers,
+    SolverSettings,
+    is_infeasible,
+    is_verified,
+    make_solution_buffers,
+)
+from quaddyn.hierarchy.workspace import make_workspace
 
-DEFAULT = Settings()
+DEFAULT = SolverSettings()
 
 
-def stacked(levels: list[Level]) -> Problem:
+def stacked(levels: list[Level]) -> HierarchyProblem:
     """A problem whose rows have the lengths that they have; weights multiplied in."""
     root = np.sqrt(np.concatenate([level.weights for level in levels]))
     A, C = root[:, None] * np.vstack([level.A for level in levels]), np.vstack([level.C for level in levels])
     b = root * np.concatenate([level.b for level in levels])
     lower, upper = (np.concatenate([getattr(level, name) for level in levels]) for name in ("lower", "upper"))
     starts = [np.concatenate([[0], np.cumsum(sizes)]) for sizes in zip(*((len(v.A), len(v.C)) for v in levels))]  # noqa: B905
-    return Problem(A.shape[1], A, b, np.linalg.norm(A, axis=1), C, lower, upper, np.linalg.norm(C, axis=1), *starts)
+    return HierarchyProblem(
+        A.shape[1], A, b, np.linalg.norm(A, axis=1), C, lower, upper, np.linalg.norm(C, axis=1), *starts
+    )
 
 
 def core(
-    problem: Problem, settings: Settings = DEFAULT, room: int = 0, extra: int = 0, guess: np.ndarray | None = None
-) -> Solution:
+    problem: HierarchyProblem,
+    settings: SolverSettings = DEFAULT,
+    room: int = 0,
+    extra: int = 0,
+    guess: np.ndarray | None = None,
+) -> SolutionBuffers:
     """The answer, in memory for problems larger by `room` and `extra` levels."""
     n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
     rows = int(np.diff(problem.A_start).max())
-    solution = empty_solution(n + room, p + room, K + extra)
+    solution = make_solution_buffers(n + room, p + room, K + extra)
     told = np.zeros((K + 1, p), dtype=np.int8) if guess is None else guess
     with np.errstate(all="ignore"):
         solve_hierarchy(
-            problem, settings, told, guess is not None, solution, workspace(n + room, rows + room, p + room, K + extra)
+            problem,
+            settings,
+            told,
+            guess is not None,
+            solution,
+            make_workspace(n + room, rows + room, p + room, K + extra),
         )
     return solution
 
@@ -47,25 +65,25 @@ DAMPED = [(kind, damping) for kind in hp.KINDS for damping in (0.0, 0.1)]
 def test_python_and_machine_code_say_the_same(kind: str, damping: float) -> None:
     rng = np.random.default_rng([21, hp.KINDS.index(kind)])
     levels = hp.problem(kind, rng)
-    problem, settings = stacked(levels), Settings(damping=damping)
+    problem, settings = stacked(levels), SolverSettings(damping=damping)
     solver = HierarchySolver(levels[0].n, [(len(v.A), len(v.C)) for v in levels])
     solver.load(levels)
     x = solver.run(damping=damping).copy()
     cold = core(problem, settings)
-    warm = core(problem, settings, guess=cold.working.copy())
+    warm = core(problem, settings, guess=cold.working_sets.copy())
     for ours in (cold, warm):
         assert np.abs(ours.x - x).max() <= 1e-12 * (1.0 + np.abs(x).max())
-    wide = core(problem, settings, room=9, extra=2, guess=np.pad(cold.working, ((0, 2), (0, 9))))
+    wide = core(problem, settings, room=9, extra=2, guess=np.pad(cold.working_sets, ((0, 2), (0, 9))))
     assert np.array_equal(wide.x[: len(x)], warm.x)
 
 
 def test_what_only_rounding_has_left_of_a_row_counts_as_nothing() -> None:
     A = np.array([[1.0, 0.0], [0.0, 1e-14]])
     one, start, none = np.ones(2), np.array([0, 1, 2]), np.zeros(0)
-    problem = Problem(2, A, one, one, np.zeros((0, 2)), none, none, none, start, np.zeros(3, dtype=np.int64))
+    problem = HierarchyProblem(2, A, one, one, np.zeros((0, 2)), none, none, none, start, np.zeros(3, dtype=np.int64))
     assert core(problem).ranks.tolist() == [1.0, 0.0, 1.0]
-    assert core(problem._replace(A_length=np.array([1.0, 1e-14]))).ranks.tolist() == [1.0, 1.0, 0.0]
-    assert core(problem._replace(A_length=np.array([0.0, 1e-14]))).ranks.tolist() == [0.0, 1.0, 1.0]
+    assert core(problem._replace(A_norms=np.array([1.0, 1e-14]))).ranks.tolist() == [1.0, 1.0, 0.0]
+    assert core(problem._replace(A_norms=np.array([0.0, 1e-14]))).ranks.tolist() == [0.0, 1.0, 1.0]
 
 
 def test_reference_lengths_do_what_an_unknown_fixed_to_zero_does() -> None:
@@ -80,7 +98,7 @@ def test_reference_lengths_do_what_an_unknown_fixed_to_zero_does() -> None:
         upper = np.full(12, np.inf)
         starts = np.array([0, 3, 9]), np.array([0, 12, 12])
         lengths = np.hypot(np.linalg.norm(A, axis=1), hidden_A), np.hypot(np.linalg.norm(C, axis=1), hidden_C)
-        short = core(Problem(A.shape[1], A, b, lengths[0], C, lower, upper, lengths[1], *starts))
+        short = core(HierarchyProblem(A.shape[1], A, b, lengths[0], C, lower, upper, lengths[1], *starts))
         fixed = np.eye(n + 1)[n:]
         levels = [
             Level(fixed, [0.0]),
@@ -95,17 +113,17 @@ def test_reference_lengths_do_what_an_unknown_fixed_to_zero_does() -> None:
 def test_level_0_that_cannot_be_met_ends_the_solve_if_asked_to() -> None:
     box = Level([[1.0, 1.0, 0.0]], [5.0], C=np.eye(3), lower=[-1.0] * 3, upper=[1.0] * 3)
     below = Level(np.eye(3), [0.0, 0.0, 9.0])
-    ask = Settings(feasible_only=True)
+    ask = SolverSettings(feasible_only=True)
     stopped = core(stacked([box, below]), ask)
     assert is_infeasible(stopped) and stopped.ranks[1] == 0.0 and is_verified(stopped, 3)
     np.testing.assert_allclose(stopped.x[:2], [2.0, 2.0], atol=1e-12)  # sum 4: the least squares of level 0
     whole = core(stacked([box, below]))
     assert not is_infeasible(whole) and whole.x[2] == pytest.approx(1.0)
-    assert not is_infeasible(core(stacked([box, below]), ask._replace(infeasible_above=1.1)))
+    assert not is_infeasible(core(stacked([box, below]), ask._replace(infeasibility_tolerance=1.1)))
     met = [Level([[1.0, 1.0, 0.0]], [1.5], C=box.C, lower=box.lower, upper=box.upper), below]
     kept = core(stacked(met), ask)
     assert not is_infeasible(kept) and kept.x[2] == pytest.approx(1.0)
-    assert not is_infeasible(core(stacked(met), ask, guess=kept.working.copy()))
+    assert not is_infeasible(core(stacked(met), ask, guess=kept.working_sets.copy()))
     contradiction = [Level([[1.0], [1.0]], [0.0, 1.0]), Level([[1.0]], [9.0])]
     assert is_infeasible(core(stacked(contradiction), ask))
 
@@ -115,8 +133,10 @@ def test_verified_answers_are_given_back_and_others_kept_as_they_are() -> None:
     for cap, good in ((500, True), (1, False)):
         problem = stacked(hp.problem("infeasible", rng))
         n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
-        solution, work = empty_solution(n, p, K), workspace(n, len(problem.A), p, K)
+        solution, work = make_solution_buffers(n, p, K), make_workspace(n, len(problem.A), p, K)
         guess = rng.integers(-1, 2, size=(K + 1, p)).astype(np.int8)
         with np.errstate(all="ignore"):
-            assert solve_verified(problem, Settings(max_iterations=cap), guess, True, solution, work) == good
+            assert (
+                solve_until_verified(problem, SolverSettings(max_iterations=cap), guess, True, solution, work) == good
+            )
         assert np.isfinite(solution.x).all()

@@ -107,9 +107,9 @@ def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: f
     best = (600.0 * flat - 2.0) ** 2 / 2.0
     solver = HierarchySolver(3, [(0, 3), (2, 0), (2, 0)])
     solver.load(levels)
-    solver.memory = np.array([[0, 0, 0], [0, told, 0], [0, told, 1], [0, told, 1]], dtype=np.int8)
+    solver.working_sets = np.array([[0, 0, 0], [0, told, 0], [0, told, 1], [0, told, 1]], dtype=np.int8)
     warm = solver.solve()
-    answers = [f(levels, warm=start) for f in (solve, oracle.solve) for start in (None, warm)]
+    answers = [f(levels, warm_start=start) for f in (solve, oracle.solve) for start in (None, warm)]
     for answer in (warm, *answers):
         assert answer.verified
         assert answer.x[1] == pytest.approx(600.0) and answer.x[2] == pytest.approx(600.0)
@@ -140,20 +140,22 @@ def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradi
 
 def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signs are checked only where the remainder of the gradient, which is rounding, exceeds 1e-9: in most wedges."""
-    certify, found, first = level_completion.certify, [], []
+    compute_kkt_residual, found, first = level_completion.compute_kkt_residual, [], []
 
     def kept(*given: Any) -> float:
-        found.append(certify(*given))
+        found.append(compute_kkt_residual(*given))
         return float(found[-1])
 
-    monkeypatch.setattr(level_completion, "certify", kept)
-    monkeypatch.setattr(working_set_changes, "worst_sign", lambda *_: -1)  # the third limit stays held
-    monkeypatch.setattr(working_set_changes, "find_overlooked", lambda s, work, decided, size: (-1, decided))
+    monkeypatch.setattr(level_completion, "compute_kkt_residual", kept)
+    monkeypatch.setattr(working_set_changes, "find_wrong_multiplier", lambda *_: -1)  # the third limit stays held
+    monkeypatch.setattr(
+        working_set_changes, "find_small_wrong_multiplier", lambda s, work, decided, size: (-1, decided)
+    )
     for seed in range(8):
         levels, _ = wedge(seed, inward=1e-4)
         solver = HierarchySolver(5, [(0, 3), (5, 0)])
         solver.load(levels)
-        solver.memory = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
+        solver.working_sets = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
         found.clear()
         with interpret():
             solver.solve()
@@ -174,7 +176,7 @@ def test_least_violation_is_not_looked_for_where_it_has_ended(changed: int, monk
 
     It may go round in circles there: on which way depends on last digits, which are changed here.
     """
-    shares, search = [], least_violation.search_line
+    shares, search = [], least_violation.search_step_length
 
     def kept(*given: Any) -> float:
         shares.append(search(*given))
@@ -186,7 +188,7 @@ def test_least_violation_is_not_looked_for_where_it_has_ended(changed: int, monk
     for level in levels if changed else []:
         for part in (level.A, level.b, level.C):
             part *= 1.0 + 2.0**-52 * last_digits.integers(-1, 2, size=part.shape)
-    monkeypatch.setattr(least_violation, "search_line", kept)
+    monkeypatch.setattr(least_violation, "search_step_length", kept)
     with interpret():
         assert solve(levels).verified
-    assert 10 <= len(shares) < least_violation.ROUNDS / 2
+    assert 10 <= len(shares) < least_violation.MAX_NEWTON_STEPS / 2

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from quaddyn.errors import ArgumentError
-from quaddyn.hierarchy import Level, prioritized, solve
-from quaddyn.hierarchy.level_completion import is_implied
+from quaddyn.hierarchy import Level, solve, solve_prioritized
+from quaddyn.hierarchy.level_completion import is_implied_limit
 
 
 def certificate_error(levels, solution):
@@ -75,10 +75,10 @@ def test_without_inequalities_it_is_the_pure_projection(damping):
             m, r = int(rng.integers(1, n + 2)), int(rng.integers(1, n + 1))
             tasks.append((rng.normal(size=(m, r)) @ rng.normal(size=(r, n)), rng.normal(size=m)))
         ours = solve([Level(J, w) for J, w in tasks], damping=damping)
-        projection = prioritized(tasks, damping=damping)
+        projection = solve_prioritized(tasks, damping=damping)
         np.testing.assert_allclose(ours.x, projection.x, atol=1e-9 * (1 + np.abs(projection.x).max()))
         assert tuple(level.rank for level in ours.levels) == projection.ranks
-        assert ours.path == "equalities" and ours.status == "optimal"
+        assert ours.solver_path == "equalities" and ours.status == "optimal"
 
 
 @pytest.mark.parametrize("kind", ["generic", "rank deficient", "conflicting", "all levels bounded", "infeasible"])
@@ -133,10 +133,10 @@ def test_a_warm_start_changes_the_work_but_not_the_answer():
             levels = hp.problem(kind, rng)
             cold = solve(levels)
             moved = [Level(v.A, v.b + 1e-6, weights=v.weights, C=v.C, lower=v.lower, upper=v.upper) for v in levels]
-            a, b = solve(moved, warm=cold), solve(moved)
+            a, b = solve(moved, warm_start=cold), solve(moved)
             np.testing.assert_allclose(a.x, b.x, atol=1e-9 * (1 + np.abs(b.x).max()))
             assert a.verified
-            warm += a.path in ("warm", "equalities")
+            warm += a.solver_path in ("warm", "equalities")
     assert warm >= 36
 
 
@@ -145,9 +145,9 @@ def test_a_wrong_warm_start_is_only_slower():
     for _ in range(20):
         levels = hp.problem("all levels bounded", rng)
         cold = solve(levels)
-        for guess in cold.working:
+        for guess in cold.working_sets:
             guess[:] = rng.integers(-1, 2, size=len(guess))
-        again = solve(levels, warm=cold)
+        again = solve(levels, warm_start=cold)
         assert again.verified
         np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1 + np.abs(cold.x).max()))
 
@@ -200,7 +200,7 @@ def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
     [
         ({"A": [[np.nan]], "b": [1.0]}, "finite"),
         ({"A": [[1.0]], "b": [np.inf]}, "finite"),
-        ({"A": [[1.0]]}, "together"),
+        ({"A": [[1.0]]}, "pass both or neither"),
         ({}, "neither"),
         ({"A": [1.0], "b": [1.0]}, "matrix"),
         ({"A": [[1.0]], "b": [1.0, 2.0]}, "b: expected shape"),
@@ -208,7 +208,7 @@ def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
         ({"A": [[1.0]], "b": [1.0], "C": [[1.0, 2.0]]}, "C: expected 1 columns"),
         ({"C": [[1.0]], "lower": [np.nan]}, "lower"),
         ({"C": [[1.0]], "upper": [-np.inf]}, "upper"),
-        ({"A": [[1.0]], "b": [1.0], "upper": [1.0]}, "missing"),
+        ({"A": [[1.0]], "b": [1.0], "upper": [1.0]}, "pass also C"),
         ({"A": [["x"]], "b": [1.0]}, "A: expected a matrix of numbers"),
     ],
 )
@@ -227,7 +227,7 @@ def test_options_out_of_range_are_refused():
     with pytest.raises(ArgumentError, match=r"levels\[1\]"):
         solve([level, Level(np.eye(3), np.zeros(3))])
     with pytest.raises(ArgumentError, match="warm"):
-        solve([level, level], warm=solve([level]))
+        solve([level, level], warm_start=solve([level]))
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
@@ -247,5 +247,5 @@ def test_a_light_limit_is_implied_where_levels_below_cannot_move_it_in_any_unit(
 ) -> None:
     row = unit * np.array([1.0, 0.0, free])
     h = SimpleNamespace(n=3, work=SimpleNamespace(basis=np.eye(3), C=row[:, None]))
-    level = SimpleNamespace(multipliers=[multiplier / unit], sides=[side], c_norm=[np.linalg.norm(row)])
-    assert bool(is_implied(h, level, 0, 2, 1.0)) is implied
+    level = SimpleNamespace(multipliers=[multiplier / unit], sides=[side], C_norms=[np.linalg.norm(row)])
+    assert bool(is_implied_limit(h, level, 0, 2, 1.0)) is implied

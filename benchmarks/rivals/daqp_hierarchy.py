@@ -114,7 +114,7 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
         least = np.full(3, np.inf)
         for turn in range(replays + 1):
             share_cpu(number + turn, ())
-            solver.forget()
+            solver.clear_warm_start()
             spent = [0.0, 0.0, 0.0]
             # Who comes first on a processor finds its caches empty: each does so on every processor in turn.
             first = turn // len(CPUS) % 2

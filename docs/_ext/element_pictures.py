@@ -26,7 +26,7 @@ from quaddyn.contact.solvers import (
     ImpactSolver,
     RigidSolver,
 )
-from quaddyn.hierarchy import Level, equal_priority, prioritized, solve
+from quaddyn.hierarchy import Level, solve, solve_equal_priority, solve_prioritized
 
 Draw = Callable[[Axes], None]
 PICTURES: dict[str, Draw] = {}
@@ -621,14 +621,14 @@ def arm_tasks() -> list[tuple[np.ndarray, np.ndarray]]:
 @picture
 def prioritized_(ax: Axes) -> None:
     """The first task holds exactly."""
-    planar_arm(ax, prioritized(arm_tasks()).x, GOAL, "hand, as wanted")
+    planar_arm(ax, solve_prioritized(arm_tasks()).x, GOAL, "hand, as wanted")
 
 
 @picture
 def equal_priority_(ax: Axes) -> None:
     """Both tasks give something up."""
-    planar_arm(ax, prioritized(arm_tasks()).x, GHOST, "")
-    planar_arm(ax, equal_priority(arm_tasks()).x, MOTION, "hand, 0.08 m/s off")
+    planar_arm(ax, solve_prioritized(arm_tasks()).x, GHOST, "")
+    planar_arm(ax, solve_equal_priority(arm_tasks()).x, MOTION, "hand, 0.08 m/s off")
 
 
 PICTURES["prioritized"] = PICTURES.pop("prioritized-")

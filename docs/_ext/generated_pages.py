@@ -25,7 +25,7 @@ import quaddyn
 HIDDEN = ("quaddyn.cli",)
 
 SOLVERS = {
-    "quaddyn.hierarchy": ("Level", "solve", "HierarchySolver", "prioritized", "equal_priority"),
+    "quaddyn.hierarchy": ("Level", "solve", "HierarchySolver", "solve_prioritized", "solve_equal_priority"),
     "quaddyn.contact.solvers": ("FrictionalSolver", "RigidSolver", "CompliantSolver", "ImpactSolver"),
     "quaddyn.contact": ("CompliantPlane",),
 }

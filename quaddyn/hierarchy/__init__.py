@@ -1,23 +1,36 @@
-"""Strict priorities between linear tasks: plain matrices in, one vector out, no robot concept."""
+"""Strict priorities between linear tasks: plain matrices in, one vector out, independent of robots."""
 
+from ..deprecation import renamed_names
 from .level import Level
-from .null_space import Solution, Task, equal_priority, prioritized, single_task
-from .problem import Buffers
+from .null_space import LinearTask, NullSpaceSolution, solve_equal_priority, solve_prioritized, solve_single_task
+from .problem import LevelBuffers
 from .solution import HierarchySolution, LevelSolution
 from .solve import solve
 from .solver import HierarchySolver, SolverPool
 
 __all__ = [
-    "Buffers",
     "HierarchySolution",
     "HierarchySolver",
     "Level",
+    "LevelBuffers",
     "LevelSolution",
-    "Solution",
+    "LinearTask",
+    "NullSpaceSolution",
     "SolverPool",
-    "Task",
-    "equal_priority",
-    "prioritized",
-    "single_task",
     "solve",
+    "solve_equal_priority",
+    "solve_prioritized",
+    "solve_single_task",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "Buffers": "LevelBuffers",
+        "Solution": "NullSpaceSolution",
+        "Task": "LinearTask",
+        "equal_priority": "solve_equal_priority",
+        "prioritized": "solve_prioritized",
+        "single_task": "solve_single_task",
+    },
+)

@@ -1,8 +1,8 @@
-"""A guess of the working sets: which limits would be active if the levels were one weighted sum.
+"""Prediction of the working sets: the limits that are active if the levels are one weighted sum.
 
-It is looked for on the last level alone first, then with one level more after the other, until the limits can be kept.
-In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2``, W triangular level by level; with
-``u = W (y - y_0)`` the sum is least where u is shortest within ``lower <= C x_0 + G u <= upper``, G W = C Q.
+The prediction starts with the last level alone and adds one level after the other from below, until the limits can be
+satisfied.  In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2`` with W triangular level by
+level; with ``u = W (y - y_0)`` it is least at the shortest u with ``lower <= C x_0 + G u <= upper``, ``G W = C Q``.
 """
 
 from __future__ import annotations
@@ -11,133 +11,142 @@ from ..compiler import Matrix, Vector, compiled
 from ..compiler.kinds import LANE_WIDTH
 from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
 from ..compiler.linalg import column_reflector
-from .dual_active_set import nearest
-from .equalities import step_along
+from .dual_active_set import find_minimum_norm_point
+from .equalities import move_along_basis
 from .problem import ITERATIONS
-from .workspace import FIXED, LATER, LIMIT, Hierarchy
+from .workspace import ROLE_FIXED, ROLE_LIMIT, ROLE_LOWER_LEVEL, Hierarchy
 
-#: Weight of a level against the one above it: faint enough for what a level lacks to be 1e5 times what that one does.
-FAINT = 1e-6
-#: Share of a row's length that counts as none of it.
-DECIDED = 1e-10
+#: Weight of a level relative to the level above it; small enough for the residual of a level to be 1e5 times that of
+#: the level above.
+LOWER_LEVEL_WEIGHT = 1e-6
+#: Fraction of its reference norm below which a row has no component in the null space.
+DETERMINED_ROW_TOLERANCE = 1e-10
 
 
 @compiled(inline=False)
 def triangularize(
-    M: Matrix, m: int, free: int, first: int, last: int, weight: float, W: Matrix, scratch: Vector
+    M: Matrix, m: int, first_column: int, first: int, last: int, weight: float, W: Matrix, scratch: Vector
 ) -> bool:
-    """Rows of a block: ``W[first:last, free:last]``, ``|W w| = |M w|`` but for a factor; False if columns depend.
+    """Computes the triangle of a block, ``W[first:last, first_column:last]``, with ``|W w| = |M w|`` up to a factor.
 
     Args:
-        M: (>= last, >= m) columns of the level's rows; destroyed.
+        M: (>= last, >= m) columns of the level's rows; overwritten.
         m: number of rows.
-        free: first column that counts.
-        first: first column of the block, which becomes a triangle; those before it are turned along.
+        first_column: first column to transform.
+        first: first column of the block, which becomes a triangle; the columns before it are transformed with it.
         last: end of the block.
-        weight: what the block's diagonal has for a mean in the end.
-        W: (>= last, >= last) takes it.
-        scratch: (>= m,).
+        weight: mean of the block's diagonal after scaling.
+        W: (>= last, >= last) output.
+        scratch: (>= m,) buffer.
+
+    Returns:
+        Whether the columns are independent.
     """
-    size = 0.0
+    diagonal_sum = 0.0
     end = LANE_WIDTH * ((m + LANE_WIDTH - 1) // LANE_WIDTH)
-    for j in range(free, last):
+    for j in range(first_column, last):
         for i in range(m, end):
             M[j, i] = 0.0
     for k in range(first, last):
-        half, landing = column_reflector(scratch, M[k], k - first, m)
-        if not abs(landing) > 0.0:
+        half, diagonal = column_reflector(scratch, M[k], k - first, m)
+        if not abs(diagonal) > 0.0:
             return False
-        reflect_columns(M[free:], scratch, half, first - free, m)
+        reflect_columns(M[first_column:], scratch, half, first - first_column, m)
         reflect_columns(M[k + 1 :], scratch, half, last - k - 1, m)
-        M[k, k - first] = landing
-        size += abs(landing)
-    f = weight * (last - first) / size
+        M[k, k - first] = diagonal
+        diagonal_sum += abs(diagonal)
+    f = weight * (last - first) / diagonal_sum
     for k in range(first, last):
-        for j in range(free, last):
+        for j in range(first_column, last):
             W[k, j] = f * M[j, k - first] if j < first or j >= k else 0.0
     return True
 
 
 @compiled(inline=False)
-def weigh_level(h: Hierarchy, k: int, free: int, q: int, r: int, weight: float) -> bool:
-    """Level k's r rows of W, the first in row q, from column `free` on; False if it has lost its rank."""
+def add_weighted_level(h: Hierarchy, k: int, first_column: int, q: int, r: int, weight: float) -> bool:
+    """Adds the r rows of level k to W from row q on; returns False if the level lost rank."""
     Q, J, J_z, m = h.work.basis, h.work.J[k], h.work.J_z, h.work.J_count[k]
-    gemm(J_z[free:], Q[free:], J, q + r - free, h.n, m)
-    return triangularize(J_z, m, free, q, q + r, weight, h.work.guess.W, h.work.row_values)
+    gemm(J_z[first_column:], Q[first_column:], J, q + r - first_column, h.n, m)
+    return triangularize(J_z, m, first_column, q, q + r, weight, h.work.prediction.W, h.work.row_values)
 
 
 @compiled(inline=False)
 def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
-    """Columns q to q + r of G, with ``C_z = C Q^T = G W``; those of the rows of W up to `end` must be there.
+    """Computes columns q to q + r of G, with ``C_z = C Q^T = G W``; the rows of W up to `end` must be complete.
 
-    A limit that the levels above have decided has rounding for a normal: no step changes it, and it has none.
+    For a limit that the levels above determine, the component in the null space is rounding; its normal is set to zero.
     """
-    W, G, C_z, less = h.work.guess.W, h.work.guess.G, h.work.C_z, h.work.guess.along
-    square, reach, length = h.work.guess.G_square, h.work.guess.reach, h.problem.C_length
+    W, G, C_z, coefficients = h.work.prediction.W, h.work.prediction.G, h.work.C_z, h.work.prediction.normal_coordinates
+    norms_squared, free_norms_squared, norms = (
+        h.work.prediction.G_norms_squared,
+        h.work.prediction.free_norms_squared,
+        h.problem.C_norms,
+    )
     gemm(C_z[q:], h.work.basis[q:], h.work.C, r, h.n, h.p)
     copy_columns(G[q:], C_z[q:], r, h.p)
-    row_squares(square, C_z[q:], r, h.p)
+    row_squares(norms_squared, C_z[q:], r, h.p)
     for i in range(h.p):
-        reach[i] += square[i]
-        least = DECIDED * length[i]
-        if reach[i] <= least * least:
+        free_norms_squared[i] += norms_squared[i]
+        threshold = DETERMINED_ROW_TOLERANCE * norms[i]
+        if free_norms_squared[i] <= threshold * threshold:
             for c in range(q, q + r):
                 G[c, i] = 0.0
     for c in range(q, q + r):
         column = G[c]
         for e in range(q, end):
-            less[e - q] = -W[e, c]
-        gemv_add(column, column, less, G[q:], c - q, h.p)
+            coefficients[e - q] = -W[e, c]
+        gemv_add(column, column, coefficients, G[q:], c - q, h.p)
         if end > q + r:
-            gemv_add(column, column, less[r:], G[q + r :], end - q - r, h.p)
+            gemv_add(column, column, coefficients[r:], G[q + r :], end - q - r, h.p)
         f = 1.0 / W[c, c]
         for i in range(h.p):
             column[i] *= f
 
 
 @compiled()
-def move_to_guess(h: Hierarchy, first: int, q: int) -> None:
-    """``x = x + Q^T y`` with ``W y = u``, block by block from the first level to the last."""
-    W, u, y = h.work.guess.W, h.work.z, h.work.z_next
-    low = q
+def move_to_prediction(h: Hierarchy, first: int, q: int) -> None:
+    """Moves x to the predicted point, ``x + Q^T y`` with ``W y = u``, block by block from the first level on."""
+    W, u, y = h.work.prediction.W, h.work.z, h.work.z_next
+    start = q
     for k in range(first, h.levels):
         r = int(h.solution.ranks[k])
-        for i in range(low, low + r):
+        for i in range(start, start + r):
             t = u[i - q]
-            for j in range(q, low):
+            for j in range(q, start):
                 t -= W[i, j] * y[j]
             y[i] = t
-        for i in range(low + r - 1, low - 1, -1):
+        for i in range(start + r - 1, start - 1, -1):
             t = y[i]
-            for j in range(i + 1, low + r):
+            for j in range(i + 1, start + r):
                 t -= W[i, j] * y[j]
             y[i] = t / W[i, i]
-        low += r
-    for i in range(low, h.n):
+        start += r
+    for i in range(start, h.n):
         y[i] = u[i - q]
-    step_along(h, q, h.n - q, y[q:])
+    move_along_basis(h, q, h.n - q, y[q:])
 
 
 @compiled(inline=False)
-def guess_active_set(h: Hierarchy, reach: float) -> int:
-    """The first level that limits touch, or -1; x moved to the guess's point, sets and multipliers in `guess`.
+def predict_active_set(h: Hierarchy, x_norm: float) -> int:
+    """Predicts the working sets and moves x to the predicted point; returns the first level with limits, or -1.
 
-    All limits of that level and of those above it are kept by the point; `C_z` has the columns of that level and those
-    below it.  Level 0 with inequalities is left to `find_least_violation`: its own do not limit it.
+    The point satisfies all limits of that level and of those above it; sets and multipliers are in `prediction`; `C_z`
+    has the columns of that level and those below it.  Level 0 with inequalities is left to `find_least_violation`,
+    because its own inequalities are not limits for it.
     """
-    n, W, role, ranks, C_start = h.n, h.work.guess.W, h.work.role, h.solution.ranks, h.problem.C_start
+    n, W, role, ranks, C_start = h.n, h.work.prediction.W, h.work.role, h.solution.ranks, h.problem.C_start
     q = n - int(ranks[h.levels])
     end = q
-    free = int(ranks[0]) if C_start[1] > 0 else 0  # level 0 is no part of the sum
+    first_column = int(ranks[0]) if C_start[1] > 0 else 0  # the sum is without level 0
     weight = 1.0
     for i in range(h.p):
-        h.work.guess.reach[i] = 0.0
-    for i in range(q, n):  # what no level decides: the identity, beside which nothing stands
+        h.work.prediction.free_norms_squared[i] = 0.0
+    for i in range(q, n):  # directions that no level determines: identity block
         for j in range(q, n):
             W[i, j] = 0.0
         W[i, i] = 1.0
     add_normals(h, q, n - q, n)
-    gemv_add(h.work.at_start, h.work.zero, h.solution.x, h.work.C, n, h.p)
+    gemv_add(h.work.C_at_start, h.work.zeros, h.solution.x, h.work.C, n, h.p)
     for first in range(h.levels - 1, -1, -1):
         r = int(ranks[first])
         if r == 0:
@@ -145,17 +154,17 @@ def guess_active_set(h: Hierarchy, reach: float) -> int:
         if first == 0 and C_start[1] > 0:
             break
         q -= r
-        weight /= FAINT
-        if not weigh_level(h, first, free, q, r, weight):
+        weight /= LOWER_LEVEL_WEIGHT
+        if not add_weighted_level(h, first, first_column, q, r, weight):
             return -1
         add_normals(h, q, r, end)
         for i in range(h.p):
-            role[i] = LATER
+            role[i] = ROLE_LOWER_LEVEL
         for i in range(C_start[0], C_start[first + 1]):
-            role[i] = FIXED if h.work.equal[i] != 0 else LIMIT
-        found, changes = nearest(h, h.work.guess, q, reach)
+            role[i] = ROLE_FIXED if h.work.is_equality[i] != 0 else ROLE_LIMIT
+        found, changes = find_minimum_norm_point(h, h.work.prediction, q, x_norm)
         h.solution.summary[ITERATIONS] += changes
         if found:
-            move_to_guess(h, first, q)
+            move_to_prediction(h, first, q)
             return first
     return -1

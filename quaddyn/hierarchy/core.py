@@ -1,37 +1,43 @@
-"""The strict hierarchy, compiled: `solve_hierarchy` and `solve_verified`.
+"""The strict hierarchy, compiled: `solve_hierarchy` and `solve_until_verified`.
 
-**Problem.**  Levels k = 0, 1, ... each minimize ``|A_k x - b_k|^2 + distance(C_k x, [lower_k, upper_k])^2`` among all
-x that leave the levels above at their minimum; what freedom is left goes to the x of minimum norm.  An inequality that
-its level can keep is from then on a limit for the levels below; one that it cannot keep is held where it is.
+**Problem.**  Level k = 0, 1, ... minimizes ``|A_k x - b_k|^2 + distance(C_k x, [lower_k, upper_k])^2`` among all x for
+which the levels above stay at their minimum; the null space that remains after the last level goes to the x of minimum
+norm.  An inequality that its level can satisfy becomes a *limit* for the levels below: a constraint that they must
+satisfy exactly.  An inequality that its level cannot satisfy is fixed at its least violation.
 
-**Freedom.**  The rows of an orthogonal matrix Q span the space of x; those from q on, Z, span what the levels above
-leave free.  A level is solved for z in ``x = x_start + Z z`` (`project_level`).  When it is done, its own rows and the
-inequalities that it holds for good are factored, ``J Z = [L 0] V``: V turns Z, and the rank of the level takes its
-first rows away (`finish_level`, `update_null_space`).
+**Null space.**  The rows of an orthogonal matrix Q span the space of x; the rows from q on, Z, span the null space of
+the levels above.  A level is solved for z in ``x = x_start + Z z`` (`project_level`).  Afterwards its own rows and the
+inequalities that it fixes are factored, ``J Z = [L 0] V``: V rotates Z, and its first rows, as many as the rank of the
+level, leave Z (`finish_level`, `update_null_space`).
 
-**One level** (`active_set`).  A primal active set: the working set's limits are held exactly, the level's own violated
-inequalities count as rows of the objective.  Solve for the working set (`working_set`); walk there until an inequality
-blocks, which joins; on arrival the row with the worst sign of its multiplier leaves.
+**One level** (`working_set_changes`).  A primal active-set method: the limits in the working set are equality
+constraints, and the level's own violated inequalities are rows of the objective.  Each iteration solves for the fixed
+working set (`fixed_working_set`) and moves towards that solution until an inequality blocks, which is added to the
+working set; a full step is followed by the removal of the row whose multiplier has the wrong sign by the largest
+amount.
 
-**A whole solve** is four attempts, from the cheapest to the surest (`solve_levels`):
+**A whole solve** makes up to four attempts, from the cheapest to the most robust (`solve_levels`):
 
-1. `solve_equalities`: projections alone.  If x keeps all inequalities, it is the answer.
-2. `try_warm_start`: the working sets of the problem before, level by level.  If they are the optimum's, done.
-3. `guess_active_set`: the levels as one weighted sum, by a dual active set; its active rows are a good guess of the
-   working sets, which are then verified level by level, and repaired by a few rounds where they are not the optimum's.
-   If not even level 0 can be kept, `find_least_violation` guesses which of its rows are violated instead; where they
-   were violated in the problem before, `solve_violated` does so at once, from the rows that were.
-4. `sweep_from` level 0: each level by its active set, from that of the level above.
+1. `solve_equalities`: projections alone.  If x satisfies all inequalities, it is the solution.
+2. `try_warm_start`: the working sets of the previous problem, level by level.  If they are optimal, the solve is
+  finished.
+3. `predict_active_set`: a dual active-set method on a weighted sum of the levels.  Its active rows predict the working
+  sets, which are then verified level by level and, where they are not optimal, corrected by a few iterations. If level
+  0 is infeasible, `find_least_violation` predicts its violated rows instead; if it was infeasible in the previous
+  problem, `try_violated_warm_start` starts from the rows that were violated then.
+4. `solve_remaining_levels` from level 0: each level by its active-set method, started from the working set of the level
+  above.
 
-Every level carries a certificate (`certify`): the residual of its optimality conditions, from its own rows.  Where
-the equalities alone led so far away that their rounding is felt near by, the sweep is made once more from the answer.
-If an answer is not verified, `solve_verified` tries without the guess, with rows of equal length, and from where it is.
+Every level has a certificate (`compute_kkt_residual`): the residual of its optimality conditions, computed from its own
+rows.  If x of the equalities alone is much longer than the solution, so that its rounding error matters, the levels are
+solved again from the solution.  If a solution is not verified, `solve_until_verified` solves without the warm start,
+with rows of unit norm, and from the best solution so far.
 
-**Rank.**  A row is independent if more is left of it than a share of its reference length (`factor_rows`).
+**Rank.**  A row is independent if its remainder exceeds a fraction of its reference norm (`factor_rows`).
 
 Sources: Escande, Mansard and Wieber, *Hierarchical quadratic programming: fast online humanoid-robot motion
-generation*, IJRR 2014; Goldfarb and Idnani 1983 (`nearest`); Golub and Van Loan, *Matrix Computations*
-(`compiler.linalg`); Nocedal and Wright, *Numerical Optimization*, section 16.5 (`active_set`).
+generation*, IJRR 2014; Goldfarb and Idnani 1983 (`dual_active_set`); Golub and Van Loan, *Matrix Computations*
+(`compiler.linalg`); Nocedal and Wright, *Numerical Optimization*, section 16.5 (`working_set_changes`).
 """
 
 from __future__ import annotations
@@ -41,62 +47,62 @@ import math
 from ..compiler import LANE_WIDTH, ByteMatrix, Vector, compiled, entry
 from ..compiler.language import load8, store8
 from ..compiler.linalg import norm
-from .active_set_prediction import guess_active_set
-from .equalities import keeps_inequalities, load_bounds, load_inequalities, solve_equalities
+from .active_set_prediction import predict_active_set
+from .equalities import load_bounds, load_inequalities, satisfies_inequalities, solve_equalities
 from .least_violation import (
     find_least_violation,
-    is_even,
-    is_infeasible_beyond_doubt,
-    is_plausible,
-    was_violated,
+    has_uniform_row_scale,
+    is_clearly_infeasible,
+    is_violation_plausible,
+    warm_start_violates_level_0,
 )
-from .level_solver import flag_infeasible, start_over, sweep_from
+from .level_solver import flag_infeasible, restart_cold, solve_remaining_levels
 from .problem import (
-    ACTIVE_SET,
-    ENDED,
-    EQUALITIES,
+    CONVERGED,
+    EQUALITIES_NORM,
     INFEASIBLE,
     ITERATIONS,
-    PATH,
-    REACH,
+    PATH_ACTIVE_SET,
+    PATH_EQUALITIES,
+    SOLVER_PATH,
     WORST_KKT,
-    Buffers,
-    Problem,
-    Settings,
-    Solution,
-    has_ended,
+    HierarchyProblem,
+    LevelBuffers,
+    SolutionBuffers,
+    SolverSettings,
+    has_converged,
     is_finite,
     is_infeasible,
     is_verified,
     iterations,
-    level_0_violation,
+    max_level_0_violation,
 )
 from .warm_start import try_warm_start
-from .workspace import LATER, Hierarchy, Workspace, restore, save
+from .workspace import ROLE_LOWER_LEVEL, Hierarchy, HierarchyWorkspace, restore_solution, save_solution
 
-#: Ratio of reference lengths beyond which a level is first tried with rows of equal length: squares leave 1e-16 only
-#: so far.
-SPREAD = 1e3
-#: Where x of the equalities alone is so many times longer than the answer, the sweep is made again from the answer, so
-#: often at most.
-FAR, AGAIN = 1e1, 3
+#: Ratio of reference norms in a level above which it is first solved with rows of unit norm: squares of larger ratios
+#: exhaust the 16 digits of double precision.
+ROW_SCALING_RATIO = 1e3
+#: Ratio of |x| of the equalities alone to |x| of the solution above which the levels are solved again from the
+#: solution, and how often at most.
+MAX_SOLUTION_NORM_RATIO, MAX_REFINEMENTS = 1e1, 3
 
 
 @compiled()
-def clear(h: Hierarchy) -> None:
-    """An empty solution."""
+def clear_solution(h: Hierarchy) -> None:
+    """Sets all working sets and multipliers of the solution to zero."""
     for k in range(h.levels + 1):
         for i in range(h.p):
-            h.solution.working[k, i] = 0
+            h.solution.working_sets[k, i] = 0
             h.solution.multipliers[k, i] = 0.0
 
 
 @compiled()
-def begin(h: Hierarchy) -> None:
-    """Nothing is known yet."""
+def initialize_solve(h: Hierarchy) -> None:
+    """Resets the summary of the solution and loads the bounds."""
     summary = h.solution.summary
-    summary[ENDED] = 1.0
-    summary[PATH] = EQUALITIES
+    summary[CONVERGED] = 1.0
+    summary[SOLVER_PATH] = PATH_EQUALITIES
     summary[ITERATIONS] = 0.0
     summary[WORST_KKT] = 0.0
     summary[INFEASIBLE] = 0.0
@@ -104,197 +110,233 @@ def begin(h: Hierarchy) -> None:
 
 
 @compiled()
-def start_from_equalities(h: Hierarchy) -> float:
-    """Take x, that of the equalities alone, for where sweeps begin; its length."""
+def store_equality_solution(h: Hierarchy) -> float:
+    """Stores x of the equalities alone as the starting point of the levels; returns its norm."""
     for i in range(h.n):
         h.work.x_equalities[i] = h.solution.x[i]
     for i in range(h.p):
-        h.work.role[i] = LATER
-    reach = norm(h.solution.x, h.n)
-    h.solution.summary[REACH] = reach
-    return reach
+        h.work.role[i] = ROLE_LOWER_LEVEL
+    x_norm = norm(h.solution.x, h.n)
+    h.solution.summary[EQUALITIES_NORM] = x_norm
+    return x_norm
 
 
 @compiled()
-def give_up(h: Hierarchy) -> bool:
-    """Whether nothing more is asked for, since level 0 cannot be met; if so, which of its rows are violated."""
-    if not (h.settings.feasible_only and is_infeasible_beyond_doubt(h)):
+def stop_if_infeasible(h: Hierarchy) -> bool:
+    """Returns whether the solve ends because level 0 is infeasible; if so, stores its violated rows.
+
+    Applies only with `SolverSettings.feasible_only`.
+    """
+    if not (h.settings.feasible_only and is_clearly_infeasible(h)):
         return False
-    if level_0_violation(h.problem, h.solution.x) <= 2.0 * h.settings.infeasible_above:
+    if max_level_0_violation(h.problem, h.solution.x) <= 2.0 * h.settings.infeasibility_tolerance:
         return False
-    summary, sides = h.solution.summary, h.work.guess.sides
-    summary[PATH] = ACTIVE_SET
+    summary, sides = h.solution.summary, h.work.prediction.sides
+    summary[SOLVER_PATH] = PATH_ACTIVE_SET
     summary[INFEASIBLE] = 1.0
     for i in range(h.p):
-        h.solution.working[0, i] = sides[i]
+        h.solution.working_sets[0, i] = sides[i]
     for k in range(h.levels + 1):
         h.solution.ranks[k] = 0.0
     return True
 
 
 @compiled(inline=False)
-def solve_violated(h: Hierarchy, guess: ByteMatrix) -> bool:
-    """Solve where level 0 was violated in the problem before, and may be so again; whether it is.
+def try_violated_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
+    """Solves a problem whose level 0 was infeasible in the previous problem; returns whether a solution was found.
 
-    What levels below ask for by equalities is mostly far away, and only counts if the guess may be right.
+    The equalities of the levels below are often far from feasible, so they are solved only if the warm start is
+    plausible for level 0.
     """
-    clear(h)
+    clear_solution(h)
     solve_equalities(h, 0, 1)
-    reach = start_from_equalities(h)
+    x_norm = store_equality_solution(h)
     load_inequalities(h)
-    if is_plausible(h, guess, reach):
+    if is_violation_plausible(h, warm_start, x_norm):
         solve_equalities(h, 1, h.levels)
-        reach = start_from_equalities(h)
-        if try_warm_start(h, guess):
+        x_norm = store_equality_solution(h)
+        if try_warm_start(h, warm_start):
             return True
-        is_plausible(h, guess, reach)
-    if not find_least_violation(h, guess, True, reach):
+        is_violation_plausible(h, warm_start, x_norm)
+    if not find_least_violation(h, warm_start, True, x_norm):
         return False
-    return give_up(h) or sweep_from(h, 0, True, guess, True)
+    return stop_if_infeasible(h) or solve_remaining_levels(h, 0, True, warm_start, True)
 
 
 @compiled(inline=False)
-def solve_levels(h: Hierarchy, guess: ByteMatrix, guessed: bool, refine: bool) -> None:
-    """Solve once.
+def solve_levels(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool, refine: bool) -> None:
+    """Solves all levels once, by the cheapest of the four attempts that succeeds.
 
     Args:
         h: the hierarchy.
-        guess: (levels + 1, p) working sets to try first,
-        guessed: if there are any.
-        refine: whether x is an answer already, from which the sweep starts instead of from that of the equalities.
+        warm_start: (levels + 1, p) working sets to try first.
+        has_warm_start: whether `warm_start` holds working sets.
+        refine: whether x is already a solution from which the levels start, instead of x of the equalities alone.
     """
-    # A damped step is no projection, and rows are scaled where a guess has failed: there nothing is guessed.
-    guessing = h.settings.damping == 0.0 and not refine and h.spread > 0.0
-    begin(h)
-    violated = guessing and guessed and was_violated(h, guess) and is_even(h)
-    if violated:
-        if solve_violated(h, guess):
+    # A damped step is not a projection, and rows are scaled only after a prediction has failed: no prediction then.
+    may_predict = h.settings.damping == 0.0 and not refine and h.row_scaling_ratio > 0.0
+    initialize_solve(h)
+    try_violated = (
+        may_predict and has_warm_start and warm_start_violates_level_0(h, warm_start) and has_uniform_row_scale(h)
+    )
+    if try_violated:
+        if try_violated_warm_start(h, warm_start):
             return
-        begin(h)
+        initialize_solve(h)
     if not refine:
-        clear(h)
+        clear_solution(h)
         solve_equalities(h, 0, h.levels)
-    reach = start_from_equalities(h)
-    if not refine and keeps_inequalities(h, reach):
+    x_norm = store_equality_solution(h)
+    if not refine and satisfies_inequalities(h, x_norm):
         flag_infeasible(h)
         return
     load_inequalities(h)
-    if guessing:
-        if guessed and not violated and try_warm_start(h, guess):
+    if may_predict:
+        if has_warm_start and not try_violated and try_warm_start(h, warm_start):
             return
-        first = guess_active_set(h, reach)
-        if first < 0 and is_even(h) and find_least_violation(h, guess, False, reach):
-            if give_up(h):
+        first_level = predict_active_set(h, x_norm)
+        if first_level < 0 and has_uniform_row_scale(h) and find_least_violation(h, warm_start, False, x_norm):
+            if stop_if_infeasible(h):
                 return
-            first = 0
-        elif first < 0:
+            first_level = 0
+        elif first_level < 0:
             for i in range(h.n):
                 h.solution.x[i] = h.work.x_equalities[i]
-        if first >= 0 and sweep_from(h, first, True, guess, guessed):
+        if first_level >= 0 and solve_remaining_levels(h, first_level, True, warm_start, has_warm_start):
             return
-    start_over(h)
-    sweep_from(h, 0, False, guess, guessed)
+    restart_cold(h)
+    solve_remaining_levels(h, 0, False, warm_start, has_warm_start)
 
 
 @compiled(inline=False)
-def solve_and_refine(h: Hierarchy, guess: ByteMatrix, guessed: bool) -> None:
-    """Solve; once more from the answer as long as that is much nearer than what rounding was measured by."""
+def solve_and_refine(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool) -> None:
+    """Solves all levels, and again from the solution while it is much shorter than x of the equalities alone."""
     solution, summary = h.solution, h.solution.summary
-    solve_levels(h, guess, guessed, False)
-    for _ in range(AGAIN):
-        near = 0.0 < FAR * norm(solution.x, h.n) < summary[REACH]
-        if summary[PATH] == EQUALITIES or is_infeasible(solution) or not has_ended(solution) or not near:
+    solve_levels(h, warm_start, has_warm_start, False)
+    for _ in range(MAX_REFINEMENTS):
+        is_much_shorter = 0.0 < MAX_SOLUTION_NORM_RATIO * norm(solution.x, h.n) < summary[EQUALITIES_NORM]
+        if (
+            summary[SOLVER_PATH] == PATH_EQUALITIES
+            or is_infeasible(solution)
+            or not has_converged(solution)
+            or not is_much_shorter
+        ):
             return
-        save(h, h.work.before)
-        path, changes = summary[PATH], summary[ITERATIONS]
-        solve_levels(h, solution.working, True, True)
-        if not has_ended(solution):
-            restore(h, h.work.before)
+        save_solution(h, h.work.saved_solution)
+        path, changes = summary[SOLVER_PATH], summary[ITERATIONS]
+        solve_levels(h, solution.working_sets, True, True)
+        if not has_converged(solution):
+            restore_solution(h, h.work.saved_solution)
             return
-        summary[PATH] = path
+        summary[SOLVER_PATH] = path
         summary[ITERATIONS] += changes
 
 
 @compiled(inline=False)
 def solve_hierarchy(
-    problem: Problem, settings: Settings, guess: ByteMatrix, guessed: bool, solution: Solution, work: Workspace
+    problem: HierarchyProblem,
+    settings: SolverSettings,
+    warm_start: ByteMatrix,
+    has_warm_start: bool,
+    solution: SolutionBuffers,
+    work: HierarchyWorkspace,
 ) -> None:
-    """Solve a problem.
+    """Solves a hierarchy.
 
     Args:
-        problem: what is asked for.
-        settings: how.
-        guess: (levels + 1, p) working sets to try first, such as the last solution's,
-        guessed: if there are any.
-        solution: takes the answer; not the memory of the guess.
-        work: memory, of `workspace` for at least the problem's sizes.
+        problem: the stacked levels.
+        settings: tolerances and limits of the solver.
+        warm_start: (levels + 1, p) working sets to try first, such as those of the previous solution.
+        has_warm_start: whether `warm_start` holds working sets.
+        solution: output; must not share memory with `warm_start`.
+        work: workspace from `make_workspace` for at least the sizes of the problem.
     """
     levels = problem.A_start.shape[0] - 1
-    h = Hierarchy(problem, settings, solution, work, problem.n, problem.C_start[levels], levels, SPREAD)
-    solve_and_refine(h, guess, guessed)
+    h = Hierarchy(problem, settings, solution, work, problem.n, problem.C_start[levels], levels, ROW_SCALING_RATIO)
+    solve_and_refine(h, warm_start, has_warm_start)
 
 
 @compiled(inline=False)
-def solve_verified(
-    problem: Problem, settings: Settings, guess: ByteMatrix, guessed: bool, solution: Solution, work: Workspace
+def solve_until_verified(
+    problem: HierarchyProblem,
+    settings: SolverSettings,
+    warm_start: ByteMatrix,
+    has_warm_start: bool,
+    solution: SolutionBuffers,
+    work: HierarchyWorkspace,
 ) -> bool:
-    """Solve a problem, as often as it takes; whether the answer is verified.
+    """Solves a hierarchy, with further attempts if the solution is not verified; returns whether it is verified.
 
-    If need be once more without the guess; with rows of equal length in all levels with inequalities of their own;
-    and from the best answer so far.  If none is verified, the best one stays.  Arguments as of `solve_hierarchy`.
+    The further attempts are: without the warm start; with rows of unit norm in all levels that have inequalities; and
+    from the best solution so far.  If none is verified, the best one is returned.
+
+    Args:
+        problem: the stacked levels.
+        settings: tolerances and limits of the solver.
+        warm_start: (levels + 1, p) working sets to try first, such as those of the previous solution.
+        has_warm_start: whether `warm_start` holds working sets.
+        solution: output; must not share memory with `warm_start`.
+        work: workspace from `make_workspace` for at least the sizes of the problem.
     """
     levels = problem.A_start.shape[0] - 1
     n, p = problem.n, problem.C_start[levels]
-    h = Hierarchy(problem, settings, solution, work, n, p, levels, SPREAD)
-    solve_and_refine(h, guess, guessed)
+    h = Hierarchy(problem, settings, solution, work, n, p, levels, ROW_SCALING_RATIO)
+    solve_and_refine(h, warm_start, has_warm_start)
     if is_verified(solution, n):
         return True
     scaled = Hierarchy(problem, settings, solution, work, n, p, levels, 0.0)
-    summary, changes, known = solution.summary, iterations(solution), is_finite(solution, n)
-    save(h, work.best)
-    for attempt in range(0 if guessed else 1, 2 + AGAIN):
+    summary, changes, has_finite = solution.summary, iterations(solution), is_finite(solution, n)
+    save_solution(h, work.best_solution)
+    for attempt in range(0 if has_warm_start else 1, 2 + MAX_REFINEMENTS):
         if attempt == 0:
-            solve_and_refine(h, guess, False)
+            solve_and_refine(h, warm_start, False)
         elif attempt == 1:
-            solve_and_refine(scaled, guess, False)
-        elif known:  # from the best answer so far: rounding is then measured by what it is long
-            restore(h, work.best)
-            solve_levels(h, guess, False, True)
+            solve_and_refine(scaled, warm_start, False)
+        elif has_finite:  # from the best solution so far, whose norm then bounds the rounding error
+            restore_solution(h, work.best_solution)
+            solve_levels(h, warm_start, False, True)
         else:
             break
         changes += iterations(solution)
-        if is_finite(solution, n) and (is_better(summary, work.best.summary) or not known):
-            save(h, work.best)
-            known = True
+        if is_finite(solution, n) and (is_better_solution(summary, work.best_solution.summary) or not has_finite):
+            save_solution(h, work.best_solution)
+            has_finite = True
         if is_verified(solution, n):
             break
-    restore(h, work.best)
+    restore_solution(h, work.best_solution)
     solution.summary[ITERATIONS] = changes
     return is_verified(solution, n)
 
 
 @compiled()
-def is_better(a: Vector, b: Vector) -> bool:
-    """Whether of two summaries a is that of the better answer: found by active sets that ended, then by kkt."""
-    if a[ENDED] != b[ENDED]:
-        return float(a[ENDED]) == 1.0
+def is_better_solution(a: Vector, b: Vector) -> bool:
+    """Returns whether summary `a` is of a better solution than `b`: convergence first, then the KKT residual."""
+    if a[CONVERGED] != b[CONVERGED]:
+        return float(a[CONVERGED]) == 1.0
     return float(a[WORST_KKT]) < float(b[WORST_KKT])
 
 
 @entry("the hierarchy solver")
-def solve_buffers(
-    rows: Buffers,
-    problem: Problem,
-    settings: Settings,
-    guess: ByteMatrix,
-    guessed: bool,
-    solution: Solution,
-    work: Workspace,
+def solve_weighted_levels(
+    rows: LevelBuffers,
+    problem: HierarchyProblem,
+    settings: SolverSettings,
+    warm_start: ByteMatrix,
+    has_warm_start: bool,
+    solution: SolutionBuffers,
+    work: HierarchyWorkspace,
 ) -> bool:
-    """`solve_verified` for the weighted rows of `HierarchySolver`; whether every active set was found.
+    """Solves the weighted rows of `HierarchySolver`; returns whether all active sets converged.
 
-    The problem takes the rows of A and b times the root of their weights, and all lengths; its C and bounds are those
-    of the rows.  Other arguments as of `solve_hierarchy`.
+    Args:
+        rows: rows of all levels as the caller wrote them.
+        problem: takes the rows of A and b times the square roots of their weights, and all reference norms; its C and
+            bounds are those of `rows`.
+        settings: tolerances and limits of the solver.
+        warm_start: (levels + 1, p) working sets to try first.
+        has_warm_start: whether `warm_start` holds working sets.
+        solution: output; must not share memory with `warm_start`.
+        work: workspace from `make_workspace`.
     """
     A, b, n = problem.A, problem.b, problem.n
     for i in range(A.shape[0]):
@@ -304,8 +346,8 @@ def solve_buffers(
         for j in range(n - n % LANE_WIDTH, n):
             A[i, j] = root * rows.A[i, j]
         b[i] = root * rows.b[i]
-        problem.A_length[i] = root * norm(rows.A[i], n)
+        problem.A_norms[i] = root * norm(rows.A[i], n)
     for i in range(rows.C.shape[0]):
-        problem.C_length[i] = norm(rows.C[i], n)
-    solve_verified(problem, settings, guess, guessed, solution, work)
-    return has_ended(solution)
+        problem.C_norms[i] = norm(rows.C[i], n)
+    solve_until_verified(problem, settings, warm_start, has_warm_start, solution, work)
+    return has_converged(solution)

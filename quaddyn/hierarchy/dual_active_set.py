@@ -1,7 +1,7 @@
-"""The point of a polyhedron nearest to the origin, by a dual active set.
+"""The point of a polyhedron nearest to the origin, by a dual active-set method.
 
 Source: Goldfarb and Idnani, *A numerically stable dual method for solving strictly convex quadratic programs*, 1983,
-with the identity for a Hessian.
+with the identity as Hessian.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import math
 from ..compiler import IntVector, Matrix, Vector, compiled
 from ..compiler.lanes import gemv_add, gemv_transposed, reflect_rows, rotate, row_squares
 from ..compiler.linalg import unit_reflector
-from .workspace import KEPT, LIMIT, GuessWork, Hierarchy
+from .workspace import FEASIBILITY_TOLERANCE, ROLE_LIMIT, Hierarchy, PredictionWorkspace
 
-#: A row is independent of the active ones if more than this share of its length is left of it.
-NEW = 1e-10
+#: Fraction of its norm that the remainder of a normal must exceed to be independent of the active ones.
+NORMAL_INDEPENDENCE_TOLERANCE = 1e-10
 
 
 @compiled()
-def start_nearest(h: Hierarchy, g: GuessWork, G: Matrix, d: int, reach: float) -> None:
-    """Nothing active, u = 0, J = I; bounds as far as rounding allows, prices of the rows that may join."""
-    u, lower, upper, length = h.work.z, h.work.lower, h.work.upper, h.problem.C_length
-    row_squares(g.G_square, G, d, h.p)
+def initialize_dual_active_set(h: Hierarchy, g: PredictionWorkspace, G: Matrix, d: int, x_norm: float) -> None:
+    """Resets active set, u and J; relaxes the bounds by rounding; computes the weights of the candidate rows."""
+    u, lower, upper, length = h.work.z, h.work.lower, h.work.upper, h.problem.C_norms
+    row_squares(g.G_norms_squared, G, d, h.p)
     for i in range(h.p):
         g.sides[i] = 0
         g.multipliers[i] = 0.0
-        g.lower[i] = lower[i] - 0.5 * KEPT * (length[i] * reach + abs(lower[i]))
-        g.upper[i] = upper[i] + 0.5 * KEPT * (length[i] * reach + abs(upper[i]))
-        g.price[i] = 1.0 / g.G_square[i] if h.work.role[i] == LIMIT else 0.0
+        g.lower[i] = lower[i] - 0.5 * FEASIBILITY_TOLERANCE * (length[i] * x_norm + abs(lower[i]))
+        g.upper[i] = upper[i] + 0.5 * FEASIBILITY_TOLERANCE * (length[i] * x_norm + abs(upper[i]))
+        g.candidate_weights[i] = 1.0 / g.G_norms_squared[i] if h.work.role[i] == ROLE_LIMIT else 0.0
     for j in range(d):
         u[j] = 0.0
         for k in range(d):
@@ -36,41 +36,41 @@ def start_nearest(h: Hierarchy, g: GuessWork, G: Matrix, d: int, reach: float) -
 
 
 @compiled()
-def most_violated(g: GuessWork, value: Vector, p: int) -> int:
-    """The inequality farthest from being kept, measured along its normal; -1 if all are kept."""
-    lower, upper, price = g.lower, g.upper, g.price
+def find_most_violated(g: PredictionWorkspace, value: Vector, p: int) -> int:
+    """Finds the inequality with the largest violation measured along its normal; -1 if all are satisfied."""
+    lower, upper, weights = g.lower, g.upper, g.candidate_weights
     worst = -1
-    most = 0.0
+    largest = 0.0
     for i in range(p):
-        over = max(value[i] - upper[i], lower[i] - value[i])
-        far = over * abs(over) * price[i]
-        if far > most:
-            most = far
+        violation = max(value[i] - upper[i], lower[i] - value[i])
+        scaled_violation = violation * abs(violation) * weights[i]
+        if scaled_violation > largest:
+            largest = scaled_violation
             worst = i
     return worst
 
 
 @compiled()
-def add_row(g: GuessWork, i: int, q: int, d: int, square: float) -> None:
-    """Row i becomes active row q: a reflection turns what is left of its normal, of that squared length, into J[q]."""
-    R, along = g.R, g.along
-    rest = along[q:]
-    for k in range(q):
-        R[q, k] = along[k]
-    R[q, q] = unit_reflector(rest, math.sqrt(square), d - q)
-    reflect_rows(g.J[q:], rest, d - q, d)
-    g.active[q] = i
-    g.price[i] = 0.0
+def add_active_row(g: PredictionWorkspace, i: int, count: int, d: int, remainder_squared: float) -> None:
+    """Adds row i to the active set at position `count`: a reflection rotates the rest of its normal into J[count]."""
+    R, coordinates = g.R, g.normal_coordinates
+    remainder = coordinates[count:]
+    for k in range(count):
+        R[count, k] = coordinates[k]
+    R[count, count] = unit_reflector(remainder, math.sqrt(remainder_squared), d - count)
+    reflect_rows(g.J[count:], remainder, d - count, d)
+    g.active_rows[count] = i
+    g.candidate_weights[i] = 0.0
 
 
 @compiled()
-def drop_row(R: Matrix, J: Matrix, active: IntVector, leaving: int, q: int, d: int) -> None:
-    """Take the active row at a position out of q + 1: rotations make R triangular again."""
-    for k in range(leaving, q):
+def remove_active_row(R: Matrix, J: Matrix, active: IntVector, leaving: int, count: int, d: int) -> None:
+    """Removes the active row at a position out of `count` + 1; rotations make R triangular again."""
+    for k in range(leaving, count):
         active[k] = active[k + 1]
         for j in range(k + 2):
             R[k, j] = R[k + 1, j]
-    for k in range(leaving, q):
+    for k in range(leaving, count):
         a, b = R[k, k], R[k, k + 1]
         length = math.sqrt(a * a + b * b)
         if length == 0.0:
@@ -79,7 +79,7 @@ def drop_row(R: Matrix, J: Matrix, active: IntVector, leaving: int, q: int, d: i
         b /= length
         R[k, k] = length
         R[k, k + 1] = 0.0
-        for j in range(k + 1, q):
+        for j in range(k + 1, count):
             x, y = R[j, k], R[j, k + 1]
             R[j, k] = a * x + b * y
             R[j, k + 1] = a * y - b * x
@@ -87,97 +87,111 @@ def drop_row(R: Matrix, J: Matrix, active: IntVector, leaving: int, q: int, d: i
 
 
 @compiled()
-def dual_step(g: GuessWork, q: int, d: int) -> tuple[float, float, int]:
-    """What happens as the new row's multiplier grows: rates of the others, and when the first becomes zero.
+def compute_dual_step(g: PredictionWorkspace, count: int, d: int) -> tuple[float, float, int]:
+    """Computes how the active multipliers change with the new row's multiplier, and which reaches zero first.
 
     Returns:
-        The squared length of what is left of the new row's normal; the multiplier at which a row leaves (inf for
+        The squared norm of the remainder of the new row's normal; the multiplier at which an active row leaves (inf for
         none), and its position.
     """
-    R, along, rate, multipliers, active = g.R, g.along, g.rate, g.multipliers, g.active
-    gemv_transposed(along, g.J, g.normal, d, d)
-    square = 0.0
-    for k in range(q, d):
-        square += along[k] * along[k]
-    for k in range(q):
-        rate[k] = along[k]
-    for k in range(q - 1, -1, -1):
-        f = rate[k] / R[k, k]
-        rate[k] = f
+    R, coordinates, rates, multipliers, active = (
+        g.R,
+        g.normal_coordinates,
+        g.multiplier_rates,
+        g.multipliers,
+        g.active_rows,
+    )
+    gemv_transposed(coordinates, g.J, g.new_normal, d, d)
+    remainder_squared = 0.0
+    for k in range(count, d):
+        remainder_squared += coordinates[k] * coordinates[k]
+    for k in range(count):
+        rates[k] = coordinates[k]
+    for k in range(count - 1, -1, -1):
+        f = rates[k] / R[k, k]
+        rates[k] = f
         for j in range(k):
-            rate[j] -= f * R[k, j]
-    room = math.inf
+            rates[j] -= f * R[k, j]
+    max_step = math.inf
     leaving = -1
-    for k in range(q):
-        if rate[k] > 0.0 and multipliers[active[k]] / rate[k] < room:
-            room = multipliers[active[k]] / rate[k]
+    for k in range(count):
+        if rates[k] > 0.0 and multipliers[active[k]] / rates[k] < max_step:
+            max_step = multipliers[active[k]] / rates[k]
             leaving = k
-    return square, room, leaving
+    return remainder_squared, max_step, leaving
 
 
 @compiled(inline=False)
-def nearest(h: Hierarchy, g: GuessWork, first: int, reach: float) -> tuple[bool, int]:
-    """The u of minimum norm with ``lower <= at_start + G u <= upper`` for the limits: (found, changes).
+def find_minimum_norm_point(h: Hierarchy, g: PredictionWorkspace, first_column: int, x_norm: float) -> tuple[bool, int]:
+    """Finds the u of minimum norm with ``lower <= C_at_start + G u <= upper`` for the limits.
 
-    From u = 0 the most violated limit joins; multipliers that would turn negative on the way leave.  Leaves u in `z`,
-    the active rows in `sides` and their multipliers, >= 0, in `multipliers`.
+    From u = 0, the most violated limit is added; rows whose multipliers would become negative leave.  The result is in
+    `z`, the active rows are in `sides` and their multipliers (>= 0) in `multipliers`.
 
     Args:
-        h: the hierarchy; roles say which inequalities are limits.
-        g: normals G, and memory.
-        first: the column of G to begin with.
-        reach: size of x, for what rounding allows.
+        h: the hierarchy; `role` marks the inequalities that are limits.
+        g: normals G, and workspace.
+        first_column: first column of G to use.
+        x_norm: norm of x, which scales the rounding tolerance.
+
+    Returns:
+        Whether a point was found; the number of changes of the active set.
     """
-    G, J, d, u, value = g.G[first:], g.J, h.n - first, h.work.z, h.work.at_z
-    lower, upper, multipliers, active, normal, rate = (
+    G, J, d, u, value = g.G[first_column:], g.J, h.n - first_column, h.work.z, h.work.C_at_z
+    lower, upper, multipliers, active, normal, rates = (
         h.work.lower,
         h.work.upper,
         g.multipliers,
-        g.active,
-        g.normal,
-        g.rate,
+        g.active_rows,
+        g.new_normal,
+        g.multiplier_rates,
     )
-    start_nearest(h, g, G, d, reach)
-    q = 0
+    initialize_dual_active_set(h, g, G, d, x_norm)
+    count = 0
     changes = 0
     for _ in range(4 * d + 50):
-        gemv_add(value, h.work.at_start, u, G, d, h.p)
-        new = most_violated(g, value, h.p)
-        if new < 0:
+        gemv_add(value, h.work.C_at_start, u, G, d, h.p)
+        joining = find_most_violated(g, value, h.p)
+        if joining < 0:
             return True, changes
-        if not g.G_square[new] > 0.0:
+        if not g.G_norms_squared[joining] > 0.0:
             return False, changes
         changes += 1
-        side = 1 if value[new] > upper[new] else -1
-        over = (value[new] - upper[new]) if side > 0 else (lower[new] - value[new])
+        side = 1 if value[joining] > upper[joining] else -1
+        violation = (value[joining] - upper[joining]) if side > 0 else (lower[joining] - value[joining])
         for j in range(d):
-            normal[j] = -side * G[j, new]
-        own = 0.0
+            normal[j] = -side * G[j, joining]
+        joining_multiplier = 0.0
         while True:
-            square, room, leaving = dual_step(g, q, d)
-            full = over / square if square > NEW * NEW * g.G_square[new] else math.inf
-            t = min(room, full)
-            if not t < math.inf:
+            remainder_squared, drop_step, leaving = compute_dual_step(g, count, d)
+            full_step = (
+                violation / remainder_squared
+                if remainder_squared
+                > NORMAL_INDEPENDENCE_TOLERANCE * NORMAL_INDEPENDENCE_TOLERANCE * g.G_norms_squared[joining]
+                else math.inf
+            )
+            step_length = min(drop_step, full_step)
+            if not step_length < math.inf:
                 return False, changes
-            for k in range(q):
-                multipliers[active[k]] -= t * rate[k]
-            own += t
-            if full < math.inf:
-                step = rate[q:]
-                for k in range(d - q):
-                    step[k] = t * g.along[q + k]
-                gemv_add(u, u, step, J[q:], d - q, d)
-                over -= t * square
-            if full <= room:
-                add_row(g, new, q, d, square)
-                multipliers[new] = own
-                g.sides[new] = side
-                q += 1
+            for k in range(count):
+                multipliers[active[k]] -= step_length * rates[k]
+            joining_multiplier += step_length
+            if full_step < math.inf:
+                step = rates[count:]
+                for k in range(d - count):
+                    step[k] = step_length * g.normal_coordinates[count + k]
+                gemv_add(u, u, step, J[count:], d - count, d)
+                violation -= step_length * remainder_squared
+            if full_step <= drop_step:
+                add_active_row(g, joining, count, d, remainder_squared)
+                multipliers[joining] = joining_multiplier
+                g.sides[joining] = side
+                count += 1
                 break
-            gone = active[leaving]
-            g.sides[gone] = 0
-            multipliers[gone] = 0.0
-            g.price[gone] = 1.0 / g.G_square[gone]
-            q -= 1
-            drop_row(g.R, J, active, leaving, q, d)
+            left_row = active[leaving]
+            g.sides[left_row] = 0
+            multipliers[left_row] = 0.0
+            g.candidate_weights[left_row] = 1.0 / g.G_norms_squared[left_row]
+            count -= 1
+            remove_active_row(g.R, J, active, leaving, count, d)
     return False, changes

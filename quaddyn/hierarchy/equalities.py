@@ -1,7 +1,8 @@
-"""The levels' equalities alone: if no limit forbids what they ask for, the hierarchy is solved.
+"""The equalities of all levels alone: if their solution violates no inequality, the hierarchy is solved.
 
-Level after level, ``x = x + Z y`` with the least ``|J (x + Z y) - target|^2``, Z a basis of what the levels above leave
-free; y lives in the range of ``J Z``, and Z loses it.  Before that, the problem's rows are laid out for the core.
+Level by level, ``x = x + Z y`` with the least ``|J (x + Z y) - target|^2``, Z a basis of the null space of the levels
+above; y lies in the row space of ``J Z``, which is then removed from Z.  Before that, the problem's rows are arranged
+by columns for the compiled solver.
 """
 
 from __future__ import annotations
@@ -20,35 +21,36 @@ from ..compiler.linalg import (
     undo_reflectors,
 )
 from .problem import WORST_KKT
-from .workspace import FLOOR, KEPT, Hierarchy
+from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy
 
-#: A bound of at least this size is no bound.
-UNBOUNDED = 1e100
+#: A bound of at least this size counts as infinite.
+INFINITE_BOUND = 1e100
 
-#: Least singular value, relative to the longest row, beyond which the rank needs no closer look.
-SURE = 1e-6
+#: Least singular value, relative to the longest row, above which the rank is full without a rank-revealing
+#: factorization.
+RANK_DECISION_TOLERANCE = 1e-6
 
 
 @compiled()
 def load_bounds(h: Hierarchy) -> None:
-    """Bounds in `lower` and `upper`; where they meet or cross, their middle, and the row is an equality."""
-    lower, upper, equal = h.work.lower, h.work.upper, h.work.equal
+    """Loads the bounds; an inequality whose bounds meet or cross becomes an equality at their middle."""
+    lower, upper, equal = h.work.lower, h.work.upper, h.work.is_equality
     for i in range(h.p):
         low, high = h.problem.lower[i], h.problem.upper[i]
-        a = low if low > -UNBOUNDED else -math.inf
-        c = high if high < UNBOUNDED else math.inf
+        low_bound = low if low > -INFINITE_BOUND else -math.inf
+        high_bound = high if high < INFINITE_BOUND else math.inf
         equal[i] = 0
-        if a > -math.inf and c < math.inf and c <= a + 4e-16 * abs(a):
+        if low_bound > -math.inf and high_bound < math.inf and high_bound <= low_bound + 4e-16 * abs(low_bound):
             equal[i] = 1
-            a = 0.5 * (a + c)
-            c = a
-        lower[i] = a
-        upper[i] = c
+            low_bound = 0.5 * (low_bound + high_bound)
+            high_bound = low_bound
+        lower[i] = low_bound
+        upper[i] = high_bound
 
 
 @compiled()
 def load_inequalities(h: Hierarchy) -> None:
-    """Inequalities as columns in `C`, and their bounds once more in `lower_given` and `upper_given`."""
+    """Loads the inequalities as columns into `C`, and copies their bounds to `lower_given` and `upper_given`."""
     given, columns, lower, upper = h.problem.C, h.work.C, h.work.lower, h.work.upper
     lower_given, upper_given = h.work.lower_given, h.work.upper_given
     for i in range(h.p):
@@ -60,13 +62,13 @@ def load_inequalities(h: Hierarchy) -> None:
 
 @compiled(inline=False)
 def load_level(h: Hierarchy, k: int) -> int:
-    """Level k's objective ``|J x - target|^2`` in `J`, `J_target` and `J_length`, once; the number of its rows.
+    """Loads the objective of level k, ``|J x - target|^2``, unless it is loaded; returns the number of its rows.
 
-    They are its equalities and its inequalities whose bounds meet; rows of length 0 are left out.  The level below
-    the last asks for the x of minimum norm.
+    The rows are the level's equalities and its inequalities whose bounds meet; rows of reference norm 0 are left out.
+    The level below the last one minimizes the norm of x.
     """
-    J, target, length = h.work.J[k], h.work.J_target[k], h.work.J_length[k]
-    problem, count, lower, equal, n = h.problem, h.work.J_count, h.work.lower, h.work.equal, h.n
+    J, target, length = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
+    problem, count, lower, equal, n = h.problem, h.work.J_count, h.work.lower, h.work.is_equality, h.n
     if count[k] >= 0:
         return int(count[k])
     m = 0
@@ -80,18 +82,18 @@ def load_level(h: Hierarchy, k: int) -> int:
         count[k] = n
         return n
     for i in range(problem.A_start[k], problem.A_start[k + 1]):
-        if problem.A_length[i] > 0.0:
+        if problem.A_norms[i] > 0.0:
             for j in range(n):
                 J[j, m] = problem.A[i, j]
             target[m] = problem.b[i]
-            length[m] = problem.A_length[i]
+            length[m] = problem.A_norms[i]
             m += 1
     for i in range(problem.C_start[k], problem.C_start[k + 1]):
-        if equal[i] != 0 and problem.C_length[i] > 0.0:
+        if equal[i] != 0 and problem.C_norms[i] > 0.0:
             for j in range(n):
                 J[j, m] = problem.C[i, j]
             target[m] = lower[i]
-            length[m] = problem.C_length[i]
+            length[m] = problem.C_norms[i]
             m += 1
     count[k] = m
     return m
@@ -99,7 +101,7 @@ def load_level(h: Hierarchy, k: int) -> int:
 
 @compiled()
 def reset_basis(h: Hierarchy) -> None:
-    """The identity for a basis: all is free."""
+    """Sets the basis to the identity: no level has determined any direction."""
     Q = h.work.basis
     for i in range(h.n):
         clear(Q[i], h.n)
@@ -107,8 +109,8 @@ def reset_basis(h: Hierarchy) -> None:
 
 
 @compiled()
-def project(M: Matrix, m: int, n: int, Q: Matrix, q: int, out: Matrix) -> None:
-    """``out = M Z``: m rows in the basis ``Z^T = Q[q:]``, which is the identity as long as all is free."""
+def project_rows(M: Matrix, m: int, n: int, Q: Matrix, q: int, out: Matrix) -> None:
+    """Computes ``out = M Z`` for m rows, ``Z^T = Q[q:]``; with q = 0 the basis is the identity and `M` is copied."""
     if q == 0:
         copy_columns(out, M, n, m)
     else:
@@ -116,30 +118,30 @@ def project(M: Matrix, m: int, n: int, Q: Matrix, q: int, out: Matrix) -> None:
 
 
 @compiled()
-def subtract_from(target: Vector, M: Matrix, m: int, n: int, x: Vector, out: Vector) -> None:
-    """``out = target - M x`` over m rows."""
+def compute_residual(target: Vector, M: Matrix, m: int, n: int, x: Vector, out: Vector) -> None:
+    """Computes ``out = target - M x`` over m rows."""
     gemv(out, x, M, n, m)
     for i in range(m):
         out[i] = target[i] - out[i]
 
 
 @compiled()
-def step_along(h: Hierarchy, q: int, d: int, step: Vector) -> None:
-    """Move x by a step in d directions of the basis from q on."""
-    x, move = h.solution.x, h.work.pull
-    gemv(move, step, h.work.basis[q:], d, h.n)
+def move_along_basis(h: Hierarchy, q: int, d: int, step: Vector) -> None:
+    """Moves x by a step in d directions of the basis from row q on."""
+    x, displacement = h.solution.x, h.work.multiplier_gradient
+    gemv(displacement, step, h.work.basis[q:], d, h.n)
     for i in range(h.n):
-        x[i] += move[i]
+        x[i] += displacement[i]
 
 
 @compiled()
-def decides_all(
+def solve_if_full_rank(
     R: Matrix, m: int, d: int, tolerance: float, length: Vector, rhs: Vector, y: Vector, scratch: Vector, f: RowFactor
 ) -> bool:
-    """Whether m rows decide all d directions beyond doubt; if so, y is what they ask for.
+    """Solves m rows for all d directions if their rank is clearly full; returns whether it is.
 
-    The least singular value is at least ``1 / |R^-1|`` (Frobenius).  Where `factor_rows` finds less than full rank it
-    is at most sqrt(m) times the tolerance times the longest row.
+    The least singular value is at least ``1 / |R^-1|`` (Frobenius norm).  Where `factor_rows` finds less than full
+    rank, it is at most sqrt(m) times the tolerance times the longest row.
     """
     if m <= d:
         return False
@@ -147,7 +149,7 @@ def decides_all(
     for i in range(m):
         longest = max(longest, length[i])
     least_squares(R, m, 0, d, length, rhs, y, f)
-    bound = max(SURE, math.sqrt(m) * tolerance) * longest
+    bound = max(RANK_DECISION_TOLERANCE, math.sqrt(m) * tolerance) * longest
     for k in range(d):
         if not abs(f.triangle[k, k]) > bound:  # the least singular value is at most that
             return False
@@ -155,12 +157,12 @@ def decides_all(
 
 
 @compiled()
-def append_damping(h: Hierarchy, r: int, m: int, q: int) -> None:
-    """Rows below m others that pull r directions of the freedom to ``x = 0``: ``damping (x + Z y) = 0``."""
+def append_damping_rows(h: Hierarchy, r: int, m: int, q: int) -> None:
+    """Appends the rows ``damping (x + Z y) = 0`` for r directions of the null space below m other rows."""
     Q, R, length, rhs, x, damping = (
         h.work.basis,
         h.work.R,
-        h.work.R_length,
+        h.work.R_norms,
         h.work.R_rhs,
         h.solution.x,
         h.settings.damping,
@@ -178,7 +180,7 @@ def append_damping(h: Hierarchy, r: int, m: int, q: int) -> None:
 
 @compiled(inline=False)
 def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
-    """Move x to the optimum of level k's equalities in the freedom from q on; the rank."""
+    """Moves x to the optimum of level k's equalities in the null space from row q on; returns the rank."""
     m, n, x, d, damping, tolerance = (
         load_level(h, k),
         h.n,
@@ -187,51 +189,53 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
         h.settings.damping,
         h.settings.rank_tolerance,
     )
-    Q, R, rhs, length, y = h.work.basis, h.work.R, h.work.R_rhs, h.work.R_length, h.work.y
-    J, target, given_length = h.work.J[k], h.work.J_target[k], h.work.J_length[k]
-    gradient, left = h.work.gradient, h.work.row_values
+    Q, R, rhs, length, y = h.work.basis, h.work.R, h.work.R_rhs, h.work.R_norms, h.work.y
+    J, target, norms_of_level = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
+    gradient, residual = h.work.gradient, h.work.row_values
     m = load_level(h, k)
     if m == 0:
         return 0
-    project(J, m, n, Q, q, R)
-    subtract_from(target, J, m, n, x, rhs)
+    project_rows(J, m, n, Q, q, R)
+    compute_residual(target, J, m, n, x, rhs)
     for i in range(m):
-        length[i] = given_length[i]
-    r, rows, turned = d, m, False
-    if damping > 0.0 or not decides_all(R, m, d, tolerance, length, rhs, y, gradient, h.work.factor):
-        # The rank is that of the level itself; a damped step lives in its range.
+        length[i] = norms_of_level[i]
+    r, rows, undo_rotation = d, m, False
+    if damping > 0.0 or not solve_if_full_rank(R, m, d, tolerance, length, rhs, y, gradient, h.work.factor):
+        # The rank is that of the level itself; a damped step lies in its row space.
         r = factor_rows(R, m, 0, d, length, tolerance, h.work.factor)
-        turned = r == d and damping == 0.0  # of a basis of which nothing is left: the step is turned back instead
-        if not turned:
+        undo_rotation = r == d and damping == 0.0  # no null space is left: rotate the step back, not the basis
+        if not undo_rotation:
             apply_reflectors(Q[q:], n, 0, r, d, h.work.factor.reflectors)
         if damping > 0.0:
-            append_damping(h, r, m, q)
+            append_damping_rows(h, r, m, q)
             rows = m + r
         least_squares(R, rows, 0, r, length, rhs, y, h.work.factor)
-    # The certificate: the gradient vanishes in the range.
-    gemv(left, y, R, r, rows)
+    # The certificate: the gradient vanishes in the row space.
+    gemv(residual, y, R, r, rows)
     for i in range(rows):
-        left[i] -= rhs[i]
-    gemv_transposed(gradient, R, left, r, rows)
-    square = 0.0
+        residual[i] -= rhs[i]
+    gemv_transposed(gradient, R, residual, r, rows)
+    gradient_squared = 0.0
     for j in range(r):
-        square += gradient[j] * gradient[j]
-    if turned:
+        gradient_squared += gradient[j] * gradient[j]
+    if undo_rotation:
         undo_reflectors(y, r, d, h.work.factor.reflectors)
-    step_along(h, q, r, y)
-    size = norm(x, n)
-    unit = 1e-300
+    move_along_basis(h, q, r, y)
+    x_norm = norm(x, n)
+    scale = 1e-300
     for i in range(m):
-        unit += given_length[i] * ((2.0 + FLOOR) * abs(target[i]) + abs(left[i]) + FLOOR * given_length[i] * size)
-    h.solution.kkt[k] = math.sqrt(square) / unit
+        scale += norms_of_level[i] * (
+            (2.0 + KKT_SCALE_FLOOR) * abs(target[i]) + abs(residual[i]) + KKT_SCALE_FLOOR * norms_of_level[i] * x_norm
+        )
+    h.solution.kkt[k] = math.sqrt(gradient_squared) / scale
     return r
 
 
 @compiled(inline=False)
 def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
-    """Solve by equalities alone, from a level up to before another: x, ranks and kkt of every level, and the basis.
+    """Solves levels `first` to `last` - 1 by their equalities alone: x, ranks, KKT residuals and the basis.
 
-    Those before the first must have been solved.
+    The levels before the first must have been solved.
     """
     x, ranks, kkt, summary, n = h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
     if first == 0:
@@ -256,14 +260,16 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
 
 
 @compiled()
-def keeps_inequalities(h: Hierarchy, reach: float) -> bool:
-    """Whether x, of length `reach`, keeps all inequalities."""
-    C, length, x, lower, upper = h.problem.C, h.problem.C_length, h.solution.x, h.work.lower, h.work.upper
-    equal = h.work.equal
+def satisfies_inequalities(h: Hierarchy, x_norm: float) -> bool:
+    """Returns whether x, of norm `x_norm`, satisfies all inequalities."""
+    C, norms, x, lower, upper = h.problem.C, h.problem.C_norms, h.solution.x, h.work.lower, h.work.upper
+    equal = h.work.is_equality
     for i in range(h.p):
-        y = dot(C[i], x, h.n)
-        size = length[i] * reach
-        if y > upper[i] + KEPT * (size + abs(upper[i])) or y < lower[i] - KEPT * (size + abs(lower[i])):
+        value = dot(C[i], x, h.n)
+        scale = norms[i] * x_norm
+        if value > upper[i] + FEASIBILITY_TOLERANCE * (scale + abs(upper[i])) or value < lower[
+            i
+        ] - FEASIBILITY_TOLERANCE * (scale + abs(lower[i])):
             if equal[i] == 0:
                 return False
     return True

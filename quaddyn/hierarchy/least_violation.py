@@ -1,8 +1,8 @@
-"""Level 0 where not all of it can be kept: which of its inequalities are violated when it is violated least.
+"""Level 0 where it is infeasible: a prediction of the inequalities that are violated at the least violation.
 
-Level 0 has no limits above: it is a sum of squares of equalities and of what inequalities are violated by, quadratic
-piece by piece, and Newton's method with a line search changes many of its active rows at a time.  It works with normal
-equations, which lose half of the digits: what it finds is a guess, to be verified.
+Level 0 has no limits from above: it is a sum of squares of equality residuals and inequality violations, piecewise
+quadratic.  Newton's method with a line search changes many of its active rows at a time.  It uses normal equations,
+which lose half of the digits; therefore the result is a prediction that must be verified.
 
 Source: Mangasarian, *A finite Newton method for classification*, Optimization Methods and Software 2002.
 """
@@ -17,124 +17,129 @@ from ..compiler.language import load8, store8
 from ..compiler.linalg import cholesky, norm
 from .equalities import load_level
 from .problem import ITERATIONS
-from .workspace import KEPT, LATER, GuessWork, Hierarchy
+from .workspace import FEASIBILITY_TOLERANCE, ROLE_LOWER_LEVEL, Hierarchy, PredictionWorkspace
 
-#: What is added to the diagonal of the normal equations, as a share of its largest entry.
-STEADY = 1e-12
-#: Share of that entry beyond which what is left of a diagonal entry comes from rows.
-DECIDED = 1e-8
-#: By how much lengths of rows may differ.
-EVEN = 1e4
-#: Rows of the guess may be kept by this share of the size of their terms, for rounding.
-NEAR = 1e-6
-#: A step of this share of x is none, nor is a violation of this share of the size of its terms.
-STILL = 1e-9
-#: A move of this share of x is lost in rounding.
-STUCK = 1e-13
+#: Added to the diagonal of the normal equations, as a fraction of their largest diagonal entry.
+REGULARIZATION = 1e-12
+#: A Newton step is unique if every squared pivot exceeds this fraction of the largest diagonal entry.
+UNIQUENESS_TOLERANCE = 1e-8
+#: Largest ratio of the reference norms of level 0 for which squares of its rows may be summed.
+MAX_ROW_SCALE_RATIO = 1e4
+#: Rows of the warm start may be satisfied by this fraction of the size of their terms, for rounding.
+PLAUSIBILITY_TOLERANCE = 1e-6
+#: A step below this fraction of |x| counts as zero, and so does a violation below this fraction of the size of its
+#: terms.
+STATIONARY_STEP_RATIO = 1e-9
+#: A step below this fraction of |x| is lost in rounding.
+MIN_STEP_RATIO = 1e-13
 #: Relative decrease of the sum of squares up to which it counts as none: rounding of hundreds of terms is up to 1e-13.
 DESCENT_TOLERANCE = 1e-12
-#: Rounds in a row without a decrease of the sum of squares, after which the search ends.  Where Newton's method ended
-#: on random infeasible hierarchies, 96 runs of 103 had no such round, and 99 had at most 3.
-MAX_IDLE_ROUNDS = 8
-#: Rounds of Newton's method; of the line search, and the share of the slope that it may leave.
-ROUNDS, SEARCH, LEVEL = 60, 20, 1e-3
+#: Number of Newton steps in a row without a decrease of the sum of squares after which the search ends.  On random
+#: infeasible hierarchies where Newton's method converged, 96 runs of 103 had no such step, and 99 had at most 3.
+MAX_IDLE_STEPS = 8
+#: Bounds of the Newton steps and of the line-search steps; fraction of the initial slope at which the line search
+#: stops.
+MAX_NEWTON_STEPS, MAX_LINE_SEARCH_STEPS, SLOPE_REDUCTION = 60, 20, 1e-3
 
 
 @compiled()
-def is_even(h: Hierarchy) -> bool:
-    """Whether the squares of level 0's rows can be summed: their lengths do not differ by too much."""
+def has_uniform_row_scale(h: Hierarchy) -> bool:
+    """Returns whether the reference norms of level 0 are similar enough for squares of its rows to be summed."""
     shortest, longest = math.inf, 0.0
     for i in range(h.problem.A_start[1]):
-        if h.problem.A_length[i] > 0.0:
-            shortest, longest = min(shortest, h.problem.A_length[i]), max(longest, h.problem.A_length[i])
+        if h.problem.A_norms[i] > 0.0:
+            shortest, longest = min(shortest, h.problem.A_norms[i]), max(longest, h.problem.A_norms[i])
     for i in range(h.problem.C_start[1]):
-        if h.problem.C_length[i] > 0.0:
-            shortest, longest = min(shortest, h.problem.C_length[i]), max(longest, h.problem.C_length[i])
-    return longest <= EVEN * shortest
+        if h.problem.C_norms[i] > 0.0:
+            shortest, longest = min(shortest, h.problem.C_norms[i]), max(longest, h.problem.C_norms[i])
+    return longest <= MAX_ROW_SCALE_RATIO * shortest
 
 
 @compiled()
-def was_violated(h: Hierarchy, guess: ByteMatrix) -> bool:
-    """Whether in the guess level 0 cannot keep its inequalities."""
+def warm_start_violates_level_0(h: Hierarchy, warm_start: ByteMatrix) -> bool:
+    """Returns whether the warm start has violated inequalities in level 0."""
     for i in range(h.problem.C_start[1]):
-        if guess[0, i] != 0 and h.work.equal[i] == 0:
+        if warm_start[0, i] != 0 and h.work.is_equality[i] == 0:
             return True
     return False
 
 
 @compiled()
-def excess(h: Hierarchy, i: int, value: float) -> float:
-    """By how much a value of inequality i is beyond its bounds."""
-    return float(max(value - h.work.guess.upper[i], 0.0) + min(value - h.work.guess.lower[i], 0.0))
+def constraint_violation(h: Hierarchy, i: int, value: float) -> float:
+    """Returns by how much a value of inequality i exceeds its upper bound (> 0) or its lower bound (< 0)."""
+    return float(max(value - h.work.prediction.upper[i], 0.0) + min(value - h.work.prediction.lower[i], 0.0))
 
 
 @compiled(inline=False)
-def add_squares(g: GuessWork, n: int, count: int) -> None:
-    """``H += sum_k sign_k row_k row_k^T``, its upper triangle, for the rows in `R` and their signs in `along`."""
-    H, rows, sign, f = g.W, g.R, g.along, g.rate
+def add_outer_products(g: PredictionWorkspace, n: int, count: int) -> None:
+    """Adds ``sum_k sign_k row_k row_k^T`` to the upper triangle of H; rows in `R`, signs in `normal_coordinates`."""
+    H, rows, signs, products = g.W, g.R, g.normal_coordinates, g.multiplier_rates
     for j in range(n):
         for k in range(count):
-            f[k] = sign[k] * rows[k, j]
+            products[k] = signs[k] * rows[k, j]
         for i in range(j - j % LANE_WIDTH, n, LANE_WIDTH):
             s = load8(H, j, i)
             for k in range(count):
-                s += f[k] * load8(rows, k, i)
+                s += products[k] * load8(rows, k, i)
             store8(s, H, j, i)
 
 
 @compiled()
-def guessed_side(h: Hierarchy, guess: ByteMatrix, i: int) -> int:
-    """On which side inequality i is violated in the guess; 0 for neither."""
-    if (guess[0, i] > 0 and h.work.upper[i] < math.inf) or (guess[0, i] < 0 and h.work.lower[i] > -math.inf):
-        return int(guess[0, i])
+def warm_start_side(h: Hierarchy, warm_start: ByteMatrix, i: int) -> int:
+    """Returns the side on which inequality i is violated in the warm start (-1, 1); 0 for none."""
+    if (warm_start[0, i] > 0 and h.work.upper[i] < math.inf) or (warm_start[0, i] < 0 and h.work.lower[i] > -math.inf):
+        return int(warm_start[0, i])
     return 0
 
 
 @compiled()
-def side_at(h: Hierarchy, i: int) -> int:
-    """On which side inequality i is violated at x; 0 for neither."""
-    over = excess(h, i, h.work.at_z[i])
-    return 1 if over > 0.0 else (-1 if over < 0.0 else 0)
+def violated_side_at_x(h: Hierarchy, i: int) -> int:
+    """Returns the side on which inequality i is violated at x (-1, 1); 0 for none."""
+    violation = constraint_violation(h, i, h.work.C_at_z[i])
+    return 1 if violation > 0.0 else (-1 if violation < 0.0 else 0)
 
 
 @compiled(inline=False)
-def take_violated(h: Hierarchy, guess: ByteMatrix, guessed: bool) -> int:
-    """Take the rows that are violated, at x or in the guess, into the normal equations, and no others; changes."""
-    g, n, C = h.work.guess, h.n, h.problem.C
+def update_violated_rows(h: Hierarchy, warm_start: ByteMatrix, from_warm_start: bool) -> int:
+    """Updates the normal equations to the rows violated at x or in the warm start; returns the number of changes."""
+    g, n, C = h.work.prediction, h.n, h.problem.C
     changes, count = 0, 0
     for i in range(h.problem.C_start[1]):
-        if h.work.equal[i] != 0:
+        if h.work.is_equality[i] != 0:
             continue
-        side = guessed_side(h, guess, i) if guessed else side_at(h, i)
+        side = warm_start_side(h, warm_start, i) if from_warm_start else violated_side_at_x(h, i)
         if side == g.sides[i]:
             continue
         if side == 0 or g.sides[i] == 0:
-            g.along[count] = 1.0 if side != 0 else -1.0
+            g.normal_coordinates[count] = 1.0 if side != 0 else -1.0
             for j in range(n):
                 g.R[count, j] = C[i, j]
             count += 1
             if count == n:
-                add_squares(g, n, count)
+                add_outer_products(g, n, count)
                 count = 0
         g.sides[i] = side
         changes += 1
-    add_squares(g, n, count)
+    add_outer_products(g, n, count)
     return changes
 
 
 @compiled(inline=False)
-def newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
-    """``(H + little) step = -gradient`` by Cholesky's factorization; False if it breaks down.  Destroys gradient."""
-    n, H, R = h.n, h.work.guess.W, h.work.guess.J
-    most = 0.0
+def compute_newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
+    """Solves ``(H + regularization) step = -gradient`` by Cholesky factorization; returns False if it breaks down.
+
+    Overwrites `gradient`.
+    """
+    n, H, R = h.n, h.work.prediction.W, h.work.prediction.J
+    largest = 0.0
     for j in range(n):
-        most = max(most, H[j, j])
-    if not cholesky(H, R, n, STEADY * most):
+        largest = max(largest, H[j, j])
+    if not cholesky(H, R, n, REGULARIZATION * largest):
         return False
     for k in range(n):
         f = -gradient[k] / R[k, k]
         step[k] = f
-        start = k - k % LANE_WIDTH  # entries before k are done with
+        start = k - k % LANE_WIDTH  # entries before k are not used again
         axpy(gradient[start:], f, R[k, start:], n - start)
     for k in range(n - 1, -1, -1):
         step[k] = (step[k] - dot(R[k, k + 1 :], step[k + 1 :], n - k - 1)) / R[k, k]
@@ -142,39 +147,42 @@ def newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
 
 
 @compiled()
-def decides_step(h: Hierarchy) -> bool:
-    """Whether no direction is left to what `newton_step` has added to the diagonal."""
-    H, R, most, least = h.work.guess.W, h.work.guess.J, 0.0, math.inf
+def is_newton_step_unique(h: Hierarchy) -> bool:
+    """Returns whether the regularization of `compute_newton_step` determines no direction of the step."""
+    H, R, largest, smallest = h.work.prediction.W, h.work.prediction.J, 0.0, math.inf
     for j in range(h.n):
-        most = max(most, H[j, j])
-        least = min(least, R[j, j])
-    return least * least > DECIDED * most
+        largest = max(largest, H[j, j])
+        smallest = min(smallest, R[j, j])
+    return smallest * smallest > UNIQUENESS_TOLERANCE * largest
 
 
 @compiled()
-def slope_at(h: Hierarchy, t: float, flat: float, bend: float) -> tuple[float, float]:
-    """Slope of level 0 at a share of the step, and how fast it grows; of its equalities it is ``flat + t bend``."""
-    at, move = h.work.at_z, h.work.at_next
-    slope, growth = flat + t * bend, bend
+def directional_derivative(h: Hierarchy, t: float, slope_at_zero: float, curvature: float) -> tuple[float, float]:
+    """Returns the first and second derivative of level 0 along the step at length t.
+
+    The contribution of the equalities to the first is ``slope_at_zero + t curvature``.
+    """
+    values, changes = h.work.C_at_z, h.work.C_at_next
+    slope, growth = slope_at_zero + t * curvature, curvature
     for i in range(h.problem.C_start[1]):
-        if h.work.equal[i] == 0:
-            over = excess(h, i, at[i] + t * move[i])
-            slope += over * move[i]
-            growth += move[i] * move[i] if over != 0.0 else 0.0
+        if h.work.is_equality[i] == 0:
+            violation = constraint_violation(h, i, values[i] + t * changes[i])
+            slope += violation * changes[i]
+            growth += changes[i] * changes[i] if violation != 0.0 else 0.0
     return slope, growth
 
 
 @compiled(inline=False)
-def search_line(h: Hierarchy, m: int, change: Vector) -> float:
-    """The share of the step, 1 at most, at which level 0 is violated least: Newton's method within a bracket."""
-    left, flat, bend, low, high, t = h.work.row_values, 0.0, 0.0, 0.0, 1.0, 1.0
+def search_step_length(h: Hierarchy, m: int, change: Vector) -> float:
+    """Returns the step length in [0, 1] that minimizes the violation of level 0: Newton's method in a bracket."""
+    residuals, slope_at_zero, curvature, low, high, t = h.work.row_values, 0.0, 0.0, 0.0, 1.0, 1.0
     for i in range(m):
-        flat += left[i] * change[i]
-        bend += change[i] * change[i]
-    first, _growth = slope_at(h, 0.0, flat, bend)
-    for _ in range(SEARCH):
-        slope, growth = slope_at(h, t, flat, bend)
-        if abs(slope) <= LEVEL * abs(first) or (t == 1.0 and slope < 0.0):
+        slope_at_zero += residuals[i] * change[i]
+        curvature += change[i] * change[i]
+    initial_slope, _growth = directional_derivative(h, 0.0, slope_at_zero, curvature)
+    for _ in range(MAX_LINE_SEARCH_STEPS):
+        slope, growth = directional_derivative(h, t, slope_at_zero, curvature)
+        if abs(slope) <= SLOPE_REDUCTION * abs(initial_slope) or (t == 1.0 and slope < 0.0):
             break
         if slope > 0.0:
             high = t
@@ -187,162 +195,171 @@ def search_line(h: Hierarchy, m: int, change: Vector) -> float:
 
 
 @compiled(inline=False)
-def start_newton(h: Hierarchy, reach: float) -> None:
-    """Values at x, and the normal equations of the equalities; no row is taken to be violated."""
-    g, x, n, J = h.work.guess, h.solution.x, h.n, h.work.J[0]
+def initialize_newton(h: Hierarchy, x_norm: float) -> None:
+    """Computes the row values at x and the normal equations of the equalities; marks no inequality as violated."""
+    g, x, n, J = h.work.prediction, h.solution.x, h.n, h.work.J[0]
     m, count = load_level(h, 0), 0
     for j in range(n):
         clear(g.W[j], n)
     for i in range(m):
-        g.along[count] = 1.0
+        g.normal_coordinates[count] = 1.0
         for j in range(n):
             g.R[count, j] = J[j, i]
         count += 1
         if count == n:
-            add_squares(g, n, count)
+            add_outer_products(g, n, count)
             count = 0
-    add_squares(g, n, count)
+    add_outer_products(g, n, count)
     gemv(h.work.row_values, x, J, n, m)
     for i in range(m):
         h.work.row_values[i] -= h.work.J_target[0, i]
-    gemv(h.work.at_z, x, h.work.C, n, h.p)
+    gemv(h.work.C_at_z, x, h.work.C, n, h.p)
     for i in range(h.p):
-        low, high, size = h.work.lower[i], h.work.upper[i], h.problem.C_length[i] * reach
-        g.lower[i] = low - KEPT * (size + abs(low))
-        g.upper[i] = high + KEPT * (size + abs(high))
+        low, high, size = h.work.lower[i], h.work.upper[i], h.problem.C_norms[i] * x_norm
+        g.lower[i] = low - FEASIBILITY_TOLERANCE * (size + abs(low))
+        g.upper[i] = high + FEASIBILITY_TOLERANCE * (size + abs(high))
         g.sides[i] = 0
-        h.work.role[i] = LATER
+        h.work.role[i] = ROLE_LOWER_LEVEL
 
 
 @compiled(inline=False)
-def gather_gradient(h: Hierarchy, m: int, gradient: Vector, J: Matrix) -> None:
-    """Gradient of level 0 for the rows that are taken to be violated."""
-    g, at, slack = h.work.guess, h.work.at_z, h.work.wrong_sign
+def compute_gradient(h: Hierarchy, m: int, gradient: Vector, J: Matrix) -> None:
+    """Computes the gradient of level 0 for the rows marked as violated."""
+    g, values, slack = h.work.prediction, h.work.C_at_z, h.work.wrong_sign_sizes
     for i in range(h.p):
         side = g.sides[i]
-        slack[i] = 0.0 if side == 0 else at[i] - (h.work.upper[i] if side > 0 else h.work.lower[i])
+        slack[i] = 0.0 if side == 0 else values[i] - (h.work.upper[i] if side > 0 else h.work.lower[i])
     gemv_transposed(gradient, J, h.work.row_values, h.n, m)
-    gemv_transposed(h.work.pull, h.work.C, slack, h.n, h.p)
-    axpy(gradient, 1.0, h.work.pull, h.n)
+    gemv_transposed(h.work.multiplier_gradient, h.work.C, slack, h.n, h.p)
+    axpy(gradient, 1.0, h.work.multiplier_gradient, h.n)
 
 
 @compiled()
-def move(h: Hierarchy, m: int, t: float) -> None:
-    """Go a share of the step: x, and the values of all rows."""
+def apply_step(h: Hierarchy, m: int, t: float) -> None:
+    """Moves x and the values of all rows by `t` times the step."""
     change, x, step = h.work.residual, h.solution.x, h.work.z_next
     for j in range(h.n):
         x[j] += t * step[j]
     axpy(h.work.row_values, t, change, m)
-    axpy(h.work.at_z, t, h.work.at_next, h.p)
+    axpy(h.work.C_at_z, t, h.work.C_at_next, h.p)
 
 
 @compiled(inline=False)
-def step_down(h: Hierarchy) -> bool:
-    """Newton's step for the rows that are taken to be violated, and by how much it changes the values of rows."""
+def compute_descent_step(h: Hierarchy) -> bool:
+    """Computes the Newton step for the rows marked as violated, and its change of the row values."""
     n, J, step, m = h.n, h.work.J[0], h.work.z_next, load_level(h, 0)
-    gather_gradient(h, m, h.work.gradient, J)
-    if not newton_step(h, h.work.gradient, step):
+    compute_gradient(h, m, h.work.gradient, J)
+    if not compute_newton_step(h, h.work.gradient, step):
         return False
-    gemv(h.work.at_next, step, h.work.C, n, h.p)
+    gemv(h.work.C_at_next, step, h.work.C, n, h.p)
     gemv(h.work.residual, step, J, n, m)
     return True
 
 
 @compiled(inline=False)
-def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
-    """Whether the rows of level 0 that the guess takes to be violated are so where their squares are least.
+def is_violation_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) -> bool:
+    """Returns whether the rows that the warm start marks as violated are so at the least sum of their squares.
 
-    If that is at one point alone, the others must not be violated there.  `find_least_violation` can go on from there.
+    If that minimum is unique, the other rows must not be violated there.  `find_least_violation` can continue from the
+    step.
     """
-    n, p, step, sides = h.n, h.problem.C_start[1], h.work.z_next, h.work.guess.sides
-    start_newton(h, reach)
-    take_violated(h, guess, True)
-    if not step_down(h):
+    n, p, step, sides = h.n, h.problem.C_start[1], h.work.z_next, h.work.prediction.sides
+    initialize_newton(h, x_norm)
+    update_violated_rows(h, warm_start, True)
+    if not compute_descent_step(h):
         for j in range(n):
             step[j] = 0.0
         clear(h.work.residual, load_level(h, 0))
-        clear(h.work.at_next, h.p)
+        clear(h.work.C_at_next, h.p)
         return False
-    size, unique = reach + norm(step, n), decides_step(h)
+    new_x_norm, is_unique = x_norm + norm(step, n), is_newton_step_unique(h)
     for i in range(p):
-        if h.work.equal[i] != 0:
+        if h.work.is_equality[i] != 0:
             continue
-        value, room = h.work.at_z[i] + h.work.at_next[i], NEAR * h.problem.C_length[i] * size
+        value, tolerance = (
+            h.work.C_at_z[i] + h.work.C_at_next[i],
+            PLAUSIBILITY_TOLERANCE * h.problem.C_norms[i] * new_x_norm,
+        )
         if sides[i] != 0:
             bound = h.work.upper[i] if sides[i] > 0 else h.work.lower[i]
-            if sides[i] * (bound - value) > room + NEAR * abs(bound):
+            if sides[i] * (bound - value) > tolerance + PLAUSIBILITY_TOLERANCE * abs(bound):
                 return False
-        elif unique and abs(excess(h, i, value)) > room + NEAR * abs(value):
+        elif is_unique and abs(constraint_violation(h, i, value)) > tolerance + PLAUSIBILITY_TOLERANCE * abs(value):
             return False
     return True
 
 
 @compiled()
-def exceeds(h: Hierarchy, m: int, share: float) -> bool:
-    """Whether a row of level 0 is violated at x by more than a share of the size of its terms."""
-    size, left, length = share * norm(h.solution.x, h.n), h.work.row_values, h.work.J_length
+def has_violation_above(h: Hierarchy, m: int, tolerance: float) -> bool:
+    """Returns whether a row of level 0 is violated at x by more than a fraction of the size of its terms."""
+    scale, residuals, norms = tolerance * norm(h.solution.x, h.n), h.work.row_values, h.work.J_norms
     for i in range(h.problem.C_start[1]):
-        if h.work.equal[i] == 0 and abs(excess(h, i, h.work.at_z[i])) > h.problem.C_length[i] * size:
+        if (
+            h.work.is_equality[i] == 0
+            and abs(constraint_violation(h, i, h.work.C_at_z[i])) > h.problem.C_norms[i] * scale
+        ):
             return True
     for i in range(m):
-        if abs(left[i]) > length[0, i] * size:
+        if abs(residuals[i]) > norms[0, i] * scale:
             return True
     return False
 
 
 @compiled()
-def sum_of_squares(h: Hierarchy, m: int) -> float:
-    """What level 0 is at x: the squares of its equalities and of what its inequalities are violated by."""
+def sum_squared_violations(h: Hierarchy, m: int) -> float:
+    """Returns the objective of level 0 at x: squared residuals of its equalities plus squared violations."""
     total = dot(h.work.row_values, h.work.row_values, m)
     for i in range(h.problem.C_start[1]):
-        if h.work.equal[i] == 0:
-            over = excess(h, i, h.work.at_z[i])
-            total += over * over
+        if h.work.is_equality[i] == 0:
+            violation = constraint_violation(h, i, h.work.C_at_z[i])
+            total += violation * violation
     return total
 
 
 @compiled()
-def is_infeasible_beyond_doubt(h: Hierarchy) -> bool:
-    """Whether the least violation that was found is more than normal equations may be wrong by."""
-    return exceeds(h, load_level(h, 0), NEAR)
+def is_clearly_infeasible(h: Hierarchy) -> bool:
+    """Returns whether the least violation found exceeds the error of the normal equations."""
+    return has_violation_above(h, load_level(h, 0), PLAUSIBILITY_TOLERANCE)
 
 
 @compiled(inline=False)
-def find_least_violation(h: Hierarchy, guess: ByteMatrix, started: bool, reach: float) -> bool:
-    """Move x to where level 0 is violated least, as far as normal equations can tell; which rows are, in `sides`.
+def find_least_violation(h: Hierarchy, warm_start: ByteMatrix, is_started: bool, x_norm: float) -> bool:
+    """Moves x to the least violation of level 0, to the accuracy of normal equations; the violated rows are in `sides`.
 
     Args:
         h: the hierarchy.
-        guess: (levels + 1, p) any working sets.
-        started: whether to go on from where `is_plausible` has just come to.
-        reach: size of x, for what rounding allows.
+        warm_start: (levels + 1, p) any working sets; only their shape is used.
+        is_started: whether to continue from the step that `is_violation_plausible` has just computed.
+        x_norm: norm of x, which scales the rounding tolerance.
 
     Returns:
-        Whether Newton's method ended, and at rows that are violated.
+        Whether Newton's method converged at a point with violated rows.
     """
     m, n, step, x = load_level(h, 0), h.n, h.work.z_next, h.solution.x
-    least, idle = math.inf, 0
-    if started:
-        move(h, m, 1.0)
+    smallest_sum, idle_steps = math.inf, 0
+    if is_started:
+        apply_step(h, m, 1.0)
     else:
-        start_newton(h, reach)
-    take_violated(h, guess, False)
-    for _ in range(min(ROUNDS, h.settings.max_iterations)):
-        if not step_down(h):
+        initialize_newton(h, x_norm)
+    update_violated_rows(h, warm_start, False)
+    for _ in range(min(MAX_NEWTON_STEPS, h.settings.max_iterations)):
+        if not compute_descent_step(h):
             return False
-        t = search_line(h, m, h.work.residual)
-        move(h, m, t)
-        if not exceeds(h, m, STILL):
+        step_length = search_step_length(h, m, h.work.residual)
+        apply_step(h, m, step_length)
+        if not has_violation_above(h, m, STATIONARY_STEP_RATIO):
             return False
-        changes = take_violated(h, guess, False)
+        changes = update_violated_rows(h, warm_start, False)
         h.solution.summary[ITERATIONS] += changes
-        if changes == 0 and (t == 1.0 or norm(step, n) <= STILL * norm(x, n)):
+        if changes == 0 and (step_length == 1.0 or norm(step, n) <= STATIONARY_STEP_RATIO * norm(x, n)):
             return True
-        if changes == 0 and t * norm(step, n) <= STUCK * norm(x, n):  # another round would be the same
+        if changes == 0 and step_length * norm(step, n) <= MIN_STEP_RATIO * norm(
+            x, n
+        ):  # another round would be the same
             return False
-        total = sum_of_squares(h, m)
-        idle = 0 if total < (1.0 - DESCENT_TOLERANCE) * least else idle + 1
-        if idle == MAX_IDLE_ROUNDS:  # rounding decides which rows are violated, and the step leads nowhere
+        total = sum_squared_violations(h, m)
+        idle_steps = 0 if total < (1.0 - DESCENT_TOLERANCE) * smallest_sum else idle_steps + 1
+        if idle_steps == MAX_IDLE_STEPS:  # rounding determines the violated rows: no progress
             return False
-        least = min(least, total)
+        smallest_sum = min(smallest_sum, total)
     return False

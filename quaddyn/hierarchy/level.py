@@ -1,4 +1,4 @@
-"""`Level`: what one priority asks for, as plain matrices."""
+"""`Level`: the equalities and inequalities of one priority, as plain matrices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..errors import ArgumentError
 
 Array = NDArray[np.float64]
 
-#: A bound of at least this size is no bound: models write "unlimited" as 1.8e308 as often as inf.
-UNBOUNDED = 1e100
+#: A bound of at least this size counts as infinite: models write "unlimited" as 1.8e308 as often as inf.
+INFINITE_BOUND = 1e100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,23 +27,23 @@ class Level:
 
         \sum_i w_i (A_i x - b_i)^2 + \sum_j \operatorname{dist}\left(C_j x, [l_j, u_j]\right)^2
 
-    among all x that leave every level above at its own minimum.  An inequality that can be kept is kept, and is from
-    then on a limit for every level below (Escande, Mansard and Wieber, *Hierarchical quadratic programming*, IJRR
-    2014, section 2).  The length of a row of C is its weight against the other rows of its level when they conflict,
-    and means nothing otherwise.
+    among all x that leave every level above at its own minimum.  An inequality that can be satisfied is satisfied, and
+    is then a constraint for every level below (Escande, Mansard and Wieber, *Hierarchical quadratic programming*, IJRR
+    2014, section 2).  The norm of a row of C is its weight against the other rows of its level when they conflict, and
+    has no influence otherwise.
 
-    Attributes:
+    Args:
         A: (m, n) matrix of the equalities; None for none.
-        b: (m,) their wanted values.
-        weights: (m,) or one number >= 0 by which squared residuals are multiplied; 1 by default.  A row of weight 0
-            asks for nothing.
+        b: (m,) their target values.
+        weights: (m,) or one number >= 0 that multiplies the squared residuals, dimensionless.  A row of weight 0 has no
+            influence.
         C: (p, n) matrix of the inequalities; None for none.
-        lower: (p,) lower bounds; -inf, or anything below -1e100, for none; None for none at all.
-        upper: (p,) upper bounds, inf where there is none.  Bounds may cross: such a row is held
-            at their middle, violates both by half the gap, and the level is never feasible.
+        lower: (p,) lower bounds; -inf, or anything below -1e100, for none; None if no row has one.
+        upper: (p,) upper bounds; inf for none; None if no row has one.  Bounds may cross: such a row is held at their
+            middle, violates both by half the gap, and the level is never feasible.
 
     Raises:
-        ArgumentError: wrong shapes, a NaN, an infinite entry where only a number makes sense, or neither A nor C.
+        ArgumentError: wrong shapes, a NaN, an infinite entry where a finite number is required, or neither A nor C.
     """
 
     A: Any = None
@@ -56,11 +56,11 @@ class Level:
 
     def __post_init__(self) -> None:
         if self.A is None and self.C is None:
-            raise ArgumentError("Level: expected equalities (A, b) or inequalities (C, lower, upper), got neither")
+            raise ArgumentError("A, C: expected equalities (A, b) or inequalities (C, lower, upper), got neither")
         if (self.A is None) != (self.b is None):
-            raise ArgumentError("Level: A and b come together, got only one of them")
+            raise ArgumentError("A, b: pass both or neither, got only one of them")
         if self.C is None and not (self.lower is None and self.upper is None):
-            raise ArgumentError("Level: lower and upper bound the rows of C, which is missing")
+            raise ArgumentError("lower, upper: pass also C, whose rows they bound, or leave them out")
         n = np.shape(self.C if self.A is None else self.A)[-1:]
         A = np.zeros((0, *n)) if self.A is None else _matrix("A", self.A)
         C = np.zeros((0, *n)) if self.C is None else _matrix("C", self.C)
@@ -69,7 +69,7 @@ class Level:
         m, p = len(A), len(C)
         b = np.zeros(0) if self.b is None else _vector("b", self.b, m)
         if not (np.isfinite(A).all() and np.isfinite(b).all() and np.isfinite(C).all()):
-            raise ArgumentError("Level: every entry of A, b and C must be finite")
+            raise ArgumentError("A, b, C: every entry must be finite")
         weights = np.full(m, self.weights, dtype=np.float64) if np.ndim(self.weights) == 0 else self.weights
         weights = _vector("weights", weights, m)
         if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
@@ -84,15 +84,15 @@ class Level:
 
     @property
     def n(self) -> int:
-        """Length of the vector asked for."""
+        """Number of unknowns."""
         return int(self.A.shape[1])
 
 
 def check_levels(levels: Sequence[Level]) -> int:
-    """The common number of columns of `levels`.
+    """Returns the common number of columns of `levels`.
 
     Raises:
-        ArgumentError: no level at all, something else than a `Level`, or different numbers of columns.
+        ArgumentError: no level, an entry that is not a `Level`, or different numbers of columns.
     """
     if not levels:
         raise ArgumentError("levels: expected at least one Level")
@@ -105,10 +105,10 @@ def check_levels(levels: Sequence[Level]) -> int:
 
 
 def check_options(rank_tolerance: float, damping: float, max_iterations: int) -> None:
-    """Raise for an option out of its range.
+    """Checks the options of a solve.
 
     Raises:
-        ArgumentError: naming it.
+        ArgumentError: an option is out of its range; the message names it.
     """
     if not (np.isfinite(damping) and damping >= 0.0):
         raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
@@ -119,6 +119,7 @@ def check_options(rank_tolerance: float, damping: float, max_iterations: int) ->
 
 
 def _matrix(name: str, value: object) -> Array:
+    """Returns `value` as a matrix of floats; raises `ArgumentError` under the given name if it is not one."""
     try:
         out = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -129,6 +130,7 @@ def _matrix(name: str, value: object) -> Array:
 
 
 def _vector(name: str, value: object, size: int) -> Array:
+    """Returns `value` as a vector (size,) of floats; raises `ArgumentError` under the given name if it is not one."""
     try:
         out = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,6 +1,7 @@
-"""The end of a level: x moved to its optimum, the certificate, and the basis of what is still free.
+"""The end of a level: x moved to its optimum, the KKT residual, and the basis of the remaining null space.
 
-The certificate is the residual of the level's optimality conditions, from its own rows, with no factor of theirs.
+The KKT residual (certificate) is that of the level's optimality conditions, computed from its own rows without their
+factorizations.
 """
 
 from __future__ import annotations
@@ -10,24 +11,35 @@ import math
 from ..compiler import Vector, compiled
 from ..compiler.lanes import copy_columns, gemv_add, gemv_transposed
 from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
-from .equalities import step_along
-from .problem import REACH, VERIFIED, WORST_KKT
-from .working_set_changes import SIGN, gradient_scale, held_bound
-from .workspace import FIXED, FLOOR, LIMIT, OWN, VIOLATED, Hierarchy, Subproblem, Workspace
+from .equalities import move_along_basis
+from .problem import EQUALITIES_NORM, KKT_TOLERANCE, WORST_KKT
+from .working_set_changes import MULTIPLIER_SIGN_TOLERANCE, active_bound, gradient_scale
+from .workspace import (
+    KKT_SCALE_FLOOR,
+    ROLE_FIXED,
+    ROLE_LIMIT,
+    ROLE_OWN,
+    VIOLATION_TOLERANCE,
+    Hierarchy,
+    HierarchyWorkspace,
+    Subproblem,
+)
 
-#: A limit is held for good where its multiplier exceeds this share of the gradient's scale.
-TIED = 1e-8
-#: A limit pressed on lightly is none for the levels below if what is decided already implies it, to within this.
-IMPLIED, ROUNDING = 1e-7, 1e-12
-#: Share of the terms of the multipliers' pull that is rounding.
-LAST_DIGIT = 4.0 * EPS
+#: A limit is fixed for all levels below if its multiplier exceeds this fraction of the gradient's scale.
+FIXING_MULTIPLIER_FRACTION = 1e-8
+#: A limit with a small multiplier is no constraint for the levels below if the determined directions imply it: if the
+#: remainder of its row is below the first fraction of its norm, and its force along it below the second of the
+#: gradient's scale.
+IMPLIED_ROW_TOLERANCE, IMPLIED_FORCE_TOLERANCE = 1e-7, 1e-12
+#: Fraction of the terms of the multipliers' gradient that may be rounding.
+MULTIPLIER_ROUNDING = 4.0 * EPS
 
 
 @compiled(inline=False)
-def turn_gradient(gradient: Vector, d: int, decided: int, work: Workspace) -> None:
-    """Turn a gradient into the basis of the decided directions, which come first, and of the others."""
+def rotate_gradient(gradient: Vector, d: int, rank: int, work: HierarchyWorkspace) -> None:
+    """Rotates a gradient into the basis whose first `rank` directions are the determined ones."""
     V = work.factor.reflectors
-    for k in range(decided):
+    for k in range(rank):
         v, rest = V[k, k:], gradient[k:]
         s = 0.0
         for j in range(d - k):
@@ -38,8 +50,8 @@ def turn_gradient(gradient: Vector, d: int, decided: int, work: Workspace) -> No
 
 
 @compiled()
-def square_between(x: Vector, first: int, last: int) -> float:
-    """Squared length of ``x[first:last]``."""
+def squared_norm(x: Vector, first: int, last: int) -> float:
+    """Returns the squared norm of ``x[first:last]``."""
     s = 0.0
     for k in range(first, last):
         s += x[k] * x[k]
@@ -47,115 +59,124 @@ def square_between(x: Vector, first: int, last: int) -> float:
 
 
 @compiled(inline=False)
-def sum_gradient(s: Subproblem, work: Workspace, pressing: Vector) -> None:
-    """In `gradient`, that of the residuals in `row_values` and of inequalities that press so much."""
-    gradient, pull = work.gradient, work.pull
+def compute_kkt_gradient(s: Subproblem, work: HierarchyWorkspace, multipliers: Vector) -> None:
+    """Computes in `gradient` the sum of the residuals' gradient and the forces of the multipliers."""
+    gradient, multiplier_gradient = work.gradient, work.multiplier_gradient
     gemv_transposed(gradient, s.J_z, work.row_values, s.d, s.m)
-    gemv_transposed(pull, s.C_z, pressing, s.d, s.p)
+    gemv_transposed(multiplier_gradient, s.C_z, multipliers, s.d, s.p)
     for j in range(s.d):
-        gradient[j] += pull[j]
+        gradient[j] += multiplier_gradient[j]
 
 
 @compiled(inline=False)
-def left_beneath_multipliers(s: Subproblem, work: Workspace, decided: int) -> float:
-    """What is left of the gradient where the multipliers' last digits are as large as that, or more.
+def gradient_remainder(s: Subproblem, work: HierarchyWorkspace, rank: int) -> float:
+    """Returns the part of the gradient that remains where the rounding of the multipliers is at least as large.
 
-    In the directions of the limits held, the first ones of `gradient`, what is left corrects the multipliers: counted
-    is by how much one has the wrong sign then.  In the others that are decided limits have no share: counted is the
-    gradient without them.
+    In the directions of the active limits (the first entries of `gradient`), the remainder corrects the multipliers:
+    the result is by how much a multiplier then has the wrong sign.  In the other determined directions limits have no
+    component: the result is the gradient without them.
     """
-    pressing, correction, wrong = work.at_z, work.H_rhs, 0.0
+    multipliers, correction, wrong_sign = work.C_at_z, work.H_rhs, 0.0
     count = 0
     for i in range(s.p):
-        if s.role[i] == LIMIT:
-            pressing[i] = 0.0
+        if s.role[i] == ROLE_LIMIT:
+            multipliers[i] = 0.0
             if s.sides[i] != 0:
                 correction[count] = 0.0
                 count += 1
-    row_multipliers(work.H, work.fixed[0], work.factor, work.gradient, correction)
+    row_multipliers(work.H, work.active_rank[0], work.factor, work.gradient, correction)
     for k in range(count):
-        i = work.held[k]
-        wrong = max(wrong, -(s.multipliers[i] + correction[k]) * s.sides[i] * s.c_norm[i])
-    sum_gradient(s, work, pressing)
-    turn_gradient(work.gradient, s.d, decided, work)
-    return max(wrong, math.sqrt(square_between(work.gradient, work.fixed[0], decided)))
+        i = work.active_limits[k]
+        wrong_sign = max(wrong_sign, -(s.multipliers[i] + correction[k]) * s.sides[i] * s.C_norms[i])
+    compute_kkt_gradient(s, work, multipliers)
+    rotate_gradient(work.gradient, s.d, rank, work)
+    return max(wrong_sign, math.sqrt(squared_norm(work.gradient, work.active_rank[0], rank)))
 
 
 @compiled(inline=False)
-def certify(s: Subproblem, work: Workspace, decided: int, size: float, scale: float) -> float:
-    """The largest violation of a level's optimality conditions at its z, relative to the size of their terms.
+def compute_kkt_residual(s: Subproblem, work: HierarchyWorkspace, rank: int, x_norm: float, scale: float) -> float:
+    """Computes the largest violation of a level's optimality conditions at its z, relative to the size of their terms.
 
-    Stationarity of the gradient with the multipliers, in the directions that the level decided; limits that are said
-    to press and are not reached; limits that are violated.  The unit is what the gradient's terms are, not how large
-    they might be: an error must not hide behind a large x alone.  Nor behind large multipliers: limits that nearly
-    depend on each other balance the gradient by multipliers many times its size; where what is left is less than their
-    last digits, it is taken apart (`left_beneath_multipliers`).  Where the level decided nothing, a slope beyond what
-    the tolerance of rank explains counts as what it could save, over a way as long as x, of what the level lacks: what
-    is nearly flat goes far.
+    The conditions are: the gradient with the multipliers vanishes in the directions that the level determines; limits
+    with a multiplier are reached; limits are satisfied.  The scale is the actual size of the gradient's terms, not an
+    upper bound, so that a large x cannot hide an error.  Large multipliers cannot hide one either: nearly dependent
+    limits balance the gradient by multipliers many times its size, and where the remaining gradient is below their
+    rounding, `gradient_remainder` separates both.  In directions that the level does not determine, a slope beyond what
+    the rank tolerance explains counts as the decrease that it promises over a distance of |x|, relative to the level's
+    squared residual, because a nearly flat objective may have a distant minimum.
 
     Args:
         s: the level.
-        work: memory; `at_next` takes the inequalities' values at z.
-        decided: directions, the first ones in the basis of the reflectors.
-        size: of x at z.
-        scale: what the gradient's terms can sum up to, `gradient_scale`.
+        work: workspace; `C_at_next` takes the values of the inequalities at z.
+        rank: number of determined directions, the first ones in the basis of the reflectors.
+        x_norm: norm of x at z.
+        scale: upper bound of the gradient's terms, from `gradient_scale`.
     """
-    z, at, left, pressing = work.z, work.at_next, work.row_values, work.at_z
-    j_norm, c_norm, multipliers, sides = s.j_norm, s.c_norm, s.multipliers, s.sides
-    unit = FLOOR * scale
-    # Squared residual; longest row; residuals times lengths, and as they are; multipliers of limits times lengths, of
-    # all and of those that are not reached; violation of limits.
-    lack, longest, small, tall, pushed, false, trespass = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    gemv_add(left, s.residual, z, s.J_z, s.d, s.m)
+    z, values, residuals, signed_multipliers = work.z, work.C_at_next, work.row_values, work.C_at_z
+    objective_norms, C_norms, multipliers, sides = s.objective_norms, s.C_norms, s.multipliers, s.sides
+    kkt_scale = KKT_SCALE_FLOOR * scale
+    # Sums over the rows: squared residuals, residuals times norms, residuals; multipliers of limits times norms. Max:
+    # norm, multiplier times norm of a limit that is not reached, and violation of a limit.
+    (
+        residual_squared,
+        max_norm,
+        weighted_residual_sum,
+        residual_sum,
+        multiplier_sum,
+        unreached_multiplier,
+        limit_violation,
+    ) = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    gemv_add(residuals, s.residual, z, s.J_z, s.d, s.m)
     for i in range(s.m):
-        unit += j_norm[i] * (2.0 * abs(s.target[i]) + abs(left[i]))
-        longest = max(longest, j_norm[i])
-        lack += left[i] * left[i]
-        small += j_norm[i] * abs(left[i])
-        tall += abs(left[i])
-    gemv_add(at, s.at_start, z, s.C_z, s.d, s.p)
+        kkt_scale += objective_norms[i] * (2.0 * abs(s.target[i]) + abs(residuals[i]))
+        max_norm = max(max_norm, objective_norms[i])
+        residual_squared += residuals[i] * residuals[i]
+        weighted_residual_sum += objective_norms[i] * abs(residuals[i])
+        residual_sum += abs(residuals[i])
+    gemv_add(values, s.C_at_start, z, s.C_z, s.d, s.p)
     for i in range(s.p):
-        pressing[i] = multipliers[i]
-        if s.role[i] == LIMIT:
-            terms = c_norm[i] * size
-            pushed += abs(multipliers[i]) * c_norm[i]
-            bound = s.upper[i] if at[i] > s.upper[i] else s.lower[i]
-            over = max(at[i] - s.upper[i], s.lower[i] - at[i])
-            if over > VIOLATED * terms and over > VIOLATED * (terms + abs(bound)):
-                trespass = max(trespass, over / max(terms, 1e-300))
+        signed_multipliers[i] = multipliers[i]
+        if s.role[i] == ROLE_LIMIT:
+            term_size = C_norms[i] * x_norm
+            multiplier_sum += abs(multipliers[i]) * C_norms[i]
+            bound = s.upper[i] if values[i] > s.upper[i] else s.lower[i]
+            excess = max(values[i] - s.upper[i], s.lower[i] - values[i])
+            if excess > VIOLATION_TOLERANCE * term_size and excess > VIOLATION_TOLERANCE * (term_size + abs(bound)):
+                limit_violation = max(limit_violation, excess / max(term_size, 1e-300))
             if sides[i] != 0 and multipliers[i] != 0.0:
-                bound = held_bound(s, i)
-                if abs(at[i] - bound) > VIOLATED * (terms + abs(bound)):
-                    false = max(false, abs(multipliers[i]) * c_norm[i])
-        elif s.role[i] == OWN and sides[i] != 0:
+                bound = active_bound(s, i)
+                if abs(values[i] - bound) > VIOLATION_TOLERANCE * (term_size + abs(bound)):
+                    unreached_multiplier = max(unreached_multiplier, abs(multipliers[i]) * C_norms[i])
+        elif s.role[i] == ROLE_OWN and sides[i] != 0:
             slack = abs(multipliers[i])
-            unit += c_norm[i] * (2.0 * abs(held_bound(s, i)) + slack)
-            longest = max(longest, c_norm[i])
-            lack += slack * slack
-            small += c_norm[i] * slack
-            tall += slack
-    sum_gradient(s, work, pressing)
-    turn_gradient(work.gradient, s.d, decided, work)
-    inside, outside = square_between(work.gradient, 0, decided), square_between(work.gradient, decided, s.d)
-    explained = 2.0 * (max(s.tolerance, 8.0 * EPS) * small + 16.0 * EPS * longest * tall)
-    slope = math.sqrt(outside) - explained
-    missed = 2.0 * size * slope / max(lack, 1e-300) if slope > 0.0 else 0.0
-    uneven = math.sqrt(inside)
-    if VERIFIED * unit < uneven <= LAST_DIGIT * pushed:
-        uneven = left_beneath_multipliers(s, work, decided)
-    return max(max(uneven, false) / unit, trespass, missed)
+            kkt_scale += C_norms[i] * (2.0 * abs(active_bound(s, i)) + slack)
+            max_norm = max(max_norm, C_norms[i])
+            residual_squared += slack * slack
+            weighted_residual_sum += C_norms[i] * slack
+            residual_sum += slack
+    compute_kkt_gradient(s, work, signed_multipliers)
+    rotate_gradient(work.gradient, s.d, rank, work)
+    inside, outside = squared_norm(work.gradient, 0, rank), squared_norm(work.gradient, rank, s.d)
+    explained_slope = 2.0 * (max(s.tolerance, 8.0 * EPS) * weighted_residual_sum + 16.0 * EPS * max_norm * residual_sum)
+    slope = math.sqrt(outside) - explained_slope
+    missed_descent = 2.0 * x_norm * slope / max(residual_squared, 1e-300) if slope > 0.0 else 0.0
+    gradient_norm = math.sqrt(inside)
+    if KKT_TOLERANCE * kkt_scale < gradient_norm <= MULTIPLIER_ROUNDING * multiplier_sum:
+        gradient_norm = gradient_remainder(s, work, rank)
+    return max(max(gradient_norm, unreached_multiplier) / kkt_scale, limit_violation, missed_descent)
 
 
 @compiled()
-def is_implied(h: Hierarchy, s: Subproblem, i: int, q: int, scale: float) -> bool:
-    """Whether limit i, which a level presses on lightly, has no choice left in the freedom from q on.
+def is_implied_limit(h: Hierarchy, s: Subproblem, i: int, q: int, scale: float) -> bool:
+    """Returns whether limit i, whose multiplier is small, is determined by the rows that are fixed up to q.
 
-    ``sum_i multiplier_i C_i`` balances a gradient that no step there changes: a single light row among heavy ones does
-    not change either.  Rounding over a small multiplier leaves it a remainder that must not count as a direction.
+    ``sum_i multiplier_i C_i`` balances a gradient that no step in the null space changes; hence a single row with a
+    small multiplier among rows with large ones does not change either.  Rounding divided by a small multiplier leaves
+    that row a remainder, which must not count as a direction.
     """
-    Q, C, length = h.work.basis, h.work.C, s.c_norm[i]
-    press = s.multipliers[i] * s.sides[i]
-    if not press * length > SIGN * scale:
+    Q, C, norm_of_row = h.work.basis, h.work.C, s.C_norms[i]
+    force = s.multipliers[i] * s.sides[i]
+    if not force * norm_of_row > MULTIPLIER_SIGN_TOLERANCE * scale:
         return False
     square = 0.0
     for j in range(q, h.n):
@@ -163,128 +184,137 @@ def is_implied(h: Hierarchy, s: Subproblem, i: int, q: int, scale: float) -> boo
         for c in range(h.n):
             y += Q[j, c] * C[c, i]
         square += y * y
-    left = math.sqrt(square)
-    return left <= IMPLIED * float(length) and float(press) * left <= ROUNDING * scale
+    remainder = math.sqrt(square)
+    return (
+        remainder <= IMPLIED_ROW_TOLERANCE * float(norm_of_row)
+        and float(force) * remainder <= IMPLIED_FORCE_TOLERANCE * scale
+    )
 
 
 @compiled()
-def relax_to_roundoff(s: Subproblem, i: int, value: float, size: float) -> None:
-    """Move a bound of limit i to its value where that is beyond it by rounding: levels below start within limits."""
-    room = VIOLATED * s.c_norm[i] * size
+def relax_bound_to_roundoff(s: Subproblem, i: int, value: float, x_norm: float) -> None:
+    """Moves a bound of limit i to its value if that exceeds it by rounding, so that levels below start feasible."""
+    tolerance = VIOLATION_TOLERANCE * s.C_norms[i] * x_norm
     if value > s.upper[i]:
-        if value - s.upper[i] <= room + VIOLATED * abs(s.upper[i]):
+        if value - s.upper[i] <= tolerance + VIOLATION_TOLERANCE * abs(s.upper[i]):
             s.upper[i] = value
     elif value < s.lower[i]:
-        if s.lower[i] - value <= room + VIOLATED * abs(s.lower[i]):
+        if s.lower[i] - value <= tolerance + VIOLATION_TOLERANCE * abs(s.lower[i]):
             s.lower[i] = value
 
 
 @compiled()
-def fix_rows(s: Subproblem, work: Workspace, size: float, scale: float) -> tuple[int, int, bool]:
-    """Decide what the levels below must hold: the level's violated inequalities, and limits that it presses on.
+def fix_active_rows(s: Subproblem, work: HierarchyWorkspace, x_norm: float, scale: float) -> tuple[int, int, bool]:
+    """Fixes the rows that constrain the levels below: own violated inequalities, and limits with a large multiplier.
 
-    All others of its own become limits.  Which rows are fixed is in `held`.
+    All other own inequalities become limits.  The fixed rows are listed in `active_limits`.
 
     Returns:
-        How many; how many of them were held as equations; whether they are just those of the working set.
+        The number of fixed rows; the number of active limits; whether the fixed rows are those of the working set.
     """
-    role, sides, multipliers, fixed_rows, passed_on = s.role, s.sides, s.multipliers, work.held, work.guess.sides
+    role, sides, multipliers, fixed_rows, predicted_sides = (
+        s.role,
+        s.sides,
+        s.multipliers,
+        work.active_limits,
+        work.prediction.sides,
+    )
     fixed, limits = 0, 0
-    same = True
+    is_working_set = True
     for i in range(s.p):
         fix = False
-        if role[i] == LIMIT and sides[i] != 0:
-            fix = abs(multipliers[i]) * s.c_norm[i] > TIED * scale
-            same = same and fix
+        if role[i] == ROLE_LIMIT and sides[i] != 0:
+            fix = abs(multipliers[i]) * s.C_norms[i] > FIXING_MULTIPLIER_FRACTION * scale
+            is_working_set = is_working_set and fix
             limits += 1
-        elif role[i] == OWN:
+        elif role[i] == ROLE_OWN:
             if sides[i] != 0:
-                fix = multipliers[i] * sides[i] > VIOLATED * (s.c_norm[i] * size + abs(held_bound(s, i)))
-                same = same and fix
-            role[i] = LIMIT
+                fix = multipliers[i] * sides[i] > VIOLATION_TOLERANCE * (
+                    s.C_norms[i] * x_norm + abs(active_bound(s, i))
+                )
+                is_working_set = is_working_set and fix
+            role[i] = ROLE_LIMIT
         if fix:
-            role[i] = FIXED
+            role[i] = ROLE_FIXED
             fixed_rows[fixed] = i
             fixed += 1
-        elif role[i] == LIMIT:
-            relax_to_roundoff(s, i, work.at_next[i], size)
+        elif role[i] == ROLE_LIMIT:
+            relax_bound_to_roundoff(s, i, work.C_at_next[i], x_norm)
         if sides[i] != 0:
-            passed_on[i] = sides[i]
-    return fixed, limits, same
+            predicted_sides[i] = sides[i]
+    return fixed, limits, is_working_set
 
 
 @compiled()
-def are_independent(count: int, tolerance: float, work: Workspace) -> bool:
-    """Whether the limits that `solve_working_set` held, every one a pivot, are so by the tolerance of rank."""
+def active_limits_are_independent(count: int, tolerance: float, work: HierarchyWorkspace) -> bool:
+    """Returns whether the active limits, each of which is a pivot, are independent by the rank tolerance."""
     for k in range(count):
         i = work.factor.pivots[k]
-        if not abs(work.H[k, i]) > tolerance * work.H_length[i]:
+        if not abs(work.H[k, i]) > tolerance * work.H_norms[i]:
             return False
     return True
 
 
 @compiled(inline=False)
-def update_null_space(h: Hierarchy, s: Subproblem, q: int, decided: int, size: float, scale: float) -> int:
-    """Fix what the level leaves no choice to, and turn the basis so that what follows the level's rank is still free.
+def update_null_space(h: Hierarchy, s: Subproblem, q: int, rank: int, x_norm: float, scale: float) -> int:
+    """Fixes the rows that constrain the levels below, and rotates the basis so that its rows beyond the rank stay free.
 
     Args:
         h: the hierarchy.
         s: the level, solved.
-        q: where its freedom begins in the basis.
-        decided: directions, if the reflectors are a basis of those that its own rows decide, else -1.
-        size: of x.
-        scale: `gradient_scale`.
+        q: first row of the basis that spans the null space of the levels above.
+        rank: number of directions that the level's own rows determine, if the reflectors are a basis of them, else -1.
+        x_norm: norm of x.
+        scale: upper bound of the gradient's terms, from `gradient_scale`.
 
     Returns:
         The rank of the level.
     """
-    R, length, C_z, fixed_rows = h.work.R, h.work.R_length, s.C_z, h.work.held
+    R, norms, C_z, fixed_rows = h.work.R, h.work.R_norms, s.C_z, h.work.active_limits
     m = s.m - s.damping_rows
-    fixed, limits, same = fix_rows(s, h.work, size, scale)
-    r = decided
-    if decided < 0 or not same or not are_independent(limits, s.tolerance, h.work):
+    fixed, limits, is_working_set = fix_active_rows(s, h.work, x_norm, scale)
+    r = rank
+    if rank < 0 or not is_working_set or not active_limits_are_independent(limits, s.tolerance, h.work):
         for i in range(m):
-            length[i] = s.j_norm[i]
+            norms[i] = s.objective_norms[i]
         for i in range(fixed):
-            length[m + i] = s.c_norm[fixed_rows[i]]
+            norms[m + i] = s.C_norms[fixed_rows[i]]
         copy_columns(R, s.J_z, s.d, m)
         for j in range(s.d):
             for i in range(fixed):
                 R[j, m + i] = C_z[j, fixed_rows[i]]
-        r = factor_rows(R, m + fixed, 0, s.d, length, s.tolerance, h.work.factor)
-    if r < s.d:  # else nothing of the basis is left to levels below
+        r = factor_rows(R, m + fixed, 0, s.d, norms, s.tolerance, h.work.factor)
+    if r < s.d:  # else the levels below have no null space
         apply_reflectors(h.work.basis[q:], h.n, 0, r, s.d, h.work.factor.reflectors)
     for i in range(s.p):
-        if s.role[i] == LIMIT and s.sides[i] != 0 and s.multipliers[i] != 0.0:
-            if is_implied(h, s, i, q + r, scale):
-                s.role[i] = FIXED
+        if s.role[i] == ROLE_LIMIT and s.sides[i] != 0 and s.multipliers[i] != 0.0:
+            if is_implied_limit(h, s, i, q + r, scale):
+                s.role[i] = ROLE_FIXED
     return r
 
 
 @compiled(inline=False)
-def finish_level(
-    h: Hierarchy, k: int, q: int, decided: int, solved: Subproblem, level: Subproblem, scaled: bool
-) -> int:
-    """Move x to the optimum z of level k, certify it, and update the null space; the rank of the level.
+def finish_level(h: Hierarchy, k: int, q: int, rank: int, solved: Subproblem, level: Subproblem, scaled: bool) -> int:
+    """Moves x to the optimum z of level k, computes the KKT residual and updates the null space; returns the rank.
 
     Args:
         h: the hierarchy.
-        k: which level; its freedom begins at row q of the basis.
-        q: see there.
-        decided: directions that it decides, the first ones in the basis of the reflectors.
+        k: the level.
+        q: first row of the basis that spans the null space of the levels above.
+        rank: number of directions that the level determines, the first ones in the basis of the reflectors.
         solved: the level as it was solved.
-        level: the same with the inequalities as they are; the two differ if rows were
-        scaled: to equal length.
+        level: the same level with the inequalities as given; differs from `solved` if rows were scaled.
+        scaled: whether rows were scaled to unit norm.
     """
     x, z, summary = h.solution.x, h.work.z, h.solution.summary
-    step_along(h, q, solved.d, z)
-    size = max(summary[REACH], norm(x, h.n))
-    scale = gradient_scale(solved, size)
-    kkt = certify(solved, h.work, decided, size, scale)
+    move_along_basis(h, q, solved.d, z)
+    x_norm = max(summary[EQUALITIES_NORM], norm(x, h.n))
+    scale = gradient_scale(solved, x_norm)
+    kkt = compute_kkt_residual(solved, h.work, rank, x_norm, scale)
     h.solution.kkt[k] = kkt
     summary[WORST_KKT] = max(summary[WORST_KKT], kkt)
     if scaled:
-        gemv_add(h.work.at_next, level.at_start, z, level.C_z, level.d, level.p)
+        gemv_add(h.work.C_at_next, level.C_at_start, z, level.C_z, level.d, level.p)
     if scaled or level.damping_rows > 0:
-        decided = -1  # by other rows than the level's own
-    return update_null_space(h, level, q, decided, size, scale)
+        rank = -1  # the reflectors are those of other rows than the level's own
+    return update_null_space(h, level, q, rank, x_norm, scale)

@@ -1,4 +1,4 @@
-"""One level after the other, each in the freedom that those above it leave."""
+"""Solution of the levels one after the other, each in the null space of the levels above."""
 
 from __future__ import annotations
 
@@ -7,28 +7,53 @@ import math
 from ..compiler import ByteMatrix, ByteVector, compiled
 from ..compiler.lanes import gemv_add
 from ..compiler.linalg import norm
-from .equalities import load_level, project, reset_basis, subtract_from
+from .equalities import compute_residual, load_level, project_rows, reset_basis
 from .level_completion import finish_level
-from .problem import ACTIVE_SET, ENDED, INFEASIBLE, ITERATIONS, PATH, REACH, WARM, WORST_KKT, level_0_violation
-from .working_set_changes import iterate_active_set, try_working_set
-from .workspace import FIXED, KEPT, LATER, LIMIT, OWN, Hierarchy, Subproblem, Workspace, row_scaled, subproblem
+from .problem import (
+    CONVERGED,
+    EQUALITIES_NORM,
+    INFEASIBLE,
+    ITERATIONS,
+    PATH_ACTIVE_SET,
+    PATH_WARM_START,
+    SOLVER_PATH,
+    WORST_KKT,
+    max_level_0_violation,
+)
+from .working_set_changes import find_optimal_working_set, verify_working_set
+from .workspace import (
+    FEASIBILITY_TOLERANCE,
+    ROLE_FIXED,
+    ROLE_LIMIT,
+    ROLE_LOWER_LEVEL,
+    ROLE_OWN,
+    Hierarchy,
+    HierarchyWorkspace,
+    Subproblem,
+    make_subproblem,
+    make_unit_row_subproblem,
+)
 
-#: Share of the largest multiplier beyond which a row of the guess is taken to press on the guess's first level.
-HEAVY = 1e-4
+#: Fraction of the largest predicted multiplier above which a row is part of the predicted working set of its first
+#: level.
+ACTIVE_MULTIPLIER_FRACTION = 1e-4
 
 
 @compiled(inline=False)
 def project_objective(h: Hierarchy, k: int, q: int, damping: float) -> int:
-    """Objective of level k from x in the freedom from q on: ``|J_z z + residual|^2``; the number of its rows."""
-    J, given_target, given_length = h.work.J[k], h.work.J_target[k], h.work.J_length[k]
+    """Projects the objective of level k into the null space from row q on, ``|J_z z + residual|^2``; returns its rows.
+
+    The damping adds n rows, ``damping (x + Z z) = 0``.
+    """
+    J, all_targets, all_norms = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
     Q, J_z, x = h.work.basis, h.work.J_z, h.solution.x
-    residual, target, j_norm = h.work.residual, h.work.target, h.work.j_norm
+    residual, target, objective_norms = h.work.residual, h.work.target, h.work.objective_norms
     n, m = h.n, int(h.work.J_count[k])
     for i in range(m):
-        target[i] = given_target[i]
-        j_norm[i] = given_length[i]
-    project(J, m, n, Q, q, J_z)
-    subtract_from(target, J, m, n, x, residual)
+        target[i] = all_targets[i]
+        objective_norms[i] = all_norms[i]
+    project_rows(J, m, n, Q, q, J_z)
+    compute_residual(target, J, m, n, x, residual)
     for i in range(m):
         residual[i] = -residual[i]
     if not damping > 0.0:
@@ -37,125 +62,148 @@ def project_objective(h: Hierarchy, k: int, q: int, damping: float) -> int:
         for j in range(n - q):
             J_z[j, m + i] = damping * Q[q + j, i]
         target[m + i] = 0.0
-        j_norm[m + i] = damping
+        objective_norms[m + i] = damping
         residual[m + i] = damping * x[i]
     return m + n
 
 
 @compiled(inline=False)
-def project_level(h: Hierarchy, k: int, q: int, damping: float, projected: bool) -> int:
-    """Level k from x in the freedom from q on: objective, inequalities, z = 0; the number of objective rows.
+def project_level(h: Hierarchy, k: int, q: int, damping: float, is_projected: bool) -> int:
+    """Projects objective and inequalities of level k into the null space from row q on and sets z = 0.
 
-    `projected` says that `C_z` is there already.
+    Args:
+        h: the hierarchy.
+        k: the level.
+        q: first row of the basis that spans the null space of the levels above.
+        damping: weight of |x|, 0 for none.
+        is_projected: whether `C_z` holds the projected inequalities already.
+
+    Returns:
+        The number of objective rows.
     """
-    role, equal, z, C_z, at_start = h.work.role, h.work.equal, h.work.z, h.work.C_z, h.work.at_start
+    role, equal, z, C_z, C_at_start = h.work.role, h.work.is_equality, h.work.z, h.work.C_z, h.work.C_at_start
     load_level(h, k)
     m = project_objective(h, k, q, damping)
     if k < h.levels:
         for i in range(h.problem.C_start[k], h.problem.C_start[k + 1]):
-            role[i] = FIXED if equal[i] != 0 else OWN
-    if not projected:
-        project(h.work.C, h.p, h.n, h.work.basis, q, C_z[q:])
-    gemv_add(at_start, h.work.zero, h.solution.x, h.work.C, h.n, h.p)
+            role[i] = ROLE_FIXED if equal[i] != 0 else ROLE_OWN
+    if not is_projected:
+        project_rows(h.work.C, h.p, h.n, h.work.basis, q, C_z[q:])
+    gemv_add(C_at_start, h.work.zeros, h.solution.x, h.work.C, h.n, h.p)
     for j in range(h.n - q):
         z[j] = 0.0
     return m
 
 
 @compiled()
-def propose(h: Hierarchy, guess: ByteVector, heaviest: float, sides: ByteVector) -> None:
-    """The working set to try: what is guessed of the level's inequalities; light rows not, if there is a heaviest.
+def propose_working_set(h: Hierarchy, candidate: ByteVector, max_multiplier: float, sides: ByteVector) -> None:
+    """Proposes in `sides` the working set to try: the rows of `candidate` that the level has and whose bound is finite.
 
-    `guess` may be `sides`.
+    Args:
+        h: the hierarchy.
+        candidate: (p,) sides of a predicted or previous working set; may be `sides` itself.
+        max_multiplier: largest predicted multiplier, of which rows below `ACTIVE_MULTIPLIER_FRACTION` are left out;
+            negative to keep all rows.
+        sides: (p,) output.
     """
     role, lower, upper = h.work.role, h.work.lower, h.work.upper
-    weight, length = h.work.guess.multipliers, h.problem.C_length
+    multipliers, norms = h.work.prediction.multipliers, h.problem.C_norms
     for i in range(h.p):
-        side = guess[i]
+        side = candidate[i]
         sides[i] = 0
-        if role[i] == LIMIT or role[i] == OWN:
+        if role[i] == ROLE_LIMIT or role[i] == ROLE_OWN:
             if (side > 0 and upper[i] < math.inf) or (side < 0 and lower[i] > -math.inf):
-                if heaviest < 0.0 or weight[i] * length[i] > HEAVY * heaviest:
+                if max_multiplier < 0.0 or multipliers[i] * norms[i] > ACTIVE_MULTIPLIER_FRACTION * max_multiplier:
                     sides[i] = side
 
 
 @compiled()
-def start_from_reached(h: Hierarchy, k: int, s: Subproblem, guessed: bool) -> None:
-    """The working set to start rounds from: the level's above, or what of the guess is reached at the start."""
-    sides, passed_on = s.sides, h.work.guess.sides
+def select_reached_limits(h: Hierarchy, k: int, s: Subproblem, has_prediction: bool) -> None:
+    """Selects the working set from which the iterations start: predicted limits that x reaches, or that above."""
+    sides, predicted_sides = s.sides, h.work.prediction.sides
     for i in range(h.p):
         sides[i] = 0
-        if s.role[i] == LIMIT:
-            if guessed:
-                bound = s.upper[i] if passed_on[i] > 0 else s.lower[i]
-                near = abs(s.at_start[i] - bound) <= KEPT * (s.c_norm[i] * s.size + abs(bound))
-                if passed_on[i] != 0 and near:
-                    sides[i] = passed_on[i]
+        if s.role[i] == ROLE_LIMIT:
+            if has_prediction:
+                bound = s.upper[i] if predicted_sides[i] > 0 else s.lower[i]
+                is_reached = abs(s.C_at_start[i] - bound) <= FEASIBILITY_TOLERANCE * (
+                    s.C_norms[i] * s.x_norm + abs(bound)
+                )
+                if predicted_sides[i] != 0 and is_reached:
+                    sides[i] = predicted_sides[i]
             elif k > 0:
-                sides[i] = h.solution.working[k - 1, i]
+                sides[i] = h.solution.working_sets[k - 1, i]
 
 
 @compiled()
-def lengths_differ(s: Subproblem, spread: float) -> bool:
-    """Whether a level with inequalities of its own has rows whose lengths differ by more than a ratio."""
+def row_norms_differ(s: Subproblem, ratio: float) -> bool:
+    """Returns whether a level with own inequalities has rows whose reference norms differ by more than a ratio."""
     shortest = math.inf
     longest = 0.0
-    own = False
+    has_own = False
     for i in range(s.m):
-        shortest = min(shortest, s.j_norm[i])
-        longest = max(longest, s.j_norm[i])
+        shortest = min(shortest, s.objective_norms[i])
+        longest = max(longest, s.objective_norms[i])
     for i in range(s.p):
-        if s.role[i] == OWN and s.c_norm[i] > 0.0:
-            own = True
-            shortest = min(shortest, s.c_norm[i])
-            longest = max(longest, s.c_norm[i])
-    return own and longest > spread * shortest
+        if s.role[i] == ROLE_OWN and s.C_norms[i] > 0.0:
+            has_own = True
+            shortest = min(shortest, s.C_norms[i])
+            longest = max(longest, s.C_norms[i])
+    return has_own and longest > ratio * shortest
 
 
 @compiled(inline=False)
-def scale_rows(level: Subproblem, s: Subproblem) -> None:
-    """Rows of `level` at reference length 1 in s; objective rows in place."""
+def normalize_rows(level: Subproblem, s: Subproblem) -> None:
+    """Scales the rows of `level` to reference norm 1 into `s`; the objective rows in place."""
     for i in range(s.m):
-        f = 1.0 / s.j_norm[i]
+        factor = 1.0 / s.objective_norms[i]
         for j in range(s.d):
-            s.J_z[j, i] *= f
-        s.residual[i] *= f
-        s.target[i] *= f
-        s.j_norm[i] = 1.0
+            s.J_z[j, i] *= factor
+        s.residual[i] *= factor
+        s.target[i] *= factor
+        s.objective_norms[i] = 1.0
     for i in range(s.p):
-        f = 1.0 / level.c_norm[i] if level.c_norm[i] > 0.0 else 1.0
+        factor = 1.0 / level.C_norms[i] if level.C_norms[i] > 0.0 else 1.0
         for j in range(s.d):
-            s.C_z[j, i] = level.C_z[j, i] * f
-        s.at_start[i] = level.at_start[i] * f
-        s.lower[i] = level.lower[i] * f
-        s.upper[i] = level.upper[i] * f
-        s.c_norm[i] = level.c_norm[i] * f
+            s.C_z[j, i] = level.C_z[j, i] * factor
+        s.C_at_start[i] = level.C_at_start[i] * factor
+        s.lower[i] = level.lower[i] * factor
+        s.upper[i] = level.upper[i] * factor
+        s.C_norms[i] = level.C_norms[i] * factor
 
 
 @compiled(inline=False)
-def solve_row_scaled(level: Subproblem, s: Subproblem, work: Workspace, most: int) -> tuple[bool, int, int]:
-    """Rounds of the active set with rows of equal length: (whether everything can be kept, changes, decided).
+def solve_with_unit_rows(
+    level: Subproblem, s: Subproblem, work: HierarchyWorkspace, max_changes: int
+) -> tuple[bool, int, int]:
+    """Solves a level with rows of unit norm, which is valid where all of its rows can be satisfied.
 
-    If all can be kept the lengths of the rows mean nothing, and no digits are lost to long ones.
+    In that case the norms of the rows do not influence the solution, and no digits are lost to long rows.
+
+    Returns:
+        Whether all rows are satisfied; the number of changes of the working set; the rank.
     """
-    scale_rows(level, s)
-    done, changes, decided = iterate_active_set(s, work, most)
-    z, at = work.z, work.at_next
-    size = s.size + norm(z, s.d)
+    normalize_rows(level, s)
+    converged, changes, rank = find_optimal_working_set(s, work, max_changes)
+    z, values = work.z, work.C_at_next
+    x_norm = s.x_norm + norm(z, s.d)
     gemv_add(work.row_values, s.residual, z, s.J_z, s.d, s.m)
     for i in range(s.m):
-        if abs(work.row_values[i]) > KEPT * (size + abs(s.target[i])):
-            done = False
-    gemv_add(at, s.at_start, z, s.C_z, s.d, s.p)
+        if abs(work.row_values[i]) > FEASIBILITY_TOLERANCE * (x_norm + abs(s.target[i])):
+            converged = False
+    gemv_add(values, s.C_at_start, z, s.C_z, s.d, s.p)
     for i in range(s.p):
-        if s.role[i] == OWN:
-            room = KEPT * s.c_norm[i] * size
-            above, below = s.upper[i] + KEPT * abs(s.upper[i]), s.lower[i] - KEPT * abs(s.lower[i])
-            if at[i] > above + room or at[i] < below - room:
-                done = False
-    for i in range(s.p if done else 0):
+        if s.role[i] == ROLE_OWN:
+            tolerance = FEASIBILITY_TOLERANCE * s.C_norms[i] * x_norm
+            upper, lower = (
+                s.upper[i] + FEASIBILITY_TOLERANCE * abs(s.upper[i]),
+                s.lower[i] - FEASIBILITY_TOLERANCE * abs(s.lower[i]),
+            )
+            if values[i] > upper + tolerance or values[i] < lower - tolerance:
+                converged = False
+    for i in range(s.p if converged else 0):
         s.multipliers[i] = 0.0
-    return done, changes, decided
+    return converged, changes, rank
 
 
 @compiled(inline=False)
@@ -163,69 +211,70 @@ def solve_level(
     h: Hierarchy,
     k: int,
     q: int,
-    found: bool,
-    projected: bool,
-    heaviest: float,
-    guess: ByteMatrix,
-    guessed: bool,
-    most: int,
+    has_prediction: bool,
+    is_projected: bool,
+    max_multiplier: float,
+    warm_start: ByteMatrix,
+    has_warm_start: bool,
+    max_changes: int,
 ) -> int:
-    """Solve level k from x in the freedom from q on; the rank of the level.
+    """Solves level k in the null space from row q on; returns the rank of the level.
 
-    A working set is tried first; where it is not the optimum's, or where there is none, the active set iterates.
+    A predicted or previous working set is tried first.  If there is none or it is not optimal, the active-set method
+    iterates.
 
     Args:
         h: the hierarchy.
-        k: which level.
-        q: where its freedom begins in the basis.
-        found: whether `guess_active_set` has a working set; if the active set does not end then, ENDED says so and
-            nothing else is done.
-        projected: whether it has left `C_z` there.
-        heaviest: rows that press much less than this are no part of it; negative: all are.
-        guess: (levels + 1, p) other working sets to try,
-        guessed: if there are any.
-        most: changes of the working set allowed.
+        k: the level.
+        q: first row of the basis that spans the null space of the levels above.
+        has_prediction: whether `predict_active_set` has a working set; if the iterations from it do not converge,
+            CONVERGED is 0 in the summary and the level is left unfinished.
+        is_projected: whether `C_z` holds the projected inequalities already.
+        max_multiplier: largest predicted multiplier, see `propose_working_set`; negative to keep all predicted rows.
+        warm_start: (levels + 1, p) previous working sets.
+        has_warm_start: whether `warm_start` holds working sets.
+        max_changes: bound of the number of changes of the working set.
     """
-    n, p, summary, sides = h.n, h.p, h.solution.summary, h.solution.working[k]
+    n, p, summary, sides = h.n, h.p, h.solution.summary, h.solution.working_sets[k]
     damping = h.settings.damping if k < h.levels else 0.0
-    size = max(summary[REACH], norm(h.solution.x, n))
-    m = project_level(h, k, q, damping, projected)
-    level = subproblem(h, k, n - q, m, n if damping > 0.0 else 0, size)
-    scaled = row_scaled(h, level)
-    done = False
+    x_norm = max(summary[EQUALITIES_NORM], norm(h.solution.x, n))
+    m = project_level(h, k, q, damping, is_projected)
+    level = make_subproblem(h, k, n - q, m, n if damping > 0.0 else 0, x_norm)
+    scaled = make_unit_row_subproblem(h, level)
+    converged = False
     rows_scaled = False
-    decided = 0
-    if found:
+    rank = 0
+    if has_prediction:
         for i in range(p):
-            sides[i] = h.work.guess.sides[i]
-        propose(h, sides, heaviest, sides)
-        done, decided = try_working_set(level, h.work)
-    elif guessed:
-        propose(h, guess[k], -1.0, sides)
-        done, decided = try_working_set(level, h.work)
-    if not done:
-        summary[PATH] = ACTIVE_SET
-        start_from_reached(h, k, level, found)
-        if damping == 0.0 and lengths_differ(level, h.spread):
-            done, changes, decided = solve_row_scaled(level, scaled, h.work, h.settings.max_iterations)
+            sides[i] = h.work.prediction.sides[i]
+        propose_working_set(h, sides, max_multiplier, sides)
+        converged, rank = verify_working_set(level, h.work)
+    elif has_warm_start:
+        propose_working_set(h, warm_start[k], -1.0, sides)
+        converged, rank = verify_working_set(level, h.work)
+    if not converged:
+        summary[SOLVER_PATH] = PATH_ACTIVE_SET
+        select_reached_limits(h, k, level, has_prediction)
+        if damping == 0.0 and row_norms_differ(level, h.row_scaling_ratio):
+            converged, changes, rank = solve_with_unit_rows(level, scaled, h.work, h.settings.max_iterations)
             summary[ITERATIONS] += changes
-            rows_scaled = done
-            if not done:
+            rows_scaled = converged
+            if not converged:
                 project_objective(h, k, q, 0.0)
-    if not done:
-        done, changes, decided = iterate_active_set(level, h.work, most)
+    if not converged:
+        converged, changes, rank = find_optimal_working_set(level, h.work, max_changes)
         summary[ITERATIONS] += changes
-        if not done:
-            summary[ENDED] = 0.0
-            if found:
+        if not converged:
+            summary[CONVERGED] = 0.0
+            if has_prediction:
                 return 0
-    return finish_level(h, k, q, decided, scaled if rows_scaled else level, level, rows_scaled)
+    return finish_level(h, k, q, rank, scaled if rows_scaled else level, level, rows_scaled)
 
 
 @compiled()
-def is_decided(h: Hierarchy, k: int, q: int) -> bool:
-    """Whether level k has no freedom left and no inequality of its own to account for; if so, it is done."""
-    sides = h.solution.working
+def skip_if_determined(h: Hierarchy, k: int, q: int) -> bool:
+    """Returns whether level k has neither null space nor own inequalities left; if so, writes its (empty) solution."""
+    sides = h.solution.working_sets
     if q < h.n or (k < h.levels and h.problem.C_start[k] < h.problem.C_start[k + 1]):
         return False
     for i in range(h.p):
@@ -237,38 +286,52 @@ def is_decided(h: Hierarchy, k: int, q: int) -> bool:
 
 
 @compiled(inline=False)
-def sweep_from(h: Hierarchy, first: int, found: bool, guess: ByteMatrix, guessed: bool) -> bool:
-    """Solve level by level from the first one that limits touch; whether a guess that was `found` led to the end.
+def solve_remaining_levels(
+    h: Hierarchy, first_level: int, has_prediction: bool, warm_start: ByteMatrix, has_warm_start: bool
+) -> bool:
+    """Solves the levels from `first_level` on; returns False if the iterations from a prediction did not converge.
 
     Args:
-        h: the hierarchy; x keeps the limits of all levels down to the first; the basis is that of the levels above it,
-            if they decide anything.
-        first: level.
-        found: whether `guess_active_set` found working sets to try.
-        guess: (levels + 1, p) else, working sets to try,
-        guessed: if there are any.
+        h: the hierarchy; x satisfies the limits of all levels down to the first; the basis is that of the levels above
+            it, if these have a rank.
+        first_level: the first level to solve, which is the first one that limits influence.
+        has_prediction: whether `predict_active_set` has predicted working sets.
+        warm_start: (levels + 1, p) previous working sets, used where there is no prediction.
+        has_warm_start: whether `warm_start` holds working sets.
     """
-    ranks, summary, n, most = h.solution.ranks, h.solution.summary, h.n, h.settings.max_iterations
-    weight, length = h.work.guess.multipliers, h.problem.C_length
-    summary[ENDED] = 1.0
-    summary[PATH] = WARM if guessed and not found else ACTIVE_SET
-    patience = min(most, 2 * n + 10) if found else most
-    heaviest = 0.0
-    for i in range(h.p if found else 0):
-        heaviest = max(heaviest, weight[i] * length[i])
+    ranks, summary, n, max_changes = h.solution.ranks, h.solution.summary, h.n, h.settings.max_iterations
+    multipliers, norms = h.work.prediction.multipliers, h.problem.C_norms
+    summary[CONVERGED] = 1.0
+    summary[SOLVER_PATH] = PATH_WARM_START if has_warm_start and not has_prediction else PATH_ACTIVE_SET
+    allowed_changes = min(max_changes, 2 * n + 10) if has_prediction else max_changes
+    max_multiplier = 0.0
+    for i in range(h.p if has_prediction else 0):
+        max_multiplier = max(max_multiplier, multipliers[i] * norms[i])
     q = 0
-    for k in range(first):
+    for k in range(first_level):
         q += int(ranks[k])
     if q == 0:
         reset_basis(h)
-    for k in range(first, h.levels + 1):
-        if is_decided(h, k, q):
+    for k in range(first_level, h.levels + 1):
+        if skip_if_determined(h, k, q):
             continue
-        foremost = found and 0 < k == first and k < h.levels - 1
-        mine = found and (k == 0 or first > 0 or not guessed)  # what level 0 violates says little of levels below
-        projected = found and k == first and q > 0
-        r = solve_level(h, k, q, mine, projected, heaviest if foremost else -1.0, guess, guessed, patience)
-        if found and summary[ENDED] == 0.0:
+        only_strong_rows = has_prediction and 0 < k == first_level and k < h.levels - 1
+        use_prediction = has_prediction and (
+            k == 0 or first_level > 0 or not has_warm_start
+        )  # violated rows of level 0 predict little below
+        is_projected = has_prediction and k == first_level and q > 0
+        r = solve_level(
+            h,
+            k,
+            q,
+            use_prediction,
+            is_projected,
+            max_multiplier if only_strong_rows else -1.0,
+            warm_start,
+            has_warm_start,
+            allowed_changes,
+        )
+        if has_prediction and summary[CONVERGED] == 0.0:
             return False
         ranks[k] = r
         q += r
@@ -282,23 +345,23 @@ def sweep_from(h: Hierarchy, first: int, found: bool, guess: ByteMatrix, guessed
 
 @compiled()
 def flag_infeasible(h: Hierarchy) -> bool:
-    """Whether x does not meet level 0, if that is asked for: the summary then says so."""
+    """Returns whether x violates level 0, and flags it in the summary; only with `SolverSettings.feasible_only`."""
     if not h.settings.feasible_only:
         return False
-    if level_0_violation(h.problem, h.solution.x) <= h.settings.infeasible_above:
+    if max_level_0_violation(h.problem, h.solution.x) <= h.settings.infeasibility_tolerance:
         return False
     h.solution.summary[INFEASIBLE] = 1.0
     return True
 
 
 @compiled()
-def start_over(h: Hierarchy) -> None:
-    """Back to x of the equalities alone and the bounds as given."""
+def restart_cold(h: Hierarchy) -> None:
+    """Resets x to that of the equalities alone and the bounds to the given ones."""
     role, work_lower, work_upper = h.work.role, h.work.lower, h.work.upper
     h.solution.summary[WORST_KKT] = 0.0
     for i in range(h.n):
         h.solution.x[i] = h.work.x_equalities[i]
     for i in range(h.p):
-        role[i] = LATER
+        role[i] = ROLE_LOWER_LEVEL
         work_lower[i] = h.work.lower_given[i]
         work_upper[i] = h.work.upper_given[i]

@@ -1,15 +1,15 @@
-"""Linear tasks ``J x = w`` by pseudo-inverse: one, several of equal priority, several in strict order.
+"""Linear tasks ``J x = w`` by pseudo-inverse: one task, several of equal priority, or several in strict order.
 
-Source: source E, the *Robot Dynamics* lecture of ETH Zurich, on multi-task inverse differential kinematics:
-``x = J^+ w``; equal priority stacks the tasks; priority puts each level in the null space of all above,
-``x = J_1^+ w_1 + N_1 (J_2 N_1)^+ (w_2 - J_2 J_1^+ w_1) + ...``.
+Source: source E, the *Robot Dynamics* lecture of ETH Zurich, on multi-task inverse differential kinematics: ``x = J^+
+w``; equal priority stacks the tasks; strict priority solves each level in the null space of all levels above, ``x =
+J_1^+ w_1 + N_1 (J_2 N_1)^+ (w_2 - J_2 J_1^+ w_1) + ...``.
 
-Two numbers decide whether such a formula can be trusted, and both are arguments here.
+Two arguments determine the accuracy of these formulas near singularities:
 
 *rank_tolerance* (relative): a direction counts as one that a task can move in when its singular value exceeds
 ``rank_tolerance * |J|``, with ``|J|`` the largest singular value of the level's own matrix *before* it is projected.
-Rounding leaves singular values of about 1e-16 where exact arithmetic has 0; a tolerance of machine size takes them for
-real, divides by them and destroys the tasks above.
+Rounding leaves singular values of about 1e-16 where exact arithmetic has 0; a tolerance of machine precision accepts
+them, divides by them and destroys the tasks above.
 
 *damping* (in the unit of J): singular values s are inverted as ``s / (s^2 + damping^2)`` (Nakamura and Hanafusa 1986;
 Wampler 1986), which bounds ``|x|`` near a singularity at the price of an error in the level's own task.  The null
@@ -28,21 +28,22 @@ from ..errors import ArgumentError
 
 Array = NDArray[np.float64]
 
-#: A task: its matrix J (m, n) and its wanted value w (m,).
-Task = tuple[Array, Array]
+#: A task: its matrix J (m, n) and its target w (m,).
+LinearTask = tuple[Array, Array]
 
-#: Singular values below this share of their matrix's largest are taken for zero.
+#: Singular values below this fraction of their matrix's largest count as zero.
 RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """What a hierarchy of tasks came to.
+class NullSpaceSolution:
+    """Solution of a hierarchy of linear tasks.
 
     Attributes:
-        x: (n,) the vector asked for, such as joint rates [rad/s].
+        x: (n,) the solution, such as joint rates [rad/s].
         residuals: per task (m_k,) ``w_k - J_k x``, in the task's own unit.
-        ranks: per level, in how many independent directions it could act; an equal-priority stack is one level.
+        ranks: per level, the number of independent directions in which it could act; an equal-priority stack is one
+            level.
     """
 
     x: Array
@@ -51,74 +52,83 @@ class Solution:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Per task, its squared residual ``|w_k - J_k x|^2``."""
+        """Squared residual ``|w_k - J_k x|^2`` of each task."""
         return tuple(float(r @ r) for r in self.residuals)
 
 
-def single_task(J: Array, w: Array, *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE) -> Solution:
-    """The shortest x with the least ``|w - J x|``: ``x = J^+ w``.
+def solve_single_task(
+    J: Array, w: Array, *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
+) -> NullSpaceSolution:
+    """Computes the shortest x with the least ``|w - J x|``: ``x = J^+ w``.
 
     Args:
         J: (m, n) matrix of the task.
-        w: (m,) its wanted value.
-        damping: see the module's head; 0 for the exact pseudo-inverse.
-        rank_tolerance: relative, in [0, 1).
+        w: (m,) its target.
+        damping: in the unit of J, see the docstring of the module; 0 for the exact pseudo-inverse.
+        rank_tolerance: relative to the largest singular value, in [0, 1).
 
     Raises:
         ArgumentError: wrong shapes, an entry that is not finite, or an option out of its range.
     """
-    return prioritized([(J, w)], damping=damping, rank_tolerance=rank_tolerance)
+    return solve_prioritized([(J, w)], damping=damping, rank_tolerance=rank_tolerance)
 
 
-def equal_priority(tasks: Sequence[Task], *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE) -> Solution:
-    """All tasks at once, stacked: ``x = [J_1; J_2; ...]^+ [w_1; w_2; ...]``, errors traded in the least-squares sense.
+def solve_equal_priority(
+    tasks: Sequence[LinearTask], *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
+) -> NullSpaceSolution:
+    """Solves all tasks at once, stacked: ``x = [J_1; J_2; ...]^+ [w_1; w_2; ...]``, in the least-squares sense.
 
     Args:
         tasks: pairs (J, w) with the same number of columns n.
-        damping: see the module's head.
-        rank_tolerance: relative, in [0, 1).
+        damping: in the unit of J, see the docstring of the module; 0 for the exact pseudo-inverse.
+        rank_tolerance: relative to the largest singular value, in [0, 1).
 
     Returns:
-        A `Solution` with one residual per task and one rank.
+        A `NullSpaceSolution` with one residual per task and one rank.
 
     Raises:
-        ArgumentError: as `single_task`; no task at all.
+        ArgumentError: as `solve_single_task`; no task at all.
     """
-    checked = _checked(tasks)
+    checked = _check_tasks(tasks)
     stack = (np.vstack([J for J, _ in checked]), np.concatenate([w for _, w in checked]))
-    x, ranks = _descend([stack], damping, rank_tolerance)
-    return Solution(x, tuple(w - J @ x for J, w in checked), ranks)
+    x, ranks = _solve_in_null_spaces([stack], damping, rank_tolerance)
+    return NullSpaceSolution(x, tuple(w - J @ x for J, w in checked), ranks)
 
 
-def prioritized(tasks: Sequence[Task], *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE) -> Solution:
-    """Tasks in strict order of priority, the first the highest, each in the null space of all above it.
+def solve_prioritized(
+    tasks: Sequence[LinearTask], *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
+) -> NullSpaceSolution:
+    """Solves tasks in strict order of priority, the first the highest, each in the null space of all tasks above.
 
-    What a task achieves does not depend on the tasks below it.
+    The result of a task does not depend on the tasks below it.
 
     Args:
         tasks: pairs (J, w) with the same number of columns n; any number of levels.
-        damping: see the module's head.
-        rank_tolerance: relative, in [0, 1).
+        damping: in the unit of J, see the docstring of the module; 0 for the exact pseudo-inverse.
+        rank_tolerance: relative to the largest singular value, in [0, 1).
 
     Returns:
-        A `Solution` with one residual and one rank per task; a level of rank 0 had no freedom left.
+        A `NullSpaceSolution` with one residual and one rank per task; a level of rank 0 had no null space left.
 
     Raises:
-        ArgumentError: as `single_task`; no task at all.
+        ArgumentError: as `solve_single_task`; no task at all.
     """
-    checked = _checked(tasks)
-    x, ranks = _descend(checked, damping, rank_tolerance)
-    return Solution(x, tuple(w - J @ x for J, w in checked), ranks)
+    checked = _check_tasks(tasks)
+    x, ranks = _solve_in_null_spaces(checked, damping, rank_tolerance)
+    return NullSpaceSolution(x, tuple(w - J @ x for J, w in checked), ranks)
 
 
-def _descend(tasks: Sequence[Task], damping: float, rank_tolerance: float) -> tuple[Array, tuple[int, ...]]:
+def _solve_in_null_spaces(
+    tasks: Sequence[LinearTask], damping: float, rank_tolerance: float
+) -> tuple[Array, tuple[int, ...]]:
+    """Solves tasks level by level in the null spaces of the levels above; returns x and the ranks."""
     if not (np.isfinite(damping) and damping >= 0.0):
         raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
     if not 0.0 <= rank_tolerance < 1.0:
         raise ArgumentError(f"rank_tolerance: expected a relative number in [0, 1), got {rank_tolerance}")
     n = tasks[0][0].shape[1]
     x = np.zeros(n)
-    # An orthonormal basis Z of the null space of all levels above says the same as N = Z Z^T: N (J N)^+ = Z (J Z)^+.
+    # An orthonormal basis Z of the null space of all levels above replaces N = Z Z^T: N (J N)^+ = Z (J Z)^+.
     Z = np.eye(n)
     ranks = []
     for J, w in tasks:
@@ -134,10 +144,15 @@ def _descend(tasks: Sequence[Task], damping: float, rank_tolerance: float) -> tu
     return x, tuple(ranks)
 
 
-def _checked(tasks: Sequence[Task]) -> list[Task]:
+def _check_tasks(tasks: Sequence[LinearTask]) -> list[LinearTask]:
+    """Returns the tasks as pairs of float arrays.
+
+    Raises:
+        ArgumentError: wrong shapes, different numbers of columns, or an entry that is not finite.
+    """
     if not tasks:
         raise ArgumentError("tasks: expected at least one pair (J, w)")
-    out: list[Task] = []
+    out: list[LinearTask] = []
     for k, task in enumerate(tasks):
         try:
             J, w = (np.asarray(part, dtype=np.float64) for part in task)

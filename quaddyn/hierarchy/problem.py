@@ -1,8 +1,8 @@
-"""What the compiled core is asked and what it answers: `Problem`, `Settings`, `Solution`.
+"""Input and output of the compiled core: `HierarchyProblem`, `SolverSettings`, `SolutionBuffers`.
 
 Levels are stacked: level k has the equalities from ``A_start[k]`` to ``A_start[k + 1]`` and the inequalities from
-``C_start[k]`` to ``C_start[k + 1]``.  The length of `A_start` says how many levels there are; all other arrays,
-and rows, may be longer than needed, and the memory may have been made for a larger problem.
+``C_start[k]`` to ``C_start[k + 1]``.  The length of `A_start` gives the number of levels; all other arrays, and rows,
+may be longer than needed, and the workspace may have been made for a larger problem.
 """
 
 from __future__ import annotations
@@ -15,103 +15,105 @@ import numpy as np
 from ..compiler import ByteMatrix, IntVector, Matrix, Vector, compiled
 from ..compiler.lanes import dot
 
-#: An answer is verified up to this residual of the optimality conditions, relative to the size of their terms.
-VERIFIED = 1e-9
+#: A solution is verified if the residual of its optimality conditions, relative to the size of their terms, is at most
+#: this.
+KKT_TOLERANCE = 1e-9
 
-# Entries of `Solution.summary`: whether all active sets were found within the iterations allowed; how (below); changes
-# of active sets; the largest `kkt`; |x| of the equalities alone, which rounding is measured by; whether level 0 could
-# not be met (`Settings.feasible_only`).
-ENDED, PATH, ITERATIONS, WORST_KKT, REACH, INFEASIBLE, SUMMARY = range(7)
+# Entries of `SolutionBuffers.summary`: whether all active sets were found within the allowed iterations; solver path
+# (below); number of changes of active sets; largest KKT residual; |x| of the equalities alone, which scales the
+# rounding tolerances; whether level 0 is infeasible (only with `SolverSettings.feasible_only`).
+CONVERGED, SOLVER_PATH, ITERATIONS, WORST_KKT, EQUALITIES_NORM, INFEASIBLE, SUMMARY_SIZE = range(7)
 
-# Values of PATH: no limit matters; the guessed working sets are right; they were looked for.
-EQUALITIES, WARM, ACTIVE_SET = 0.0, 1.0, 2.0
+# Values of SOLVER_PATH: no inequality is active; the warm start is optimal; active-set iterations.
+PATH_EQUALITIES, PATH_WARM_START, PATH_ACTIVE_SET = 0.0, 1.0, 2.0
 
 
-class Problem(NamedTuple):
+class HierarchyProblem(NamedTuple):
     """A strict hierarchy: minimize ``|A x - b|^2 + distance(C x, [lower, upper])^2``, level after level.
 
-    A reference length is the norm that a row had before its caller eliminated variables, and at least the norm that it
-    has, but for rounding: of a row of which only rounding is left nothing is.  A row of length 0 is left out.
+    A reference norm is the norm that a row had before its caller eliminated variables; except for rounding it is at
+    least the norm of the row.  A row far below its reference norm is rounding and counts as zero; a row of reference
+    norm 0 is left out.
     """
 
     n: int  # number of unknowns
     A: Matrix  # (m, n) equality rows of all levels
-    b: Vector  # (m,) their wanted values
-    A_length: Vector  # (m,) their reference lengths
+    b: Vector  # (m,) their target values
+    A_norms: Vector  # (m,) their reference norms
     C: Matrix  # (p, n) inequality rows of all levels
     lower: Vector  # (p,) lower bounds, -inf for none; bounds that meet or cross make an equality at their middle
     upper: Vector  # (p,) upper bounds, inf for none
-    C_length: Vector  # (p,) reference lengths
+    C_norms: Vector  # (p,) reference norms
     A_start: IntVector  # (levels + 1,) where each level's equalities begin, and the last one's end
     C_start: IntVector  # (levels + 1,) where each level's inequalities begin, and the last one's end
 
 
-class Settings(NamedTuple):
-    """How to solve it."""
+class SolverSettings(NamedTuple):
+    """Tolerances and limits of the solver."""
 
-    rank_tolerance: float = 1e-9  # share of its reference length beyond which a row's remainder is independent
-    damping: float = 0.0  # adds damping^2 |x|^2 to what each level minimizes
-    max_iterations: int = 500  # changes of the active set, per level
-    feasible_only: bool = False  # whether to stop after level 0 if it cannot be met; x is then no more than an estimate
-    infeasible_above: float = 1e-9  # violation of a row of level 0, in its unit, up to which it counts as met
+    rank_tolerance: float = 1e-9  # fraction of its reference norm above which the remainder of a row is independent
+    damping: float = 0.0  # adds damping^2 |x|^2 to the objective of each level
+    max_iterations: int = 500  # bound of the changes of the active set, per level
+    feasible_only: bool = False  # whether to stop after an infeasible level 0; x is then only an estimate
+    infeasibility_tolerance: float = 1e-9  # violation of a row of level 0, in its unit, above which it is infeasible
 
 
-class Solution(NamedTuple):
-    """What came of it; every array is written.  ``[levels]`` is the minimum of |x| in the freedom that is left."""
+class SolutionBuffers(NamedTuple):
+    """Output of the solver; every array is written.  Index ``[levels]`` is the final minimization of |x|."""
 
-    x: Vector  # (n,)
-    working: ByteMatrix  # (levels + 1, p) sides (-1, 0, 1) on which each level holds each inequality
-    multipliers: Matrix  # (levels + 1, p) of limits; slacks of the level's own inequalities
-    ranks: Vector  # (levels + 1,) directions that each level has decided
+    x: Vector  # (n,) solution
+    working_sets: ByteMatrix  # (levels + 1, p) sides (-1, 0, 1) on which each level holds each inequality
+    multipliers: Matrix  # (levels + 1, p) multipliers of limits; slacks of the level's own inequalities
+    ranks: Vector  # (levels + 1,) number of directions that each level determines
     kkt: Vector  # (levels + 1,) residual of each level's optimality conditions
-    summary: Vector  # (SUMMARY,) see ENDED to INFEASIBLE, or ask the functions below
+    summary: Vector  # (SUMMARY_SIZE,) entries CONVERGED to INFEASIBLE, read by the functions below
 
 
-class Buffers(NamedTuple):
-    """Rows to be written in place: of one level, or of all of them."""
+class LevelBuffers(NamedTuple):
+    """Rows of one level, or of all levels, to be written in place."""
 
     A: Matrix  # (m, n) equalities
-    b: Vector  # (m,) their wanted values
-    weights: Vector  # (m,) >= 0, of their squared residuals
+    b: Vector  # (m,) their target values
+    weights: Vector  # (m,) weights >= 0 of their squared residuals
     C: Matrix  # (p, n) inequalities
     lower: Vector  # (p,) lower bounds
     upper: Vector  # (p,) upper bounds
 
 
-def empty_solution(n: int, limits: int, levels: int) -> Solution:
-    """Memory for a solution."""
+def make_solution_buffers(n: int, limits: int, levels: int) -> SolutionBuffers:
+    """Allocates the output arrays of a problem with n unknowns."""
     sides = np.zeros((levels + 1, limits), dtype=np.int8)
     ranks, kkt = np.zeros(levels + 1), np.zeros(levels + 1)
-    return Solution(np.zeros(n), sides, np.zeros((levels + 1, limits)), ranks, kkt, np.zeros(SUMMARY))
+    return SolutionBuffers(np.zeros(n), sides, np.zeros((levels + 1, limits)), ranks, kkt, np.zeros(SUMMARY_SIZE))
 
 
 @compiled()
-def has_ended(solution: Solution) -> bool:
-    """Whether every level's active set was found within the iterations allowed."""
-    return float(solution.summary[ENDED]) == 1.0
+def has_converged(solution: SolutionBuffers) -> bool:
+    """Returns whether every level's active set was found within the allowed iterations."""
+    return float(solution.summary[CONVERGED]) == 1.0
 
 
 @compiled()
-def worst_kkt(solution: Solution) -> float:
-    """The largest residual of a level's optimality conditions."""
+def max_kkt(solution: SolutionBuffers) -> float:
+    """Returns the largest residual of a level's optimality conditions."""
     return float(solution.summary[WORST_KKT])
 
 
 @compiled()
-def iterations(solution: Solution) -> int:
-    """Changes of active sets, over all levels."""
+def iterations(solution: SolutionBuffers) -> int:
+    """Returns the number of changes of active sets, summed over all levels."""
     return int(solution.summary[ITERATIONS])
 
 
 @compiled()
-def is_infeasible(solution: Solution) -> bool:
-    """Whether level 0 could not be met, only with `Settings.feasible_only`; levels below it may be left unsolved."""
+def is_infeasible(solution: SolutionBuffers) -> bool:
+    """Returns whether level 0 is infeasible (only with `feasible_only`); lower levels may then be unsolved."""
     return float(solution.summary[INFEASIBLE]) == 1.0
 
 
 @compiled()
-def is_finite(solution: Solution, n: int) -> bool:
-    """Whether x is."""
+def is_finite(solution: SolutionBuffers, n: int) -> bool:
+    """Returns whether all entries of x are finite."""
     size = 0.0
     for i in range(n):
         size += abs(solution.x[i])
@@ -119,17 +121,17 @@ def is_finite(solution: Solution, n: int) -> bool:
 
 
 @compiled()
-def is_verified(solution: Solution, n: int) -> bool:
-    """Whether the optimality conditions of every level hold, at a finite x."""
-    return has_ended(solution) and is_finite(solution, n) and worst_kkt(solution) <= VERIFIED
+def is_verified(solution: SolutionBuffers, n: int) -> bool:
+    """Returns whether x is finite and the optimality conditions of every level hold."""
+    return has_converged(solution) and is_finite(solution, n) and max_kkt(solution) <= KKT_TOLERANCE
 
 
 @compiled(inline=False)
-def level_0_violation(problem: Problem, x: Vector) -> float:
-    """The largest ``|A x - b|`` and distance of ``C x`` from its bounds over the rows of level 0."""
+def max_level_0_violation(problem: HierarchyProblem, x: Vector) -> float:
+    """Returns the largest ``|A x - b|`` and distance of ``C x`` from its bounds over the rows of level 0."""
     n, worst = problem.n, 0.0
     for i in range(problem.A_start[1]):
-        if problem.A_length[i] > 0.0:
+        if problem.A_norms[i] > 0.0:
             worst = max(worst, abs(dot(problem.A[i], x, n) - problem.b[i]))
     for i in range(problem.C_start[1]):
         y = dot(problem.C[i], x, n)

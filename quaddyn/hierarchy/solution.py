@@ -1,4 +1,4 @@
-"""`HierarchySolution`: what a hierarchy came to, with what it takes to check it."""
+"""`HierarchySolution`: the solution of a hierarchy with its certificate."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes
 from .level import Array
 
-#: Entry of `LevelSolution.active` where both bounds, which are equal, hold.
-BOTH = 2
+#: Entry of `LevelSolution.active` where both bounds, which are equal, are active.
+BOTH_BOUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelSolution:
-    """What one level came to.
+    """Solution of one level of a hierarchy.
 
     Attributes:
         residual: (m,) ``b - A x``, unweighted.
-        violation: (p,) how far ``C x`` is above its upper bound (> 0) or below its lower one (< 0); 0 where kept.
-        rank: in how many independent directions this level fixed x.
-        active: (p,) of this level's inequalities, at the end of the whole hierarchy: -1 held at or beyond the lower
-            bound, +1 the upper, 2 both (equal bounds), 0 free.
-        multipliers: per level above and this one, (p_j,) what the bounds of level j cost *this* level: the derivative
-            of half its least-squares sum, > 0 where an upper bound, < 0 where a lower bound presses.  The last entry
-            is the level's own violation.
-        kkt: largest violation of this level's optimality conditions (stationarity in the freedom that the levels
-            above leave, signs of the multipliers), relative to the size of its terms.
-        feasible: all its inequalities are kept, and no bounds cross.
+        violation: (p,) by how much ``C x`` is above its upper bound (> 0) or below its lower one (< 0); 0 where
+            satisfied.
+        rank: number of independent directions in which this level determined x.
+        active: (p,) of this level's inequalities, at the end of the whole hierarchy: -1 at or beyond the lower bound,
+            +1 the upper, 2 both (equal bounds), 0 inactive.
+        multipliers: per level above and this one, (p_j,) the cost of the bounds of level j for *this* level: the
+            derivative of half its least-squares sum, > 0 for an active upper bound, < 0 for an active lower bound.  The
+            last entry is the level's own violation.
+        kkt: largest violation of this level's optimality conditions (stationarity in the null space of the levels
+            above, signs of the multipliers), relative to the size of its terms.
+        feasible: whether all its inequalities are satisfied and no bounds cross.
     """
 
     residual: Array
@@ -45,21 +47,22 @@ class LevelSolution:
         return float(self.residual @ self.residual + self.violation @ self.violation)
 
 
+@renamed_attributes(path="solver_path", working="working_sets")
 @dataclass(frozen=True, slots=True, eq=False)
 class HierarchySolution:
-    """What a hierarchy came to.
+    """Solution of a hierarchy.
 
     Attributes:
-        x: (n,) the vector asked for; what freedom is left after the last level goes to the shortest x.
+        x: (n,) the solution; the shortest one in the null space that remains after the last level.
         levels: per level, its `LevelSolution`.
-        status: "optimal"; "infeasible": optimal, but the first level's inequalities cannot all be kept and x violates
-            them least; "inaccurate": the best x found within the iterations allowed, not verified.
-        kkt: the largest of the levels' `kkt`.
-        iterations: changes of the active set, over all levels.
-        path: "equalities" if no inequality had to be looked after, "warm" if the given active set was the right one,
-            otherwise "active set".
-        working: per level and for the final shortest x, side (-1, 0, 1) of every inequality of all levels in its
-            working set: what a warm start needs.
+        status: "optimal"; "infeasible": optimal, but the first level's inequalities cannot all be satisfied and x
+            violates them least; "inaccurate": the best x found within the allowed iterations, not verified.
+        kkt: the largest `kkt` of the levels.
+        iterations: number of changes of the active set, over all levels.
+        solver_path: "equalities" if no inequality became active, "warm" if the given active set was optimal, otherwise
+            "active set".
+        working_sets: per level, and for the final minimization of |x|, the side (-1, 0, 1) of every inequality of all
+            levels in its working set; a warm start uses them.
     """
 
     x: Array
@@ -67,8 +70,8 @@ class HierarchySolution:
     status: str
     kkt: float
     iterations: int
-    path: str
-    working: tuple[NDArray[np.int8], ...]
+    solver_path: str
+    working_sets: tuple[NDArray[np.int8], ...]
 
     @property
     def verified(self) -> bool:
@@ -77,7 +80,7 @@ class HierarchySolution:
 
 
 def signed_violation(y: Array, lower: Array, upper: Array, allowed: Array) -> Array:
-    """How far each y is above its upper (> 0) or below its lower bound (< 0); 0 within `allowed`.
+    """Returns by how much each y is above its upper (> 0) or below its lower bound (< 0); 0 within `allowed`.
 
     Between bounds that cross, y violates both; the lower counts unless the upper is violated more.
     """

@@ -1,4 +1,4 @@
-"""`HierarchySolver`: hierarchies of one shape, many times a second."""
+"""`HierarchySolver`: compiled solver for many hierarchies of one shape."""
 
 from __future__ import annotations
 
@@ -8,31 +8,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
-from .core import solve_buffers
+from .core import solve_weighted_levels
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .problem import (
-    PATH,
-    REACH,
-    Buffers,
-    Problem,
-    Settings,
-    Solution,
-    empty_solution,
-    has_ended,
+    EQUALITIES_NORM,
+    SOLVER_PATH,
+    HierarchyProblem,
+    LevelBuffers,
+    SolutionBuffers,
+    SolverSettings,
+    has_converged,
     iterations,
-    worst_kkt,
+    make_solution_buffers,
+    max_kkt,
 )
-from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
-from .workspace import VIOLATED, workspace
+from .solution import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
+from .workspace import VIOLATION_TOLERANCE, make_workspace
 
 
+@renamed_attributes(
+    recall="warm_start_from",
+    forget="clear_warm_start",
+    told="initial_working_sets",
+    memory="working_sets",
+    ended="converged",
+)
 class HierarchySolver:
-    """`solve`, compiled, for hierarchies of a fixed shape; owns all memory, belongs to one thread.
+    """Compiled solver for hierarchies of a fixed shape; owns its buffers and must be used by one thread.
 
-    Write the problem into `levels`, then call `solve`; or give whole `Level` objects to `load`.  Nothing is checked
-    that is written into the buffers: a NaN comes out flagged "inaccurate", never as an endless loop.
+    Write the problem into `levels` and call `solve`, or pass whole `Level` objects to `load`.  Values written into the
+    buffers are not checked: a NaN results in the status "inaccurate", never in an endless loop.
 
     Args:
         n: number of unknowns.
@@ -40,11 +48,11 @@ class HierarchySolver:
 
     Attributes:
         n: as given.
-        levels: per level its `Buffers`; to begin with zero rows, weights 1 and no bounds.
-        stacked: `Buffers` of all levels' rows, one after the other, of which those of `levels` are views.
+        levels: per level its `LevelBuffers`; initially zero rows, weights 1 and infinite bounds.
+        stacked: `LevelBuffers` of all levels' rows, one after the other, of which those of `levels` are views.
 
     Raises:
-        ArgumentError: a size that is negative, or no level.
+        ArgumentError: a negative size, or no level.
     """
 
     def __init__(self, n: int, shapes: Sequence[tuple[int, int]]) -> None:
@@ -57,125 +65,104 @@ class HierarchySolver:
         ps = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
         m, p, K = int(ms[-1]), int(ps[-1]), len(shapes)
         bounds = np.full(p, -np.inf), np.full(p, np.inf)
-        self.stacked = Buffers(np.zeros((m, n)), np.zeros(m), np.ones(m), np.zeros((p, n)), *bounds)
+        self.stacked = LevelBuffers(np.zeros((m, n)), np.zeros(m), np.ones(m), np.zeros((p, n)), *bounds)
         A, b, weights, C, lower, upper = self.stacked
         self.levels = tuple(
-            Buffers(A[i:j], b[i:j], weights[i:j], C[f:t], lower[f:t], upper[f:t])
+            LevelBuffers(A[i:j], b[i:j], weights[i:j], C[f:t], lower[f:t], upper[f:t])
             for i, j, f, t in zip(ms, ms[1:], ps, ps[1:], strict=False)
         )
         self._starts = ps
-        self._problem = Problem(n, np.zeros((m, n)), np.zeros(m), np.zeros(m), C, lower, upper, np.zeros(p), ms, ps)
-        self._solution = empty_solution(n, p, K)
-        self._other = self._solution._replace(working=np.zeros((K + 1, p), dtype=np.int8))
-        self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), Settings()
-        self._work = workspace(n, max(m for m, _ in shapes), p, K)
-        self._calls: tuple[Callable[..., Any], ...] | None = None
-        self._guessed = self._told = False
+        self._problem = HierarchyProblem(
+            n, np.zeros((m, n)), np.zeros(m), np.zeros(m), C, lower, upper, np.zeros(p), ms, ps
+        )
+        self._solution = make_solution_buffers(n, p, K)
+        self._previous_solution = self._solution._replace(working_sets=np.zeros((K + 1, p), dtype=np.int8))
+        self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), SolverSettings()
+        self._work = make_workspace(n, max(m for m, _ in shapes), p, K)
+        self._bound_calls: tuple[Callable[..., Any], ...] | None = None
+        self._has_warm_start = self._was_warm_started = False
 
     def load(self, levels: Sequence[Level]) -> None:
-        """Copy whole levels into the buffers.
+        """Copies whole levels into the buffers.
+
+        Args:
+            levels: as many levels as the solver has, with its shapes.
 
         Raises:
             ArgumentError: another number of levels, or a level of another shape.
         """
         if len(levels) != len(self.levels):
             raise ArgumentError(f"levels: expected {len(self.levels)}, got {len(levels)}")
-        for k, (level, to) in enumerate(zip(levels, self.levels, strict=True)):
-            if level.A.shape != to.A.shape or level.C.shape != to.C.shape:
+        for k, (level, buffers) in enumerate(zip(levels, self.levels, strict=True)):
+            if level.A.shape != buffers.A.shape or level.C.shape != buffers.C.shape:
                 raise ArgumentError(
-                    f"levels[{k}]: expected A {to.A.shape} and C {to.C.shape}, got {level.A.shape} and {level.C.shape}"
+                    f"levels[{k}]: expected A {buffers.A.shape} and C {buffers.C.shape}, "
+                    f"got {level.A.shape} and {level.C.shape}"
                 )
-            for name in Buffers._fields:
-                getattr(to, name)[...] = getattr(level, name)
+            for name in LevelBuffers._fields:
+                getattr(buffers, name)[...] = getattr(level, name)
 
-    def forget(self) -> None:
-        """Start cold: the next solve is not told the last one's working sets."""
-        self._guessed = False
+    def clear_warm_start(self) -> None:
+        """Makes the next solve a cold start, without working sets."""
+        self._has_warm_start = False
 
-    def recall(self, solution: HierarchySolution) -> None:
-        """Start warm: the next solve first tries the working sets of `solution`, of a problem of the same shape.
+    def warm_start_from(self, solution: HierarchySolution) -> None:
+        """Makes the next solve try the working sets of `solution`, of a problem of the same shape, first.
+
+        Args:
+            solution: solution of any solver of the same shape.
 
         Raises:
             ArgumentError: it is of another shape.
         """
-        if [sides.shape for sides in solution.working] != [sides.shape for sides in self._solution.working]:
+        if [sides.shape for sides in solution.working_sets] != [sides.shape for sides in self._solution.working_sets]:
             raise ArgumentError("solution: expected that of a problem with as many levels and inequalities")
-        self.memory = np.array(solution.working, dtype=np.int8)
+        self.working_sets = np.array(solution.working_sets, dtype=np.int8)
 
     @property
-    def memory(self) -> NDArray[np.int8] | None:
-        """(levels + 1, inequalities) the working sets that the next solve is told, None for a cold start."""
-        return self._solution.working.copy() if self._guessed else None
+    def working_sets(self) -> NDArray[np.int8] | None:
+        """(levels + 1, inequalities) working sets from which the next solve starts; None for a cold start."""
+        return self._solution.working_sets.copy() if self._has_warm_start else None
 
-    @memory.setter
-    def memory(self, sides: NDArray[np.int8] | None) -> None:
-        if sides is not None and np.shape(sides) != self._solution.working.shape:
-            raise ArgumentError(f"memory: expected shape {self._solution.working.shape}, got {np.shape(sides)}")
-        self._guessed = sides is not None
+    @working_sets.setter
+    def working_sets(self, sides: NDArray[np.int8] | None) -> None:
+        if sides is not None and np.shape(sides) != self._solution.working_sets.shape:
+            raise ArgumentError(
+                f"working_sets: expected shape {self._solution.working_sets.shape}, got {np.shape(sides)}"
+            )
+        self._has_warm_start = sides is not None
         if sides is not None:
-            self._solution.working[...] = sides
+            self._solution.working_sets[...] = sides
 
     @property
-    def told(self) -> NDArray[np.int8] | None:
-        """(levels + 1, inequalities) the working sets that the last run was told, a view; None if it started cold."""
-        return self._other.working if self._told else None
+    def initial_working_sets(self) -> NDArray[np.int8] | None:
+        """(levels + 1, inequalities) working sets from which the last run started, a view; None after a cold start."""
+        return self._previous_solution.working_sets if self._was_warm_started else None
 
     @property
     def x(self) -> Array:
-        """(n,) the last run's answer, a view that the next one overwrites."""
+        """(n,) solution of the last run, a view that the next one overwrites."""
         return self._solution.x
 
     @property
-    def ended(self) -> bool:
-        """Whether the last run ended within its rounds."""
-        return bool(has_ended(self._solution))
+    def converged(self) -> bool:
+        """Whether the last run converged within the allowed iterations."""
+        return bool(has_converged(self._solution))
 
     @property
     def kkt(self) -> float:
-        """The last run's largest residual of the optimality conditions."""
-        return float(worst_kkt(self._solution))
+        """Largest residual of the optimality conditions in the last run, relative to the size of their terms."""
+        return float(max_kkt(self._solution))
 
     @property
     def ranks(self) -> Array:
-        """(levels,) of the last run."""
+        """(levels,) rank of each level in the last run."""
         return self._solution.ranks[:-1].copy()
 
     def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
-        """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself.
+        """Solves the buffers and returns x alone, a view that the next run overwrites; starts from the last run.
 
-        An answer that is not verified is looked for again without what is remembered, and with rows of equal length.
-        """
-        options = (rank_tolerance, damping, max_iterations)
-        if options != self._options:
-            self._options, self._calls = options, None
-            self._settings = Settings(float(rank_tolerance), float(damping), int(max_iterations))
-        solution, self._other = self._other, self._solution  # the last answer's working sets are the guess
-        self._solution, self._told = solution, self._guessed
-        self._guessed = self._prepared(solution)(self._other.working, self._guessed)
-        return solution.x
-
-    def _prepared(self, solution: Solution) -> Callable[..., Any]:
-        """The compiled solver, to be told a guess alone; its answer goes into `solution`.
-
-        Where arrays lie is looked up once, from the second run with the same options on: it takes longer than a solve.
-        """
-        if self._calls is None:
-            self._calls = ()
-            return lambda *guess: solve_buffers(
-                self.stacked, self._problem, self._settings, *guess, solution, self._work
-            )
-        if not self._calls:
-            self._calls = tuple(
-                solve_buffers.bind(self.stacked, self._problem, self._settings, each, self._work)
-                for each in (self._other, solution)
-            )
-        self._calls = self._calls[::-1]  # two solutions take turns
-        return self._calls[0]
-
-    def solve(
-        self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500
-    ) -> HierarchySolution:
-        """Solve what is in the buffers; the working sets of the last solve are tried first.
+        A solution that is not verified is computed again without the warm start, and with rows of unit norm.
 
         Args:
             rank_tolerance: as in `solve`.
@@ -183,52 +170,96 @@ class HierarchySolver:
             max_iterations: as in `solve`.
 
         Returns:
-            As `solve`; nothing in it is overwritten later.
+            (n,) x.
         """
-        guessed = self._guessed
+        options = (rank_tolerance, damping, max_iterations)
+        if options != self._options:
+            self._options, self._bound_calls = options, None
+            self._settings = SolverSettings(float(rank_tolerance), float(damping), int(max_iterations))
+        solution, self._previous_solution = (
+            self._previous_solution,
+            self._solution,
+        )  # the last working sets are the warm start
+        self._solution, self._was_warm_started = solution, self._has_warm_start
+        self._has_warm_start = self._bind_solver(solution)(self._previous_solution.working_sets, self._has_warm_start)
+        return solution.x
+
+    def _bind_solver(self, solution: SolutionBuffers) -> Callable[..., Any]:
+        """Returns the compiled solver as a function of the warm start alone, which writes to `solution`.
+
+        The addresses of the arrays are looked up once, from the second run with the same options on: the look-up takes
+        longer than a solve.
+        """
+        if self._bound_calls is None:
+            self._bound_calls = ()
+            return lambda *guess: solve_weighted_levels(
+                self.stacked, self._problem, self._settings, *guess, solution, self._work
+            )
+        if not self._bound_calls:
+            self._bound_calls = tuple(
+                solve_weighted_levels.bind(self.stacked, self._problem, self._settings, each, self._work)
+                for each in (self._previous_solution, solution)
+            )
+        self._bound_calls = self._bound_calls[::-1]  # the two solutions alternate
+        return self._bound_calls[0]
+
+    def solve(
+        self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500
+    ) -> HierarchySolution:
+        """Solves the buffers; the working sets of the last solve are tried first.
+
+        Args:
+            rank_tolerance: as in `solve`.
+            damping: as in `solve`.
+            max_iterations: as in `solve`.
+
+        Returns:
+            As `solve`; later solves do not overwrite it.
+        """
+        was_warm_started = self._has_warm_start
         x = self.run(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations).copy()
-        answer, starts, K, working = self._solution, self._starts, len(self.levels), self._solution.working.copy()
-        size = max(float(np.linalg.norm(x)), float(answer.summary[REACH]))
+        answer, starts, K, working = self._solution, self._starts, len(self.levels), self._solution.working_sets.copy()
+        size = max(float(np.linalg.norm(x)), float(answer.summary[EQUALITIES_NORM]))
         out = []
         for k, level in enumerate(self.levels):
-            mine = slice(starts[k], starts[k + 1])
+            rows = slice(starts[k], starts[k + 1])
             y = level.C @ x
-            allowed = 2.0 * VIOLATED * np.linalg.norm(level.C, axis=1) * size
+            allowed = 2.0 * VIOLATION_TOLERANCE * np.linalg.norm(level.C, axis=1) * size
             violation = signed_violation(y, level.lower, level.upper, allowed)
             equal = level.upper <= level.lower + 4e-16 * np.abs(np.where(np.isfinite(level.lower), level.lower, 0.0))
-            active = working[K, mine].copy()
-            for sides in working[:, mine]:
+            active = working[K, rows].copy()
+            for sides in working[:, rows]:
                 active = np.where(active == 0, sides, active)
             active = np.where(violation != 0.0, np.sign(violation), active)
-            active = np.where(equal, BOTH, active).astype(np.int8)
-            own = violation.copy()
-            own[equal] = y[equal] - 0.5 * (level.lower[equal] + level.upper[equal])
-            above = tuple(answer.multipliers[k, starts[j] : starts[j + 1]].copy() for j in range(k))
+            active = np.where(equal, BOTH_BOUNDS, active).astype(np.int8)
+            own_violation = violation.copy()
+            own_violation[equal] = y[equal] - 0.5 * (level.lower[equal] + level.upper[equal])
+            multipliers_above = tuple(answer.multipliers[k, starts[j] : starts[j + 1]].copy() for j in range(k))
             out.append(
                 LevelSolution(
                     residual=level.b - level.A @ x,
                     violation=violation,
                     rank=int(answer.ranks[k]),
                     active=active,
-                    multipliers=(*above, own),
+                    multipliers=(*multipliers_above, own_violation),
                     kkt=float(answer.kkt[k]),
                     feasible=not violation.any() and not bool((level.lower > level.upper).any()),
                 )
             )
         status = "optimal" if out[0].feasible else "infeasible"
-        if not self.ended or not np.isfinite(x).all():
+        if not self.converged or not np.isfinite(x).all():
             status = "inaccurate"
-        path = ("equalities", "warm", "active set")[int(answer.summary[PATH])]
-        if path == "active set" and guessed and np.array_equal(working, self._other.working):
-            path = "warm"  # found again: it was the right one
+        path = ("equalities", "warm", "active set")[int(answer.summary[SOLVER_PATH])]
+        if path == "active set" and was_warm_started and np.array_equal(working, self._previous_solution.working_sets):
+            path = "warm"  # the active-set method returned to it: it was optimal
         return HierarchySolution(x, tuple(out), status, self.kkt, int(iterations(answer)), path, tuple(working))
 
 
 class SolverPool:
-    """`solve` with compiled solvers, one for each shape met so far; belongs to one thread.
+    """A cache of compiled solvers, one for each recent shape; must be used by one thread.
 
     Args:
-        size: how many shapes to keep, those used last.
+        size: number of most recently used shapes to keep.
     """
 
     def __init__(self, size: int = 64) -> None:
@@ -237,6 +268,7 @@ class SolverPool:
         self._size = size
         self._solvers: dict[tuple[object, ...], HierarchySolver] = {}
 
+    @renamed_parameters(warm="warm_start")
     def solve(
         self,
         levels: Sequence[Level],
@@ -244,9 +276,23 @@ class SolverPool:
         rank_tolerance: float = RANK_TOLERANCE,
         damping: float = 0.0,
         max_iterations: int = 500,
-        warm: HierarchySolution | None = None,
+        warm_start: HierarchySolution | None = None,
     ) -> HierarchySolution:
-        """As `solve`, which see; the same arguments, the same answer to rounding."""
+        """Solves like the function `solve`, with the same arguments and, to rounding, the same result.
+
+        Args:
+            levels: as in `solve`.
+            rank_tolerance: as in `solve`.
+            damping: as in `solve`.
+            max_iterations: as in `solve`.
+            warm_start: as in `solve`.
+
+        Returns:
+            As `solve`.
+
+        Raises:
+            ArgumentError: as `solve`.
+        """
         check_levels(levels)
         check_options(rank_tolerance, damping, max_iterations)
         shapes = tuple((len(level.A), len(level.C)) for level in levels)
@@ -258,8 +304,8 @@ class SolverPool:
                 del self._solvers[next(iter(self._solvers))]
         self._solvers[key] = solver
         solver.load(levels)
-        if warm is None:
-            solver.forget()
+        if warm_start is None:
+            solver.clear_warm_start()
         else:
-            solver.recall(warm)
+            solver.warm_start_from(warm_start)
         return solver.solve(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations)

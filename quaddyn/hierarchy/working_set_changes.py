@@ -1,8 +1,11 @@
-"""One level by a primal active set (Nocedal and Wright, *Numerical Optimization*, 2nd edition, section 16.5).
+"""Changes of the working set of one level by a primal active-set method.
 
-Each round solves for the working set exactly, walks there until an inequality outside the set blocks (it joins), and on
-arrival drops the entry whose multiplier (of own rows: whose slack) has most the wrong sign; where none has, this is the
-optimum.  Every step keeps the limits and decreases the objective: even an interrupted solve disturbs no level above.
+Each iteration solves for the working set exactly and moves towards that solution until an inequality outside of the set
+blocks, which is added.  After a full step the row whose multiplier (of own rows: whose slack) has the wrong sign by the
+largest amount is removed; if there is none, the solution is optimal.  Every step satisfies the limits and decreases the
+objective, so that even an interrupted solve disturbs no level above.
+
+Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition, section 16.5.
 """
 
 from __future__ import annotations
@@ -12,179 +15,203 @@ import math
 from ..compiler import compiled
 from ..compiler.lanes import gemv, gemv_add
 from ..compiler.linalg import norm
-from .fixed_working_set import solve_working_set
-from .workspace import KEPT, LIMIT, OWN, VIOLATED, Subproblem, Workspace
+from .fixed_working_set import solve_fixed_working_set
+from .workspace import FEASIBILITY_TOLERANCE, ROLE_LIMIT, ROLE_OWN, VIOLATION_TOLERANCE, HierarchyWorkspace, Subproblem
 
-#: A multiplier has the wrong sign beyond this share of the size of the gradient's terms, a slack beyond that of its
-#: row's: where a level is nearly flat, what passes for rounding may hold x far from its optimum.
-SIGN = 1e-14
-#: Limits held must be reached to this share of the size of their terms: more than that says that they cannot be.
-HELD = 1e-9
-#: Multipliers below SIGN are examined once more if they exceed this share of what the gradient's terms do sum up to;
-#: without them the level's rows must move by more than this share of their own terms for that to count.
-FINE, MOVED = 1e-15, 1e-14
-#: How often a row may be let go on that account, in one level.
-OFTEN = 3
-#: Steps of length 0 in a row after which the first row with a wrong sign leaves (Bland's rule: it ends cycles).
-STUCK = 20
+#: A multiplier has the wrong sign if it exceeds this fraction of the size of the gradient's terms, a slack if it
+#: exceeds this fraction of the size of its row's terms.  The value is small because in a nearly flat level a multiplier
+#: of the size of rounding may keep x far from the optimum.
+MULTIPLIER_SIGN_TOLERANCE = 1e-14
+#: Active limits must be reached to within this fraction of the size of their terms; otherwise they contradict each
+#: other.
+ACTIVE_BOUND_TOLERANCE = 1e-9
+#: Multipliers of the wrong sign below MULTIPLIER_SIGN_TOLERANCE are examined again if they exceed the first fraction of
+#: the sum of the gradient's terms.  The row is removed if the level's rows then change by more than the second fraction
+#: of their own terms.
+SMALL_MULTIPLIER_TOLERANCE, ROW_CHANGE_TOLERANCE = 1e-15, 1e-14
+#: How often a row may be removed for such a small multiplier, in one level.
+MAX_ROW_RELEASES = 3
+#: Number of steps of length 0 in a row after which the first row with a wrong sign is removed (Bland's rule, which
+#: prevents cycles).
+MAX_DEGENERATE_STEPS = 20
 
 
 @compiled()
-def held_bound(s: Subproblem, i: int) -> float:
-    """The bound at which inequality i of the working set is held."""
+def active_bound(s: Subproblem, i: int) -> float:
+    """Returns the bound at which inequality i of the working set is active."""
     return float(s.upper[i] if s.sides[i] > 0 else s.lower[i])
 
 
 @compiled()
-def first_block(s: Subproblem, work: Workspace) -> tuple[float, int, int]:
-    """How far the way from z to z_next is open: (share, inequality that blocks or -1, its side); fills `at_next`."""
-    z, at_z, at_next, sides, role = work.z, work.at_z, work.at_next, s.sides, s.role
-    lower, upper, c_norm, size = s.lower, s.upper, s.c_norm, s.size + norm(work.z_next, s.d)
-    gemv_add(at_next, s.at_start, work.z_next, s.C_z, s.d, s.p)
+def find_blocking_inequality(s: Subproblem, work: HierarchyWorkspace) -> tuple[float, int, int]:
+    """Finds the first inequality that blocks the step from z to z_next.
+
+    Writes the inequalities at z_next to `C_at_next`.
+
+    Returns:
+        The feasible fraction of the step (2 where nothing blocks); the blocking inequality, -1 for none; its side.
+    """
+    z, C_at_z, C_at_next, sides, role = work.z, work.C_at_z, work.C_at_next, s.sides, s.role
+    lower, upper, C_norms, x_norm = s.lower, s.upper, s.C_norms, s.x_norm + norm(work.z_next, s.d)
+    gemv_add(C_at_next, s.C_at_start, work.z_next, s.C_z, s.d, s.p)
     blocking = -1
     blocking_side = 0
-    open_share = 2.0
+    step_length = 2.0
     started = False
     for i in range(s.p):
-        if (role[i] == LIMIT or role[i] == OWN) and sides[i] == 0:
-            if at_next[i] > upper[i] + KEPT * (c_norm[i] * size + abs(upper[i])):
+        if (role[i] == ROLE_LIMIT or role[i] == ROLE_OWN) and sides[i] == 0:
+            if C_at_next[i] > upper[i] + FEASIBILITY_TOLERANCE * (C_norms[i] * x_norm + abs(upper[i])):
                 side = 1
                 bound = upper[i]
-            elif at_next[i] < lower[i] - KEPT * (c_norm[i] * size + abs(lower[i])):
+            elif C_at_next[i] < lower[i] - FEASIBILITY_TOLERANCE * (C_norms[i] * x_norm + abs(lower[i])):
                 side = -1
                 bound = lower[i]
             else:
                 continue
             if not started:
-                gemv_add(at_z, s.at_start, z, s.C_z, s.d, s.p)
+                gemv_add(C_at_z, s.C_at_start, z, s.C_z, s.d, s.p)
                 started = True
-            move = at_next[i] - at_z[i]
-            share = 0.0
-            if move * side > 0.0:
-                share = min(max((bound - at_z[i]) / move, 0.0), 1.0)
-            if share < open_share:
-                open_share = share
+            change = C_at_next[i] - C_at_z[i]
+            alpha = 0.0
+            if change * side > 0.0:
+                alpha = min(max((bound - C_at_z[i]) / change, 0.0), 1.0)
+            if alpha < step_length:
+                step_length = alpha
                 blocking = i
                 blocking_side = side
-    return open_share, blocking, blocking_side
+    return step_length, blocking, blocking_side
 
 
 @compiled()
-def reaches_held(s: Subproblem, work: Workspace, share: float, size: float) -> bool:
-    """Whether held limits are where they are held, in `at_next`, to a share of the size of their terms."""
+def active_bounds_are_reached(s: Subproblem, work: HierarchyWorkspace, tolerance: float, x_norm: float) -> bool:
+    """Returns whether `C_at_next` is at the bounds of the active limits, to a fraction of the size of their terms."""
     for i in range(s.p):
-        if s.role[i] == LIMIT and s.sides[i] != 0:
-            bound = held_bound(s, i)
-            if not abs(work.at_next[i] - bound) <= share * (s.c_norm[i] * size + abs(bound)):
+        if s.role[i] == ROLE_LIMIT and s.sides[i] != 0:
+            bound = active_bound(s, i)
+            if not abs(work.C_at_next[i] - bound) <= tolerance * (s.C_norms[i] * x_norm + abs(bound)):
                 return False
     return True
 
 
 @compiled()
-def gradient_scale(s: Subproblem, size: float) -> float:
-    """What the terms of the objective's gradient can sum up to at an x of this size."""
+def gradient_scale(s: Subproblem, x_norm: float) -> float:
+    """Returns an upper bound of the sum of the terms of the objective's gradient at an x of this norm."""
     scale = 1e-300
     for i in range(s.m):
-        scale += s.j_norm[i] * (abs(s.target[i]) + s.j_norm[i] * size)
+        scale += s.objective_norms[i] * (abs(s.target[i]) + s.objective_norms[i] * x_norm)
     for i in range(s.p):
-        if s.role[i] == OWN and s.sides[i] != 0:
-            scale += s.c_norm[i] * (abs(held_bound(s, i)) + s.c_norm[i] * size)
+        if s.role[i] == ROLE_OWN and s.sides[i] != 0:
+            scale += s.C_norms[i] * (abs(active_bound(s, i)) + s.C_norms[i] * x_norm)
     return scale
 
 
 @compiled()
-def worst_sign(s: Subproblem, size: float, scale: float, lowest: bool) -> int:
-    """The row whose multiplier or slack has most the wrong sign, or the first such row if `lowest`; -1 if none."""
-    role, sides, multipliers, c_norm = s.role, s.sides, s.multipliers, s.c_norm
+def find_wrong_multiplier(s: Subproblem, x_norm: float, scale: float, first_index: bool) -> int:
+    """Finds the row whose multiplier or slack has the wrong sign by the largest amount; -1 for none.
+
+    With `first_index` it returns the first such row.
+    """
+    role, sides, multipliers, C_norms = s.role, s.sides, s.multipliers, s.C_norms
     worst = -1
-    most = 0.0
+    largest = 0.0
     for i in range(s.p):
         if sides[i] == 0:
             continue
         wrong = -multipliers[i] * sides[i]
-        if role[i] == LIMIT:
-            if wrong * c_norm[i] <= SIGN * scale:
+        if role[i] == ROLE_LIMIT:
+            if wrong * C_norms[i] <= MULTIPLIER_SIGN_TOLERANCE * scale:
                 continue
-        elif role[i] == OWN:
-            if wrong <= SIGN * (c_norm[i] * size + abs(held_bound(s, i))):
+        elif role[i] == ROLE_OWN:
+            if wrong <= MULTIPLIER_SIGN_TOLERANCE * (C_norms[i] * x_norm + abs(active_bound(s, i))):
                 continue
         else:
             continue
-        if wrong * c_norm[i] > most:
-            most = wrong * c_norm[i]
+        if wrong * C_norms[i] > largest:
+            largest = wrong * C_norms[i]
             worst = i
-            if lowest:
+            if first_index:
                 break
     return worst
 
 
 @compiled()
-def measure_signs(s: Subproblem, work: Workspace, size: float) -> float:
-    """By how much multipliers have the wrong sign, in `wrong_sign`, and where rounding ends; inf if all is rounding."""
-    target, j_norm, left, wrong, role, sides = s.target, s.j_norm, work.row_values, work.wrong_sign, s.role, s.sides
-    fine = 0.0
-    lacking = False
+def measure_wrong_signs(s: Subproblem, work: HierarchyWorkspace, x_norm: float) -> float:
+    """Writes by how much multipliers have the wrong sign to `wrong_sign_sizes`; returns the threshold of rounding.
+
+    The threshold is inf if all multipliers are rounding.
+    """
+    target, objective_norms, residuals, wrong, role, sides = (
+        s.target,
+        s.objective_norms,
+        work.row_values,
+        work.wrong_sign_sizes,
+        s.role,
+        s.sides,
+    )
+    gradient_sum = 0.0
+    has_residual = False
     for i in range(s.m):
-        fine += j_norm[i] * abs(left[i])
-        lacking |= abs(left[i]) > MOVED * (j_norm[i] * size + abs(target[i]))
-    most = 0.0
+        gradient_sum += objective_norms[i] * abs(residuals[i])
+        has_residual |= abs(residuals[i]) > ROW_CHANGE_TOLERANCE * (objective_norms[i] * x_norm + abs(target[i]))
+    largest = 0.0
     for i in range(s.p):
         wrong[i] = 0.0
-        if sides[i] == 0 or not (role[i] == LIMIT or role[i] == OWN):
+        if sides[i] == 0 or not (role[i] == ROLE_LIMIT or role[i] == ROLE_OWN):
             continue
-        slack, length = s.multipliers[i], s.c_norm[i]
+        slack, length = s.multipliers[i], s.C_norms[i]
         wrong[i] = -slack * sides[i] * length
-        most = max(most, wrong[i])
-        if role[i] == OWN:
-            fine += length * abs(slack)
-            lacking |= abs(slack) > MOVED * (length * size + abs(held_bound(s, i)))
-    return FINE * fine if lacking and most > 0.0 else math.inf
+        largest = max(largest, wrong[i])
+        if role[i] == ROLE_OWN:
+            gradient_sum += length * abs(slack)
+            has_residual |= abs(slack) > ROW_CHANGE_TOLERANCE * (length * x_norm + abs(active_bound(s, i)))
+    return SMALL_MULTIPLIER_TOLERANCE * gradient_sum if has_residual and largest > 0.0 else math.inf
 
 
 @compiled()
-def objective_moved(s: Subproblem, work: Workspace, size: float, row: int, side: int) -> bool:
-    """Whether the step from z to z_next, with `row` let go from its side, moves the objective's rows at all."""
-    step, change, z, z_next, own_change = work.gradient, work.row_values, work.z, work.z_next, work.at_z
-    moved = False
+def objective_changed(s: Subproblem, work: HierarchyWorkspace, x_norm: float, row: int, side: int) -> bool:
+    """Returns whether the step from z to z_next, with `row` removed from its side, changes the objective's rows."""
+    step, change, z, z_next, own_change = work.gradient, work.row_values, work.z, work.z_next, work.C_at_z
+    changed = False
     for j in range(s.d):
         step[j] = z_next[j] - z[j]
     gemv(change, step, s.J_z, s.d, s.m)
     for i in range(s.m):
-        moved |= abs(change[i]) > MOVED * (s.j_norm[i] * size + abs(s.target[i]))
+        changed |= abs(change[i]) > ROW_CHANGE_TOLERANCE * (s.objective_norms[i] * x_norm + abs(s.target[i]))
     gemv(own_change, step, s.C_z, s.d, s.p)
     for i in range(s.p):
-        if s.role[i] == OWN and (s.sides[i] != 0 or i == row):
+        if s.role[i] == ROLE_OWN and (s.sides[i] != 0 or i == row):
             bound = s.upper[i] if s.sides[i] + (side if i == row else 0) > 0 else s.lower[i]
-            moved |= abs(own_change[i]) > MOVED * (s.c_norm[i] * size + abs(bound))
-    return moved
+            changed |= abs(own_change[i]) > ROW_CHANGE_TOLERANCE * (s.C_norms[i] * x_norm + abs(bound))
+    return changed
 
 
 @compiled(inline=False)
-def find_overlooked(s: Subproblem, work: Workspace, decided: int, size: float) -> tuple[int, int]:
-    """A row whose multiplier has the wrong sign by little, and that keeps the level from what it could reach.
+def find_small_wrong_multiplier(s: Subproblem, work: HierarchyWorkspace, rank: int, x_norm: float) -> tuple[int, int]:
+    """Finds a row whose small multiplier of the wrong sign keeps the level from its optimum.
 
-    Along a direction in which a level is nearly flat a slope of 1e-9 may go on for a long way.  What rounding leaves
-    of a multiplier is told from it by what the level's rows do when the row is let go.
+    Along a direction in which a level is nearly flat, a slope of 1e-9 may continue over a long distance.  A true
+    multiplier is distinguished from rounding by whether the level's rows change once the row is removed.
 
     Args:
         s: the level; z is the optimum for its working set.
-        work: memory.
-        decided: directions that the working set decides.
-        size: of x.
+        work: workspace.
+        rank: number of directions that the working set determines.
+        x_norm: norm of x.
 
     Returns:
-        The row, -1 for none, -2 if one that was let go too `OFTEN` still is; and how many directions are decided.
+        The row that was removed, -1 for none, -2 if a row that was removed `MAX_ROW_RELEASES` times should be removed
+        again; and the rank.
     """
-    wrong, sides, let_go = work.wrong_sign, s.sides, work.let_go
-    least = measure_signs(s, work, size)
+    wrong, sides, release_counts = work.wrong_sign_sizes, s.sides, work.release_counts
+    threshold = measure_wrong_signs(s, work, x_norm)
     tried = False
     found = -1
     while True:
         row = -1
-        most = least
+        largest = threshold
         for i in range(s.p):
-            if wrong[i] > most:
-                most = wrong[i]
+            if wrong[i] > largest:
+                largest = wrong[i]
                 row = i
         if row < 0:
             break
@@ -192,94 +219,100 @@ def find_overlooked(s: Subproblem, work: Workspace, decided: int, size: float) -
         side = sides[row]
         tried = True
         sides[row] = 0
-        solve_working_set(s, work)
-        moved = objective_moved(s, work, size, row, side)
-        if moved and let_go[row] < OFTEN:
-            let_go[row] += 1
-            return row, decided
+        solve_fixed_working_set(s, work)
+        changed = objective_changed(s, work, x_norm, row, side)
+        if changed and release_counts[row] < MAX_ROW_RELEASES:
+            release_counts[row] += 1
+            return row, rank
         sides[row] = side
-        if moved:
+        if changed:
             found = -2
             break
     if tried:
-        decided = solve_working_set(s, work)
-    return found, decided
+        rank = solve_fixed_working_set(s, work)
+    return found, rank
 
 
 @compiled()
-def start_working_set(s: Subproblem, work: Workspace) -> None:
-    """The working set at z: own inequalities that are violated, and of the limits in it those that are reached."""
-    at_z, sides, role, size = work.at_z, s.sides, s.role, s.size
+def initialize_working_set(s: Subproblem, work: HierarchyWorkspace) -> None:
+    """Sets the working set at z: own inequalities that are violated, and those of its limits that are reached."""
+    C_at_z, sides, role, x_norm = work.C_at_z, s.sides, s.role, s.x_norm
     for j in range(s.d):
-        size += abs(work.z[j])
-    gemv_add(at_z, s.at_start, work.z, s.C_z, s.d, s.p)
+        x_norm += abs(work.z[j])
+    gemv_add(C_at_z, s.C_at_start, work.z, s.C_z, s.d, s.p)
     for i in range(s.p):
-        work.let_go[i] = 0
-        terms = s.c_norm[i] * size
-        if role[i] == OWN:
+        work.release_counts[i] = 0
+        scale = s.C_norms[i] * x_norm
+        if role[i] == ROLE_OWN:
             sides[i] = 0
-            if at_z[i] > s.upper[i] + KEPT * (terms + abs(s.upper[i])):
+            if C_at_z[i] > s.upper[i] + FEASIBILITY_TOLERANCE * (scale + abs(s.upper[i])):
                 sides[i] = 1
-            elif at_z[i] < s.lower[i] - KEPT * (terms + abs(s.lower[i])):
+            elif C_at_z[i] < s.lower[i] - FEASIBILITY_TOLERANCE * (scale + abs(s.lower[i])):
                 sides[i] = -1
-        elif role[i] == LIMIT and sides[i] != 0:
-            bound = held_bound(s, i)
-            if abs(at_z[i] - bound) > VIOLATED * (terms + abs(bound)):
+        elif role[i] == ROLE_LIMIT and sides[i] != 0:
+            bound = active_bound(s, i)
+            if abs(C_at_z[i] - bound) > VIOLATION_TOLERANCE * (scale + abs(bound)):
                 sides[i] = 0
 
 
 @compiled(inline=False)
-def iterate_active_set(s: Subproblem, work: Workspace, most: int) -> tuple[bool, int, int]:
-    """Rounds of the active set from a z that keeps the limits, at most so many; ends with the optimum in z.
+def find_optimal_working_set(s: Subproblem, work: HierarchyWorkspace, max_changes: int) -> tuple[bool, int, int]:
+    """Adds and removes rows of the working set until it is optimal; starts and ends at a z that satisfies the limits.
+
+    Args:
+        s: the level.
+        work: workspace; z ends at the optimum.
+        max_changes: bound of the number of iterations.
 
     Returns:
-        Whether the optimum was found; changes of the working set; directions that it decides.
+        Whether the optimum was found; the number of changes of the working set; the number of directions that it
+        determines.
     """
     z, z_next, sides = work.z, work.z_next, s.sides
-    start_working_set(s, work)
-    stuck = 0
+    initialize_working_set(s, work)
+    degenerate_steps = 0
     changes = 0
-    decided = 0
-    for _ in range(most):
-        decided = solve_working_set(s, work)
-        share, row, side = first_block(s, work)
+    rank = 0
+    for _ in range(max_changes):
+        rank = solve_fixed_working_set(s, work)
+        alpha, row, side = find_blocking_inequality(s, work)
         if row >= 0:
             changes += 1
             for j in range(s.d):
-                z[j] += share * (z_next[j] - z[j])
+                z[j] += alpha * (z_next[j] - z[j])
             sides[row] = side
-            stuck = stuck + 1 if share == 0.0 else 0
+            degenerate_steps = degenerate_steps + 1 if alpha == 0.0 else 0
             continue
         for j in range(s.d):
             z[j] = z_next[j]
-        size = s.size + norm(z, s.d)
-        row = worst_sign(s, size, gradient_scale(s, size), stuck > STUCK)
+        x_norm = s.x_norm + norm(z, s.d)
+        row = find_wrong_multiplier(s, x_norm, gradient_scale(s, x_norm), degenerate_steps > MAX_DEGENERATE_STEPS)
         if row < 0:
-            row, decided = find_overlooked(s, work, decided, size)
+            row, rank = find_small_wrong_multiplier(s, work, rank, x_norm)
         if row < 0:
-            return row == -1 and reaches_held(s, work, HELD, size), changes, decided
+            return row == -1 and active_bounds_are_reached(s, work, ACTIVE_BOUND_TOLERANCE, x_norm), changes, rank
         changes += 1
         sides[row] = 0
-    return False, changes, decided
+    return False, changes, rank
 
 
 @compiled(inline=False)
-def try_working_set(s: Subproblem, work: Workspace) -> tuple[bool, int]:
-    """Whether the working set is the optimum's, from z = 0; then z is the optimum: (accepted, directions decided)."""
+def verify_working_set(s: Subproblem, work: HierarchyWorkspace) -> tuple[bool, int]:
+    """Returns whether the working set is optimal, from z = 0, and its rank; if it is optimal, z is the optimum."""
     z = work.z
-    decided = solve_working_set(s, work)
-    size = s.size + norm(work.z_next, s.d)
-    _share, row, _side = first_block(s, work)
-    if row >= 0 or not reaches_held(s, work, KEPT, size):
-        return False, decided
-    if worst_sign(s, size, gradient_scale(s, size), False) >= 0:
-        return False, decided
+    rank = solve_fixed_working_set(s, work)
+    x_norm = s.x_norm + norm(work.z_next, s.d)
+    _alpha, row, _side = find_blocking_inequality(s, work)
+    if row >= 0 or not active_bounds_are_reached(s, work, FEASIBILITY_TOLERANCE, x_norm):
+        return False, rank
+    if find_wrong_multiplier(s, x_norm, gradient_scale(s, x_norm), False) >= 0:
+        return False, rank
     for j in range(s.d):
         z[j] = work.z_next[j]
     for i in range(s.p):
-        work.let_go[i] = 0
-    row, decided = find_overlooked(s, work, decided, size)
+        work.release_counts[i] = 0
+    row, rank = find_small_wrong_multiplier(s, work, rank, x_norm)
     if row != -1:
         for j in range(s.d):
             z[j] = 0.0
-    return row == -1, decided
+    return row == -1, rank

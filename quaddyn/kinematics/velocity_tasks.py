@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..hierarchy import Task
+from ..hierarchy import LinearTask
 from ..robot.arguments import several
 from ..urdf.tree import Array
 
@@ -17,10 +17,10 @@ from ..urdf.tree import Array
 ROWS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
-def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str] = ("x", "y", "z")) -> Task:
+def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str] = ("x", "y", "z")) -> LinearTask:
     """A frame moves with `velocity`.
 
-    Velocity-level control of source E: hand such pairs to `quaddyn.hierarchy.prioritized` in order of importance.
+    Velocity-level control of source E: hand such pairs to `quaddyn.hierarchy.solve_prioritized` in order of importance.
 
     Args:
         s: a State at the configuration in question.
@@ -45,7 +45,7 @@ def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str]
     return s.jacobian(frame)[[ROWS[row] for row in rows]].copy(), w
 
 
-def joint_task(s: State, rates: Mapping[str, float]) -> Task:
+def joint_task(s: State, rates: Mapping[str, float]) -> LinearTask:
     """Joints move at these rates.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
-from ..hierarchy.workspace import Workspace
+from ..hierarchy.workspace import HierarchyWorkspace
 
 #: Roles of a contact: it only pushes, it also pulls, its force is a spring's, its force is free and its motion, too.
 UNILATERAL, BILATERAL, COMPLIANT, FORCED = 0, 1, 2, 3
@@ -196,7 +196,7 @@ class Work(NamedTuple):
     kkt: Vector
     summary: Vector
     multipliers: Vector
-    solver: Workspace
+    solver: HierarchyWorkspace
 
 
 class Memory(NamedTuple):

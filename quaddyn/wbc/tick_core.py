@@ -15,9 +15,16 @@ import math
 
 from ..compiler import IntVector, Matrix, Vector, compiled, entry, matrix
 from ..compiler.lanes import clear, gemv_transposed
-from ..hierarchy.core import solve_verified
+from ..hierarchy.core import solve_until_verified
 from ..hierarchy.problem import INFEASIBLE as SUMMARY_INFEASIBLE
-from ..hierarchy.problem import WORST_KKT, Problem, Settings, Solution, has_ended, is_infeasible
+from ..hierarchy.problem import (
+    WORST_KKT,
+    HierarchyProblem,
+    SolutionBuffers,
+    SolverSettings,
+    has_converged,
+    is_infeasible,
+)
 from .contact_points import locate_contacts
 from .data import FORCE, MOTION, Answer, Contacts, Instant, Maps, TickData, answer_views
 from .problem_rows import build_problem, expect_velocities, hold_references, joint_friction
@@ -239,18 +246,18 @@ def solve(data: TickData, d: int, full: bool) -> bool:
         warm = True  # what was violated with contacts held exactly is likely to be violated now
         for i in range((K + 1) * p):
             before[i] = memory.now[i] if i < p else 0
-    problem = Problem(
+    problem = HierarchyProblem(
         d, rows.A, rows.b, rows.A_length, rows.C, rows.lower, rows.upper, rows.C_length, rows.A_start[: K + 1],
         rows.C_start[: K + 1],
     )  # fmt: skip
-    settings = Settings(model.rank_tolerance, model.damping, ROUNDS * (d + p), not full, KEPT)
-    solution = Solution(
+    settings = SolverSettings(model.rank_tolerance, model.damping, ROUNDS * (d + p), not full, KEPT)
+    solution = SolutionBuffers(
         work.unknowns, matrix(now, 0, K + 1, p), matrix(work.multipliers, 0, K + 1, p), work.ranks, work.kkt,
         work.summary,
     )  # fmt: skip
-    verified = solve_verified(problem, settings, matrix(before, 0, K + 1, p), warm, solution, work.solver)
+    verified = solve_until_verified(problem, settings, matrix(before, 0, K + 1, p), warm, solution, work.solver)
     memory.warm[way] = 1 if warm else 0
-    memory.good[way] = 1 if has_ended(solution) and not is_infeasible(solution) else 0
+    memory.good[way] = 1 if has_converged(solution) and not is_infeasible(solution) else 0
     return verified
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from ..compiler import LANE_WIDTH
 from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
-from ..hierarchy.problem import SUMMARY
-from ..hierarchy.workspace import workspace
+from ..hierarchy.problem import SUMMARY_SIZE
+from ..hierarchy.workspace import make_workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
 from .constraints.distance_row import NEAR
@@ -123,9 +123,9 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         row_values=np.zeros(max(m, p)),
         ranks=np.zeros(K + 1),
         kkt=np.zeros(K + 1),
-        summary=np.zeros(SUMMARY),
+        summary=np.zeros(SUMMARY_SIZE),
         multipliers=np.zeros((K + 1) * p),
-        solver=workspace(n, m, p, K),
+        solver=make_workspace(n, m, p, K),
     )
 
 

@@ -17,8 +17,8 @@ def solve(
     rank_tolerance: float = 1e-9,
     damping: float = 0.0,
     max_iterations: int = 500,
-    warm: HierarchySolution | None = None,
+    warm_start: HierarchySolution | None = None,
 ) -> HierarchySolution:
     """As `quaddyn.hierarchy.solve`, whose arguments these are; nothing is checked."""
-    guess = None if warm is None else warm.working
+    guess = None if warm_start is None else warm_start.working_sets
     return descend(levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, guess=guess)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quaddyn.hierarchy.level import Array, Level
-from quaddyn.hierarchy.solution import BOTH, HierarchySolution, LevelSolution, signed_violation
+from quaddyn.hierarchy.solution import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
 
 from .active_set import LevelProblem, Step
 from .factor import row_factor
@@ -128,10 +128,10 @@ def _solution(levels: Sequence[Level], rows: Rows, way: _Walk) -> HierarchySolut
         y = level.C @ x
         allowed = 2.0 * VIOLATED * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
         violation = signed_violation(y, level.lower, level.upper, allowed)
-        active = np.where(rows.equal[which], BOTH, sides[which]).astype(np.int8)
+        active = np.where(rows.equal[which], BOTH_BOUNDS, sides[which]).astype(np.int8)
         for held in way.working:
             active = np.where(active == 0, held[which], active)
-        active = np.where((violation != 0.0) & (active != BOTH), np.sign(violation), active).astype(np.int8)
+        active = np.where((violation != 0.0) & (active != BOTH_BOUNDS), np.sign(violation), active).astype(np.int8)
         own = np.where(rows.equal[which], y - rows.upper[which], violation)
         pressing = (*(way.steps[k].multipliers[rows.level == j] for j in range(k)), own)
         kkt = way.steps[k].kkt

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quaddyn.hierarchy.level import UNBOUNDED, Array, Level
+from quaddyn.hierarchy.level import INFINITE_BOUND, Array, Level
 
 #: An inequality is kept if it is violated by no more than this share of the size of its terms, |C| |x| + |bound|.
 KEPT = 1e-12
@@ -36,8 +36,8 @@ class Rows:
         C = np.vstack([level.C for level in levels])
         lower = np.concatenate([level.lower for level in levels])
         upper = np.concatenate([level.upper for level in levels])
-        lower = np.where(lower <= -UNBOUNDED, -np.inf, lower)
-        upper = np.where(upper >= UNBOUNDED, np.inf, upper)
+        lower = np.where(lower <= -INFINITE_BOUND, -np.inf, lower)
+        upper = np.where(upper >= INFINITE_BOUND, np.inf, upper)
         equal = np.isfinite(lower) & np.isfinite(upper)
         equal[equal] = upper[equal] <= lower[equal] + 4e-16 * np.abs(lower[equal])
         middle = 0.5 * (lower[equal] + upper[equal])
