@@ -109,10 +109,10 @@ def stalls(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[
 
 @dataclass(frozen=True)
 class Injected:
-    """A fault, and what must become of it.
+    """A fault, its criterion and its reaction.
 
     `named` is the latched fault, "" where the robot goes on; `within` the time from the first wrong reading to the
-    reaction [s]; `by` says in words what finds it.
+    reaction [s]; `by` is the criterion that detects it, as docs/safety.md has it.
     """
 
     change: Change
@@ -122,80 +122,78 @@ class Injected:
 
     @property
     def reaction(self) -> str:
-        return "damping" if self.named else "left out" if "foot" in self.by else "cut"
+        return "damping" if self.named else "ignored" if "foot" in self.by else "clamped"
 
 
 IMU_AXES = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 FAULTS: dict[str, Injected] = {
     "stuck encoder": Injected(
-        stuck("position", "velocity", at=CALF), "encoder frozen", 0.06, "equal to the last bit while others move"
+        stuck("position", "velocity", at=CALF), "encoder frozen", 0.06, "bitwise equal while others move"
     ),
     "stuck position": Injected(
-        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position beside integrated velocity"
+        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position against integrated velocity"
     ),
     "stuck velocity": Injected(
-        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position beside integrated velocity"
+        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position against integrated velocity"
     ),
     "encoder counts backwards": Injected(
         reading(position=lambda m, k: FLIP * m.position, velocity=lambda m, k: FLIP * m.velocity),
         "encoder jumps",
         DT,
-        "position beside the last one and velocity",
+        "position against the last one and velocity",
     ),
-    "velocity of other sign": Injected(
+    "velocity of opposite sign": Injected(
         reading(velocity=lambda m, k: FLIP * m.velocity),
         "encoder contradicts itself",
         0.1,
-        "position beside integrated velocity",
+        "position against integrated velocity",
     ),
     "velocity doubled": Injected(
         reading(velocity=lambda m, k: 2.0 * m.velocity),
         "encoder contradicts itself",
         0.06,
-        "position beside integrated velocity",
+        "position against integrated velocity",
     ),
     "encoder slips": Injected(
         reading(position=lambda m, k: m.position + at_joint(4, 0.3)),
         "encoder jumps",
         DT,
-        "position beside the last one and velocity",
+        "position against the last one and velocity",
     ),
     "swapped legs": Injected(
         reading(position=lambda m, k: m.position[SWAPPED], velocity=lambda m, k: m.velocity[SWAPPED]),
         "encoder jumps",
         DT,
-        "position beside the last one and velocity",
+        "position against the last one and velocity",
     ),
     "wrong order": Injected(
         reading(position=lambda m, k: m.position[REVERSED], velocity=lambda m, k: m.velocity[REVERSED]),
         "encoder jumps",
         DT,
-        "position beside the last one and velocity",
+        "position against the last one and velocity",
     ),
     "NaN position": Injected(entry("position", CALF, np.nan), "reading not a number", DT, "not finite"),
     "infinite velocity": Injected(entry("velocity", CALF, np.inf), "reading not a number", DT, "not finite"),
     "NaN torque": Injected(entry("torque", CALF, np.nan), "reading not a number", DT, "not finite"),
     "NaN gyroscope": Injected(entry("gyro", 1, np.nan), "reading not a number", DT, "not finite"),
-    "reading of another shape": Injected(
+    "reading of wrong shape": Injected(
         reading(position=lambda m, k: m.position[:3]), "reading not a number", DT, "shape"
     ),
-    "frozen IMU": Injected(
-        stuck("gyro", "accelerometer"), "gyroscope frozen", 0.06, "equal to the last bit while joints move"
-    ),
+    "frozen IMU": Injected(stuck("gyro", "accelerometer"), "gyroscope frozen", 0.06, "bitwise equal while joints move"),
     "frozen accelerometer": Injected(
-        stuck("accelerometer"), "accelerometer frozen", 0.06, "equal to the last bit while joints move"
+        stuck("accelerometer"), "accelerometer frozen", 0.06, "bitwise equal while joints move"
     ),
     "gyroscope bias of 1.2 rad/s": Injected(
         reading(gyro=lambda m, k: m.gyro + np.array([0.0, 1.2, 0.0])),
         "IMU contradicts itself",
         0.7,
-        "integrated gyroscope beside gravity",
+        "integrated gyroscope against gravity",
     ),
     "axes of the IMU permuted": Injected(
         reading(gyro=lambda m, k: IMU_AXES @ m.gyro, accelerometer=lambda m, k: IMU_AXES @ m.accelerometer),
         "IMU contradicts itself",
         0.1,
-        "integrated gyroscope beside gravity",
+        "integrated gyroscope against gravity",
     ),
     "falls over": Injected(rolls, "tilted", 0.4, "angle to the vertical"),
     "stall of 50 ms": Injected(stalls, "stale reading", 0.014, "age of the reading"),
@@ -218,34 +216,38 @@ FAULTS: dict[str, Injected] = {
         "velocity limit for 10 ms",
     ),
     "torque beyond the limit": Injected(entry("torque", CALF, 60.0), "torque limit", 0.012, "torque limit for 10 ms"),
-    "motor gives nothing": Injected(
+    "motor without torque": Injected(
         reading(torque=lambda m, k: m.torque * (np.arange(12) != CALF)),
         "motor does not follow",
         0.15,
-        "measured torque beside the one asked for",
+        "measured against commanded torque",
     ),
-    "motor turns the other way": Injected(
+    "motor with torque of opposite sign": Injected(
         reading(torque=lambda m, k: m.torque * FLIP),
         "motor does not follow",
         0.08,
-        "measured torque beside the one asked for",
+        "measured against commanded torque",
     ),
     "hot motor": Injected(
         reading(temperature=lambda m, k: np.full(12, 40.0) + k), "temperature limit", 0.1, "temperature limit for 10 ms"
     ),
     "torque sensors all NaN": Injected(
-        reading(torque=lambda m, k: np.full(12, np.nan)), "sensor missing", DT, "sensor was there before"
+        reading(torque=lambda m, k: np.full(12, np.nan)), "sensor missing", DT, "sensor was present before"
     ),
-    "torque sensors gone": Injected(reading(torque=lambda m, k: None), "sensor missing", DT, "sensor was there before"),
-    "temperature sensors gone": Injected(
-        reading(temperature=lambda m, k: None), "sensor missing", DT, "sensor was there before"
+    "torque sensors missing": Injected(
+        reading(torque=lambda m, k: None), "sensor missing", DT, "sensor was present before"
     ),
-    "foot sensors gone": Injected(
-        reading(foot_forces=lambda m, k: None), "sensor missing", DT, "sensor was there before"
+    "temperature sensors missing": Injected(
+        reading(temperature=lambda m, k: None), "sensor missing", DT, "sensor was present before"
     ),
-    "time stamps NaN": Injected(stamped(lambda time, k: np.nan), "stale reading", 0.014, "time stamp no number"),
-    "time stamps infinite": Injected(stamped(lambda time, k: np.inf), "stale reading", 0.014, "time stamp no number"),
-    "time stamps negative": Injected(stamped(lambda time, k: -time), "stale reading", 0.014, "time stamp no number"),
+    "foot sensors missing": Injected(
+        reading(foot_forces=lambda m, k: None), "sensor missing", DT, "sensor was present before"
+    ),
+    "time stamps NaN": Injected(stamped(lambda time, k: np.nan), "stale reading", 0.014, "time stamp not a number"),
+    "time stamps infinite": Injected(
+        stamped(lambda time, k: np.inf), "stale reading", 0.014, "time stamp not a number"
+    ),
+    "time stamps negative": Injected(stamped(lambda time, k: -time), "stale reading", 0.014, "time stamp not a number"),
     "time stamps repeated": Injected(
         stamped(lambda time, k: time - DT * k), "stale reading", 0.014, "time stamp not later"
     ),
@@ -265,6 +267,6 @@ FAULTS: dict[str, Injected] = {
     ),
     "foot sensor NaN": Injected(entry("foot_forces", 1, np.nan), "", DT, "foot force not finite"),
     "foot sensor stuck": Injected(
-        entry("foot_forces", 1, 37.0), "", 0.06, "foot force equal to the last bit while others change"
+        entry("foot_forces", 1, 37.0), "", 0.06, "foot force bitwise equal while others change"
     ),
 }

@@ -112,7 +112,7 @@ def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: T
     deadline = BEGIN + round(fault.within / DT)
     if not fault.named:
         assert all(r.fault is None for r in reports)
-        if fault.reaction == "left out":
+        if fault.reaction == "ignored":
             assert reports[deadline].feet.tolist() == [True, False, True, True]
         else:
             assert safety.cuts["torque"] > 0 and safety.cuts["torque rate"] > 0
