@@ -295,7 +295,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--gaits", nargs="*", default=GAITS, choices=GAITS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS), choices=tuple(PLANTS))
-    parser.add_argument("--grounds", nargs="*", default=GROUNDS, help="flat, or as of quaddyn demo --ground")
+    parser.add_argument("--grounds", nargs="*", default=GROUNDS, help="flat, or as of quaddyn demo --terrain")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     robot, missed = qd.load(options.robot), []

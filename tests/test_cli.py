@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, showing
 from quaddyn.cli import robots as checking
+from quaddyn.cli.renamed_options import with_new_names
 from quaddyn.robot.catalogue import find
 
 runner = CliRunner()
@@ -196,7 +197,7 @@ def test_demo_writes_a_plot_and_drives_only_where_there_are_keys(tmp_path: Path)
     result = runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.2", "--plot", str(picture)])
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"%PDF")
-    for wrong in (["--plot", str(tmp_path / "out.doc")], ["--drive"], ["--gait", "squat", "--drive"]):
+    for wrong in (["--plot", str(tmp_path / "out.doc")], ["--teleop"], ["--gait", "squat", "--teleop"]):
         refused = runner.invoke(app, ["demo", "--headless", *wrong])
         assert isinstance(refused.exception, qd.QuaddynError), refused.output
 
@@ -241,3 +242,21 @@ def test_a_missing_extra_is_said_before_anything_is_loaded(
     assert isinstance(result.exception, qd.QuaddynError)
     assert f"pip install 'quaddyn[{extra}]'" in str(result.exception)
     assert isinstance(runner.invoke(app, ["demo", "--plant", "moon"]).exception, qd.UnknownNameError)
+
+
+@pytest.mark.parametrize(
+    "words, warning",
+    [
+        (("codegen", "two_link_leg", "--what=nothing"), "--what is now --target"),
+        (("log", "motors", "absent.qdlog"), "log motors is now log fit-actuators"),
+        (("campaign", "resume", "absent.db", "--force"), "--force is now --ignore-mismatch"),
+    ],
+)
+def test_old_options_and_commands_work_with_a_warning(words: tuple[str, ...], warning: str) -> None:
+    found = CliRunner().invoke(app, words)
+    assert f"warning: {warning}; the old name goes with the next version" in found.stderr
+    assert isinstance(found.exception, qd.QuaddynError | OSError), found.output
+
+
+def test_words_after_two_dashes_are_no_options() -> None:
+    assert with_new_names(["--old", "--", "--old"], {"--old": "--new"}) == ["--new", "--", "--old"]

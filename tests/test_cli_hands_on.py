@@ -168,15 +168,16 @@ def test_the_demo_does_what_it_is_asked_for(
     (name, options), (_, checked) = demo
     assert (name, viewer) == ("run_locomotion_demo", [])
     assert options == {
-        "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "jump": None, "ground": None,
-        "blind": False, "seconds": 8.0, "viewer": None, "realtime": False, "drive": False, "record": None, "plot": None,
+        "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "jump": None, "terrain": None,
+        "blind": False, "duration": 8.0, "viewer": None, "realtime": False, "teleop": False, "record": None,
+        "plot": None,
     }  # fmt: skip
     checked.pop("progress")
-    assert checked == {"samples": 3, "derivatives": False}
+    assert checked == {"samples": 3, "n_derivative_samples": 0}
     demo.clear()
     page = tmp_path / "page.html"
     text = told("demo", "--robot", "small_quadruped", "--gait", "walk", "--velocity", "0.1,-0.2,0.3", "--push", "8@1",
-                "--push=-5@2.5", "--ground", "slope=5", "--blind", "--drive", "--port", "77",
+                "--push=-5@2.5", "--terrain", "slope=5", "--blind", "--teleop", "--port", "77",
                 "--record", page)  # fmt: skip
     options = demo[0][1]
     assert viewer[0].options == {"open_browser": False, "port": 77}
@@ -184,8 +185,8 @@ def test_the_demo_does_what_it_is_asked_for(
     pushes = [(push.force, push.time) if hasattr(push, "force") else tuple(push)[:2] for push in options.pop("pushes")]
     assert sorted(pushes) in ([(-5.0, 2.5), (8.0, 1.0)], [(1.0, 8.0), (2.5, -5.0)])
     assert options == {
-        "gait": "walk", "plant": "embedded", "velocity": [0.1, -0.2, 0.3], "jump": None, "ground": "slope=5",
-        "blind": True, "seconds": 3600.0, "realtime": True, "drive": True, "record": page, "plot": None,
+        "gait": "walk", "plant": "embedded", "velocity": [0.1, -0.2, 0.3], "jump": None, "terrain": "slope=5",
+        "blind": True, "duration": 3600.0, "realtime": True, "teleop": True, "record": page, "plot": None,
     }  # fmt: skip
     assert "live view: http://here/" in text and f"wrote {page}" in text and "the view stays open" not in text
     demo.clear()
@@ -193,16 +194,16 @@ def test_the_demo_does_what_it_is_asked_for(
     text = told("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
     options = demo[0][1]
     assert options.pop("viewer") is viewer[1] and demo[0][0] == "run_squat_demo"
-    assert options == {"seconds": 1.5, "realtime": True, "record": None, "plot": None}
+    assert options == {"duration": 1.5, "realtime": True, "record": None, "plot": None}
     assert viewer[1].options["open_browser"] is True and "the view stays open; Ctrl-C ends" in text
     assert ("waits", None) in viewer[1].calls
     demo.clear()
-    told("demo", "--robot", "small_quadruped", "--drive")
+    told("demo", "--robot", "small_quadruped", "--teleop")
     assert ("waits", None) not in viewer[2].calls
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--ground", "hills=1"), ("--push", "8@99"), ("--gait", "waltz"), ("--velocity", "1")]
+    "wrong", [("--terrain", "hills=1"), ("--push", "8@99"), ("--gait", "waltz"), ("--velocity", "1")]
 )
 def test_the_demo_refuses_before_it_names_the_robot(wrong: tuple[str, str]) -> None:
     found = CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless", *wrong])
@@ -214,20 +215,18 @@ def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: two_link_leg with root='fixed' can swing, not squat"
-    together = (
-        "--velocity, --ground, --push, --jump, --drive and --plant go with a quadruped's gait; name one with --gait"
-    )
+    together = "--velocity, --terrain, --push, --jump, --teleop, --plant: only for a quadruped that walks; name a gait by --gait"
     for words in (
         ("--velocity", "0,0,0"),
-        ("--ground", "slope=1"),
+        ("--terrain", "slope=1"),
         ("--push", "8@1"),
         ("--jump", "0.1"),
-        ("--drive",),
+        ("--teleop",),
         ("--plant", "mujoco"),
     ):
         assert error_of("demo", "--robot", ROBOT, *words) == together
-    headless = "--drive takes the keys of the live page, which --headless leaves out"
-    assert error_of("demo", "--robot", "small_quadruped", "--headless", "--drive") == headless
+    headless = "--teleop: needs the live page for its keys; remove --headless"
+    assert error_of("demo", "--robot", "small_quadruped", "--headless", "--teleop") == headless
     for wrong in ("1,2", "1,2,3,4", "1,2,x", "1,2,inf", ""):
         expected = f"--velocity: expected 3 finite numbers with commas between, got {wrong!r}"
         assert error_of("demo", "--robot", "small_quadruped", "--headless", "--velocity", wrong) == expected
@@ -273,7 +272,7 @@ def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
     text = told("replay", "tick.npz")
     assert "explained last=False\nlines=5" in text and text.endswith("the answer of then, bit for bit\n")
-    assert "last=True" in told("replay", "tick.npz", "--last")
+    assert "last=True" in told("replay", "tick.npz", "--include-last-level")
     again = solved(identical=False, difference=1.23456e-13)
     again.record.is_same_version = False
     end = "the answer of then, but for 1.23e-13 N m; it was saved by other sources\n"
@@ -281,7 +280,7 @@ def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again.equal_to_rounding = False
     assert told("replay", "tick.npz", code=1).endswith(end)
     again.command.status.kkt = math.inf
-    assert json.loads(told("replay", "tick.npz", "--json", "--last", code=1)) == {
+    assert json.loads(told("replay", "tick.npz", "--json", "--include-last-level", code=1)) == {
         "robot": "dog", "tick": 3, "identical": False, "rounding": False, "difference": 1.23456e-13, "same_code": False,
         "outcome": "solved", "violation": 0.0, "kkt": None, "tau": {"a": 1.0, "b": -2.0},
         "forces": {"FL": [1.0, 2.0, 3.0]},
@@ -353,7 +352,7 @@ def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     log.plot = lambda to: f"{to}!"
     log.to_mcap = lambda to: f"{to}?"
     monkeypatch.chdir(tmp_path)
-    assert told("log", "plot", file) == "wrote log.png!\n" and told("log", "mcap", file) == "wrote log.mcap?\n"
+    assert told("log", "plot", file) == "wrote log.png!\n" and told("log", "export-mcap", file) == "wrote log.mcap?\n"
     log.compare = lambda other: {"position": 0.0, "a": 0.0}
     assert told("log", "compare", file, file) == f"{'position':<24} 0\n{'a':<24} 0\n"
     log.compare = lambda other: {"position": 0.0, "a": 1.23456e-7}
@@ -417,8 +416,8 @@ def test_a_data_sheet_is_measured_as_asked_for(monkeypatch: pytest.MonkeyPatch, 
     assert (campaign.robot, campaign.plant, campaign.seed, campaign.bounds) == (("go2",), "embedded", 0, ())
     assert (pool, store) == (None, "go2.db") and campaign.probability == 0.95
     assert (tmp_path / "go2.html").read_text(encoding="utf-8") == "the page \u00b0"
-    told("datasheet", "a/b/dog.urdf", "--against", "go2", "--against", "a1", "--quick", "--bounds", "push",
-         "--bounds", "step",
+    told("datasheet", "a/b/dog.urdf", "--compare", "go2", "--compare", "a1", "--quick", "--only", "push",
+         "--only", "step",
          "--plant", "mujoco", "--seed", "4", "--workers", "0", "--store", "my.db")  # fmt: skip
     campaign, _, store = asked.pop()
     assert campaign.robot == ("a/b/dog.urdf", "go2", "a1") and campaign.bounds == ("push", "step")

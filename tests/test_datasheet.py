@@ -191,20 +191,20 @@ def test_a_worker_process_gives_the_same_records() -> None:
 def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign_trials, "drive", easy)
     out = stores / "small.html"
-    words = ["datasheet", "go2", "--against", "solo12", "--quick", "--workers", "0", "--bounds", "friction"]
+    words = ["datasheet", "go2", "--compare", "solo12", "--quick", "--workers", "0", "--only", "friction"]
     result = CliRunner().invoke(app, [*words, "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "s of CPU time" in result.output and (stores / "small.db").exists()
     text = out.read_text(encoding="utf-8")
     assert "lowest friction" in text and "<figure>" not in text
-    made = "quaddyn datasheet go2 --against solo12 --quick --bounds friction --directions 4 --plant embedded --seed 0"
+    made = "quaddyn datasheet go2 --compare solo12 --quick --only friction --directions 4 --plant embedded --seed 0"
     assert f"made by <code>{made}</code>" in text
 
 
 def test_a_sheet_names_what_makes_it_again() -> None:
     spaced = DataSheet(robot=("my robot.urdf",), bounds=("stairs up",), directions=3)
     assert _command(spaced) == (
-        "quaddyn datasheet 'my robot.urdf' --bounds 'stairs up' --directions 3 --plant embedded --seed 0"
+        "quaddyn datasheet 'my robot.urdf' --only 'stairs up' --directions 3 --plant embedded --seed 0"
     )
     assert "--quick" in _command(DataSheet(**QUICK))
     for other in (DataSheet(probability=0.8), DataSheet(confidence=0.9), DataSheet(dt=1e-3)):  # no command says so

@@ -63,18 +63,18 @@ MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("view",): ("nobody",),
     ("demo",): ("--robot", "nobody"),
     ("leg",): ("ur5",),
-    ("datasheet",): ("go2", "--bounds", "nothing", "--workers", "0"),
+    ("datasheet",): ("go2", "--only", "nothing", "--workers", "0"),
     ("replay",): ("absent.npz",),
     ("excite",): ("go2",),
     ("identify",): ("absent.csv", "--robot", "go2"),
     ("preflight",): ("go2", "--udp", "here"),
-    ("codegen",): ("go2", "--what", "nothing"),
+    ("codegen",): ("go2", "--target", "nothing"),
     ("doctor",): ("--no-such-option",),
     **{("campaign", name): ("--no-such-option",) for name in registry.names()},
     ("campaign", "resume"): ("absent.db",),
     ("campaign", "show"): ("absent.db",),
     ("campaign", "export"): ("absent.db", "--csv", "absent.csv"),
-    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "mcap", "replay", "motors")},
+    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "export-mcap", "replay", "fit-actuators")},
     ("log", "compare"): ("absent.qdlog", "absent.qdlog"),
     ("no such command",): (),
 }
@@ -276,7 +276,7 @@ def test_log_compare_and_replay_end_with_1_where_something_differs(
     assert code("log", "compare", tmp_path / "one", tmp_path / "one") == 0
     assert code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
     assert code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
-    assert code("log", "mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
+    assert code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
     assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "of no controller"
     for again, wanted in ((Replay(3, 0, 0.0, None), 0), (Replay(3, 1, 1e-9, 2), 1)):
         monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)
@@ -290,7 +290,7 @@ def test_campaigns_end_with_1_where_a_case_raised(
 ) -> None:
     monkeypatch.setitem(registry.OWN, "throws", "campaign_examples:Throws")
     store = tmp_path / "runs.db"
-    arguments = ("--trials", 4, "--what", what, "--store", store, "--workers", 0)
+    arguments = ("--trials", 4, "--target", what, "--store", store, "--workers", 0)
     assert code("campaign", "throws", *arguments) == wanted
     assert code("campaign", "resume", store, "--workers", 0) == wanted
     assert code("campaign", "resume", store, "--workers", 0, "--json") == wanted

@@ -115,14 +115,14 @@ def test_bad_options_of_generate_c_are_errors() -> None:
 
 
 def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
-    command = ["codegen", "solo8", "--what", "rnea, crba,frame_drift", "--frame", "FL", "--out", str(tmp_path / "c")]
+    command = ["codegen", "solo8", "--target", "rnea, crba,frame_drift", "--frame", "FL", "--out", str(tmp_path / "c")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     names = {"solo_rnea", "solo_crba", "solo_frame_drift_FL"}
     assert {p.stem for p in (tmp_path / "c").iterdir()} == names
     assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text(encoding="utf-8")
-    assert CliRunner().invoke(app, ["codegen", "solo8", "--what", "nonsense"]).exit_code != 0
-    assert CliRunner().invoke(app, ["codegen", "ur5", "--what", "frame_drift"]).exit_code != 0
+    assert CliRunner().invoke(app, ["codegen", "solo8", "--target", "nonsense"]).exit_code != 0
+    assert CliRunner().invoke(app, ["codegen", "ur5", "--target", "frame_drift"]).exit_code != 0
     (tmp_path / "file").touch()
     taken = CliRunner().invoke(app, ["codegen", "ur5", "--out", str(tmp_path / "file")])
     assert taken.exit_code == 2 and "'--out'" in taken.output

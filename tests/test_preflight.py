@@ -199,7 +199,7 @@ def test_a_robot_that_sends_half_as_often_is_not_moved(leg: qd.Robot) -> None:
 
 def test_the_command_looks_a_simulated_robot_over(tmp_path: Path) -> None:
     (tmp_path / "hopper.urdf").write_text(LEG, encoding="utf-8")
-    done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--share", "0.5", "--json"])
+    done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--torque-fraction", "0.5", "--json"])
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["passed"] else 1) and told["passed"], told
     assert not any("IMU" in check["name"] for check in told["checks"])  # bolted down

@@ -511,7 +511,7 @@ def test_names_are_completed_from_their_beginning() -> None:
 
 
 def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
-    lines = said("codegen", "two_link_leg", "--what", "rnea, crba", "--out", tmp_path / "a" / "b").splitlines()
+    lines = said("codegen", "two_link_leg", "--target", "rnea, crba", "--out", tmp_path / "a" / "b").splitlines()
     sources = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     names = [source.removesuffix(".c") for source in sources if source.endswith(".c")]
     assert sources == sorted(f"{name}.{kind}" for name in names for kind in "ch") and len(names) == 2
@@ -520,10 +520,14 @@ def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
         assert place == str(tmp_path / "a" / "b" / name)
         assert f"Operations: {counts}" in (tmp_path / "a" / "b" / f"{name}.c").read_text(encoding="utf-8")
     for words, message in (
-        (("--what", "controller", "--float"), "--frame, --force, --float, --runtime, --friction: not of a controller"),
-        (("--what", "interface", "--dt", "0.1"), "--dt: an interface has no period"),
-        (("--what", "rnea", "--dt", "0.1"), "--dt: of a controller, safety layer, estimator or program alone"),
-        (("--what", "rnea", "--frame", "foot"), "--frame: of rnea, none is about a frame; a force acts where"),
+        (
+            ("--target", "controller", "--single-precision"),
+            "--frame, --external-force, --single-precision, --runtime-parameters, --friction: not accepted with "
+            "--target controller",
+        ),
+        (("--target", "interface", "--dt", "0.1"), "--dt: not accepted with --target interface"),
+        (("--target", "rnea", "--dt", "0.1"), "--dt: not accepted with --target rnea"),
+        (("--target", "rnea", "--frame", "foot"), "--frame: not accepted with --target rnea"),
     ):
         done = CliRunner().invoke(app, ["codegen", "two_link_leg", "--out", str(tmp_path), *words])
         assert str(done.exception).startswith(message), done.output
@@ -539,8 +543,8 @@ def test_c_files_are_of_the_kind_that_is_asked_for(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("quaddyn.kernels.c_files", c_files)
     double = {"dtype": "float64", "parameters": "folded", "friction": False, "frame": None, "forces": ()}
     said("codegen", "small_quadruped", "--out", tmp_path)
-    said("codegen", "small_quadruped", "--out", tmp_path, "--what", "frame_drift,rnea", "--float", "--runtime",
-         "--friction", "--force", "FL", "--force", "FR")  # fmt: skip
+    said("codegen", "small_quadruped", "--out", tmp_path, "--target", "frame_drift,rnea", "--single-precision",
+         "--runtime-parameters", "--friction", "--external-force", "FL", "--external-force", "FR")  # fmt: skip
     single = {"dtype": "float32", "parameters": "runtime", "friction": True, "frame": None, "forces": ("FL", "FR")}
     feet = [("frame_drift", {**single, "frame": foot}) for foot in ("FL", "FR", "RL", "RR")]
     assert made == [("rnea", double), *feet, ("rnea", single)]
@@ -563,7 +567,7 @@ def test_what_is_written_whole_is_told_its_name_and_period(
     monkeypatch.setattr("quaddyn.wbc.export_c", export)
     for name in ("safety", "estimator", "interface", "program"):
         monkeypatch.setattr(f"quaddyn.runtime.export_{name}", export)
-    lines = said("codegen", "small_quadruped", "--what", f" {what} ", "--out", tmp_path, *words).splitlines()
+    lines = said("codegen", "small_quadruped", "--target", f" {what} ", "--out", tmp_path, *words).splitlines()
     ((dt, out, name),) = made
     assert out == tmp_path and dt == (None if what == "interface" else 0.002 if words else 0.001)
     suffix = {"controller": "_wbc", "program": ""}.get(what, f"_{what}")
@@ -633,21 +637,21 @@ def test_a_preflight_is_told_address_port_and_share(monkeypatch: pytest.MonkeyPa
         "two_link_leg",
         "--udp",
         "10.0.0.2:9000",
-        "--yes",
-        "--listen",
+        "--assume-hanging",
+        "--listen-port",
         "9001",
         "--bind",
         "0.0.0.0",
-        "--share",
+        "--torque-fraction",
         "0.1",
     )
     expected = [("two_link_leg", ("10.0.0.2", 9000), {"port": 9001, "bind": "0.0.0.0"}), ("Side", 0.1), "closed"]
     assert made == expected
     made.clear()
-    said("preflight", "two_link_leg", "--udp", "[::1]:9000", "--yes")
+    said("preflight", "two_link_leg", "--udp", "[::1]:9000", "--assume-hanging")
     assert made[0][1:] == (("[::1]", 9000), {"port": 0, "bind": "127.0.0.1"}) and made[1] == ("Side", 0.2)
     for wrong in ("here", ":9000", "here:", "here:port"):
-        done = CliRunner().invoke(app, ["preflight", "two_link_leg", "--udp", wrong, "--yes"])
+        done = CliRunner().invoke(app, ["preflight", "two_link_leg", "--udp", wrong, "--assume-hanging"])
         assert str(done.exception) == f"--udp: expected ADDRESS:PORT, got {wrong!r}"
     made.clear()
     assert json.loads(said("preflight", "two_link_leg", "--json")) == {"passed": True, "checks": []}

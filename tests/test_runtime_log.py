@@ -375,9 +375,9 @@ def test_a_recording_tells_how_late_its_motors_are(go2: qd.Robot, run: Path) -> 
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
     # A torque is measured with the reading after the command: a period late.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)
-    done = CliRunner().invoke(app, ["log", "motors", str(run), "--json"])
+    done = CliRunner().invoke(app, ["log", "fit-actuators", str(run), "--json"])
     assert done.exit_code == 0
     told = json.loads(done.stdout)
     assert told["joints"] == list(go2.actuated) and told["delay"][legs[0]] == found.delay[legs[0]]
     assert told["viscous"] == [None] * go2.nu
-    assert "delay [ms]" in CliRunner().invoke(app, ["log", "motors", str(run)]).stdout
+    assert "delay [ms]" in CliRunner().invoke(app, ["log", "fit-actuators", str(run)]).stdout

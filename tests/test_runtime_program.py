@@ -39,7 +39,7 @@ def go2():
 def program(tmp_path_factory):
     """Written by the command that users call, and built."""
     folder = tmp_path_factory.mktemp("program")
-    done = CliRunner().invoke(app, ["codegen", "go2", "--what", "program", "--dt", str(DT), "--out", str(folder)])
+    done = CliRunner().invoke(app, ["codegen", "go2", "--target", "program", "--dt", str(DT), "--out", str(folder)])
     assert done.exit_code == 0, done.output
     return cc.compiled(folder, folder / "go2_drive", "-O0", program=folder / "main.c")
 

@@ -284,7 +284,7 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
 
 @pytest.mark.slow  # keys reach the viewer above, and a velocity in test_demo
 def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
-    command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--drive"]
+    command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--teleop"]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

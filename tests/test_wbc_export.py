@@ -210,7 +210,7 @@ def test_two_controllers_fit_into_one_program(tmp_path):
 
 
 def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path):
-    result = CliRunner().invoke(app, ["codegen", "go2", "--what", "controller", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["codegen", "go2", "--target", "controller", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "memory:" in result.output and "go2_wbc.c" in result.output.replace("\n", "")
     if shutil.which("cmake") is None:
@@ -230,8 +230,8 @@ def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path)
 
 
 def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
-    for more in (["--float"], ["--frame", "FL"], ["--friction"], ["--dt", "-1"]):
-        result = CliRunner().invoke(app, ["codegen", "go2", "--what", "controller", "--out", str(tmp_path), *more])
+    for more in (["--single-precision"], ["--frame", "FL"], ["--friction"], ["--dt", "-1"]):
+        result = CliRunner().invoke(app, ["codegen", "go2", "--target", "controller", "--out", str(tmp_path), *more])
         assert result.exit_code != 0
     assert CliRunner().invoke(app, ["codegen", "go2", "--dt", "0.002", "--out", str(tmp_path)]).exit_code != 0
     assert not list(tmp_path.iterdir())

@@ -292,8 +292,8 @@ def _command(c: DataSheet) -> str:
     if quick is None:
         return repr(c)
     words = ["quaddyn", "datasheet", c.robot[0]]
-    words += [word for name in c.robot[1:] for word in ("--against", name)] + [*quick]
-    words += [word for name in c.bounds for word in ("--bounds", name)]
+    words += [word for name in c.robot[1:] for word in ("--compare", name)] + [*quick]
+    words += [word for name in c.bounds for word in ("--only", name)]
     words += [word for name in ("directions", "plant", "seed") for word in (f"--{name}", str(getattr(c, name)))]
     return shlex.join(words)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Union
 import typer
 
 from ..campaigns import Campaign
+from ..deprecation import RENAMED
 from ..errors import ArgumentError
 
 _NONE = type(None)
@@ -43,6 +44,17 @@ def command(kind: type[Campaign[Any]], act: Callable[..., None], common: Mapping
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     run.__doc__ = kind.__doc__
     return run
+
+
+def renamed_fields_of(kind: type[Campaign[Any]]) -> dict[str, str]:
+    """Returns the new option by the old one for each renamed field of a kind of campaign."""
+    out = {}
+    for parent in kind.__mro__:
+        prefix = f"{parent.__module__}.{parent.__qualname__}("
+        for old, new in RENAMED.items():
+            if old.startswith(prefix):
+                out["--" + old[len(prefix) : -1].replace("_", "-")] = "--" + new.replace("_", "-")
+    return out
 
 
 class _Default:

@@ -27,8 +27,9 @@ from ..campaigns.registry import find, imported, names
 from ..campaigns.statistics import interval
 from ..errors import ArgumentError
 from .app import app
-from .campaign_options import command
+from .campaign_options import command, renamed_fields_of
 from .console import check_writable, count, err, is_terminal, out, say, wait_for_interrupt
+from .renamed_options import renamed_options, warn_renamed
 
 if TYPE_CHECKING:
     from ..campaigns import Summary
@@ -48,7 +49,9 @@ CaOption = Annotated[Path | None, typer.Option(help="certificate authority of a 
 CertOption = Annotated[Path | None, typer.Option(help="our certificate for a tls:// scheduler")]
 KeyOption = Annotated[Path | None, typer.Option(help="our key for a tls:// scheduler")]
 BatchOption = Annotated[int, typer.Option(min=1, help="cases sent to a worker at a time; more for short cases")]
-ForceOption = Annotated[bool, typer.Option("--force", help="go on though the store is from another version or model")]
+IgnoreMismatchOption = Annotated[
+    bool, typer.Option("--ignore-mismatch", help="continue a store of another version or robot model")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable result")]
 COMMON: dict[str, tuple[Any, Any]] = {
     "store": (StoreOption, None),
@@ -58,9 +61,14 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "tls_cert": (CertOption, None),
     "tls_key": (KeyOption, None),
     "batch": (BatchOption, 1),
-    "force": (ForceOption, False),
+    "ignore_mismatch": (IgnoreMismatchOption, False),
     "as_json": (JsonOption, False),
 }
+
+
+#: New names of options and campaigns by their old names.
+RENAMED_OPTIONS = {"--force": "--ignore-mismatch"}
+RENAMED_CAMPAIGNS = {"agreement": "verification", "reach": "velocity-limits", "slippery": "friction-drop"}
 
 
 class _Registered(typer.core.TyperGroup):
@@ -70,10 +78,15 @@ class _Registered(typer.core.TyperGroup):
         return [*names(), *super().list_commands(ctx)]
 
     def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]
+        if name not in names() and RENAMED_CAMPAIGNS.get(name) in names():
+            warn_renamed(f"campaign {name}", f"campaign {RENAMED_CAMPAIGNS[name]}")
+            name = RENAMED_CAMPAIGNS[name]
         if name not in names():
             return super().get_command(ctx, name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)  # as that of `app`
-        single.command(name)(command(find(name), _run, COMMON))
+        kind = find(name)
+        options = renamed_options(f"campaign {name}", RENAMED_OPTIONS | renamed_fields_of(kind))
+        single.command(name, cls=options)(command(kind, _run, COMMON))
         return typer.main.get_command(single)
 
 
@@ -85,7 +98,7 @@ campaign_app = typer.Typer(
 app.add_typer(campaign_app, name="campaign")
 
 
-@campaign_app.command()
+@campaign_app.command(cls=renamed_options("campaign resume", RENAMED_OPTIONS))
 def resume(
     store: StoreArgument,
     campaign: CampaignOption = None,
@@ -95,7 +108,7 @@ def resume(
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
     batch: BatchOption = 1,
-    force: ForceOption = False,
+    ignore_mismatch: IgnoreMismatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run the cases of a campaign that are not in its store yet, with its last options."""
@@ -110,7 +123,7 @@ def resume(
         tls_cert=tls_cert,
         tls_key=tls_key,
         batch=batch,
-        force=force,
+        ignore_mismatch=ignore_mismatch,
         as_json=as_json,
     )
 
@@ -210,7 +223,7 @@ def _run(
     tls_cert: Path | None,
     tls_key: Path | None,
     batch: int,
-    force: bool,
+    ignore_mismatch: bool,
     as_json: bool,
 ) -> None:
     if workers is not None and dask is not None:
@@ -225,7 +238,7 @@ def _run(
 
     try:
         with executor(workers, dask, security) as pool, count(campaign.name, quiet=as_json) as update:
-            summary = campaigns.run(campaign, pool, store, batch=batch, force=force, progress=tell)
+            summary = campaigns.run(campaign, pool, store, batch=batch, force=ignore_mismatch, progress=tell)
     except KeyboardInterrupt:
         kept = f"kept; go on with: quaddyn campaign resume {shlex.quote(str(store))}" if store else "lost: no --store"
         err.print(f"stopped: {done} cases done, {kept}", markup=False, highlight=False, soft_wrap=True)

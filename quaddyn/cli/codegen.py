@@ -12,80 +12,111 @@ from ..kernels.c_source import identifier
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import progress, say
+from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
     from ..runtime.c_files import SourceFiles
 
 
-@app.command()
+@app.command(
+    cls=renamed_options(
+        "codegen",
+        {
+            "--float": "--single-precision",
+            "--force": "--external-force",
+            "--runtime": "--runtime-parameters",
+            "--no-runtime": "--no-runtime-parameters",
+            "--what": "--target",
+        },
+    )
+)
 def codegen(
     source: RobotArgument,
-    what: Annotated[
+    target: Annotated[
         str,
         typer.Option(
-            help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or one of: controller, "
-            "safety, estimator, interface, program"
+            help="operations separated by commas, such as rnea, nle, gravity, crba, aba; or one of controller, safety, "
+            "estimator, interface, program"
         ),
     ] = "rnea",
-    out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing", file_okay=False)] = Path(),
-    frame: Annotated[list[str] | None, typer.Option(help="for operations about a frame; repeatable")] = None,
-    force: Annotated[list[str] | None, typer.Option(help="frame at which a force acts; repeatable")] = None,
-    single: Annotated[bool, typer.Option("--float", help="float instead of double")] = False,
-    runtime: Annotated[bool, typer.Option(help="mass properties as an argument instead of constants")] = False,
-    friction: Annotated[bool, typer.Option(help="joint friction is part of the dynamics")] = False,
+    out: Annotated[
+        Path, typer.Option(help="folder to write to; created if it does not exist", file_okay=False)
+    ] = Path(),
+    frame: Annotated[list[str] | None, typer.Option(help="frame of operations such as frame_drift; repeatable")] = None,
+    external_force: Annotated[
+        list[str] | None, typer.Option(help="frame at which an external force acts; repeatable")
+    ] = None,
+    single_precision: Annotated[bool, typer.Option("--single-precision", help="use float instead of double")] = False,
+    runtime_parameters: Annotated[
+        bool, typer.Option(help="make mass properties an argument of the functions instead of constants")
+    ] = False,
+    friction: Annotated[bool, typer.Option(help="include joint friction in the dynamics")] = False,
     dt: Annotated[
         float | None,
-        typer.Option(help="period of a controller, safety layer, ... [s]; 0.001 by default"),
+        typer.Option(help="period of controller, safety layer, estimator or program [s]; default: 0.001"),
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
 ) -> None:
-    """Write a robot's dynamics as C99: one function, one .c and one .h per operation; operation counts in the banner.
+    """Write C99 code of a robot: one function, one .c and one .h file per operation, with operation counts.
 
-    The functions allocate nothing, call nothing but sin and cos, and have no branches.  "controller" is the whole-body
-    controller as it is by default, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for others.
-    "safety" is the safety layer with the robot's limits, to stand between it and the motors, "estimator" the state
-    estimate, "interface" the packets of a robot in another process or behind UDP; "program" is all of these, and an
-    example that drives such a robot.  See `quaddyn.runtime.export_safety` and the like.
+    The functions allocate no memory, call only sin and cos, and have no branches. "controller" is the whole-body
+    controller with default arguments, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for
+    other controllers. "safety" is the safety layer with the limits of the robot, to be called between controller and
+    motors; "estimator" is the state estimator; "interface" encodes and decodes the packets of a robot in another
+    process or behind UDP; "program" is all of these with an example that controls such a robot. See
+    `quaddyn.runtime.export_safety` and the similar functions.
     """
     from ..kernels import c_files
     from ..kernels.operations import RECIPES
 
     robot = load(source, root=root, packages=package or ())
-    if what.strip() in WHOLE:
-        if frame or force or single or runtime or friction:
-            raise ArgumentError(f"--frame, --force, --float, --runtime, --friction: not of a {what.strip()}")
-        if what.strip() == "interface" and dt is not None:
-            raise ArgumentError("--dt: an interface has no period")
-        WHOLE[what.strip()](robot, source, out, 1e-3 if dt is None else dt)
+    if target.strip() in TARGET_WRITERS:
+        if frame or external_force or single_precision or runtime_parameters or friction:
+            raise ArgumentError(
+                "--frame, --external-force, --single-precision, --runtime-parameters, --friction: not accepted with "
+                f"--target {target.strip()}; they belong to operations such as rnea"
+            )
+        if target.strip() == "interface" and dt is not None:
+            raise ArgumentError("--dt: not accepted with --target interface, which is not periodic; remove the option")
+        TARGET_WRITERS[target.strip()](robot, source, out, 1e-3 if dt is None else dt)
         return
     if dt is not None:
-        raise ArgumentError("--dt: of a controller, safety layer, estimator or program alone")
+        raise ArgumentError(
+            f"--dt: not accepted with --target {target}; it belongs to controller, safety, estimator and program"
+        )
     jobs: list[tuple[str, str | None]] = []
-    for name in (x.strip() for x in what.split(",")):
-        if name in WHOLE:
-            raise ArgumentError(f"--what: {name} is written alone, not together with others")
+    for name in (x.strip() for x in target.split(",")):
+        if name in TARGET_WRITERS:
+            raise ArgumentError(
+                f"--target: {name} cannot be combined with other targets, got {target}; call codegen once for each"
+            )
         if name not in RECIPES:
-            raise UnknownNameError("--what", name, (*RECIPES, *WHOLE))
+            raise UnknownNameError("--target", name, (*RECIPES, *TARGET_WRITERS))
         frames = frame or list(robot.feet)
         if RECIPES[name].framed:
             if not frames:
-                raise ArgumentError(f"--frame: {robot.name!r} has no feet, so {name} needs the name of a frame")
+                raise ArgumentError(
+                    f"--frame: required for {name}, since {robot.name!r} has no feet; name a frame of the robot"
+                )
             jobs += [(name, f) for f in frames]
         else:
             jobs.append((name, None))
     if frame and all(about is None for _, about in jobs):
-        raise ArgumentError(f"--frame: of {what}, none is about a frame; a force acts where --force says")
+        raise ArgumentError(
+            f"--frame: not accepted with --target {target}, which uses no frame; remove the option, or use "
+            "--external-force for the frame at which a force acts"
+        )
     files = {}
     for name, about in progress(jobs, "tracing"):
         written = c_files(
             robot,
             name,
-            dtype="float32" if single else "float64",
-            parameters="runtime" if runtime else "folded",
+            dtype="float32" if single_precision else "float64",
+            parameters="runtime" if runtime_parameters else "folded",
             friction=friction,
             frame=about,
-            forces=tuple(force or ()),
+            forces=tuple(external_force or ()),
         )
         files[written.name] = written
     out.mkdir(parents=True, exist_ok=True)
@@ -97,7 +128,7 @@ def codegen(
 
 
 def _controller(robot: Robot, source: str, out: Path, dt: float) -> None:
-    """Write the default controller of a robot; called by its name in the catalogue where it has one."""
+    """Writes the default whole-body controller of a robot."""
     from ..wbc import WholeBodyController, export_c
 
     written = export_c(WholeBodyController(robot, dt=dt), out, name=_name(robot, source, "wbc"))
@@ -108,48 +139,50 @@ def _controller(robot: Robot, source: str, out: Path, dt: float) -> None:
 
 
 def _safety(robot: Robot, source: str, out: Path, dt: float) -> None:
-    """Write the safety layer of a robot, named like its controller."""
+    """Writes the safety layer of a robot."""
     from ..runtime import Safety, export_safety
 
-    _tell(export_safety(Safety(robot, dt=dt), out, name=_name(robot, source, "safety")), out)
+    _print_files(export_safety(Safety(robot, dt=dt), out, name=_name(robot, source, "safety")), out)
 
 
 def _estimator(robot: Robot, source: str, out: Path, dt: float) -> None:
-    """Write the state estimate of a robot."""
+    """Writes the state estimator of a robot."""
     from ..estimation import BaseEstimator
     from ..runtime import export_estimator
 
-    _tell(export_estimator(BaseEstimator(robot, dt=dt), out, name=_name(robot, source, "estimator")), out)
+    _print_files(export_estimator(BaseEstimator(robot, dt=dt), out, name=_name(robot, source, "estimator")), out)
 
 
 def _interface(robot: Robot, source: str, out: Path, dt: float) -> None:
-    """Write the packets of a robot."""
+    """Writes the packet encoder and decoder of a robot."""
     from ..runtime import export_interface
 
-    _tell(export_interface(robot, out, name=_name(robot, source, "interface")), out)
+    _print_files(export_interface(robot, out, name=_name(robot, source, "interface")), out)
 
 
 def _program(robot: Robot, source: str, out: Path, dt: float) -> None:
-    """Write a program that drives a robot."""
+    """Writes a program that controls a robot: controller, safety layer, estimator and interface."""
     from ..runtime import export_program
     from ..wbc import WholeBodyController
 
     name = identifier(source if source in CATALOGUE else robot.name).lstrip("_")
-    _tell(export_program(WholeBodyController(robot, dt=dt), out, name=name), out)
+    _print_files(export_program(WholeBodyController(robot, dt=dt), out, name=name), out)
     say(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
 
 
-def _tell(written: SourceFiles, out: Path) -> None:
+def _print_files(written: SourceFiles, out: Path) -> None:
+    """Prints the written files with their sizes."""
     for file, text in written.files.items():
         say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
 
 
 def _name(robot: Robot, source: str, what: str) -> str:
+    """Returns the prefix of C identifiers: the catalogue name of the robot, or its own name, and `what`."""
     return identifier(f"{source if source in CATALOGUE else robot.name}_{what}").lstrip("_")
 
 
-#: What is written whole, each by its own function.
-WHOLE = {
+#: Targets other than single operations, and the function that writes each.
+TARGET_WRITERS = {
     "controller": _controller,
     "safety": _safety,
     "estimator": _estimator,

@@ -15,12 +15,13 @@ from ..errors import ArgumentError
 from .app import app
 from .campaigning import CampaignOption, replay_case
 from .console import out, say
+from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
     from ..wbc import TickReplay
 
 
-@app.command()
+@app.command(cls=renamed_options("replay", {"--last": "--include-last-level"}))
 def replay(
     file: Annotated[
         Path,
@@ -32,7 +33,9 @@ def replay(
         Path | None, typer.Option(help="of a case: write its motion as a self-contained HTML file")
     ] = None,
     campaign: CampaignOption = None,
-    last: Annotated[bool, typer.Option("--last", help="explain the last level's losses too")] = False,
+    include_last_level: Annotated[
+        bool, typer.Option("--include-last-level", help="explain the residuals of the last level, too")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
     """Solve a saved tick of whole-body control again, or run a campaign's case again in the viewer.
@@ -66,13 +69,13 @@ def replay(
                     "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
                     "tau": dict(zip(tick.joints, command.tau.tolist(), strict=True)),
                     "forces": {name: force.tolist() for name, force in command.forces.items()},
-                    "explanation": command.explain(include_last_level=last, max_lines=None).splitlines(),
+                    "explanation": command.explain(include_last_level=include_last_level, max_lines=None).splitlines(),
                 }
             )
         )
     else:
         _print(again)
-        say(command.explain(include_last_level=last))
+        say(command.explain(include_last_level=include_last_level))
         same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
         say(f"the answer of then, {same}" + ("" if tick.is_same_version else "; it was saved by other sources"))
     if not again.equal_to_rounding:

@@ -14,8 +14,10 @@ from rich.markup import escape
 from ..errors import ArgumentError
 from .app import PackagesOption, PortOption, app
 from .console import check_writable, err, out, say, wait_for_interrupt
+from .renamed_options import renamed_commands
 
 log_app = typer.Typer(
+    cls=renamed_commands("log", {"mcap": "export-mcap", "motors": "fit-actuators"}),
     no_args_is_help=True,
     help="Recordings of quaddyn.runtime.Recording: show, plot, view, replay, compare, convert, fit motors.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -108,7 +110,7 @@ def view(
 
 
 @log_app.command()
-def mcap(
+def export_mcap(
     file: FileArgument,
     to: Annotated[Path, typer.Option("--out", help="MCAP file to write")] = Path("log.mcap"),
 ) -> None:
@@ -152,7 +154,7 @@ def compare(file: FileArgument, other: FileArgument, as_json: JsonOption = False
 
 
 @log_app.command()
-def motors(file: FileArgument, as_json: JsonOption = False) -> None:
+def fit_actuators(file: FileArgument, as_json: JsonOption = False) -> None:
     """Fit delay and torque-speed line of every motor to a recording, from torques as the motors measure them.
 
     Friction needs the torques at the joints as well: see quaddyn.identification.fit_actuators.

@@ -12,22 +12,33 @@ from ..errors import ArgumentError
 from ..robot import load
 from .app import PackagesOption, RobotArgument, app
 from .console import say
+from .renamed_options import renamed_options
 
 #: Exit code where nothing was tried, since a person said no.
 DECLINED = 3
 
 
-@app.command()
+@app.command(
+    cls=renamed_options(
+        "preflight", {"--listen": "--listen-port", "--share": "--torque-fraction", "--yes": "--assume-hanging"}
+    )
+)
 def preflight(
     source: RobotArgument,
     udp: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS:PORT", help="a robot that speaks quaddyn's packets; default: a simulated one"),
     ] = None,
-    listen: Annotated[int, typer.Option(min=0, max=65535, help="port to which it sends readings; 0: a free one")] = 0,
+    listen_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="port to which it sends readings; 0: a free one")
+    ] = 0,
     bind: Annotated[str, typer.Option(help="address to listen at")] = "127.0.0.1",
-    share: Annotated[float, typer.Option(help="largest torque to wiggle with, as a share of the effort limits")] = 0.2,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether the robot hangs free")] = False,
+    torque_fraction: Annotated[
+        float, typer.Option(help="largest test torque of a joint, divided by its effort limit")
+    ] = 0.2,
+    assume_hanging: Annotated[
+        bool, typer.Option("--assume-hanging", help="do not ask whether the robot hangs free")
+    ] = False,
     package: PackagesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
@@ -42,19 +53,19 @@ def preflight(
     robot = load(source, packages=package or ())
     if udp is None:
         stand = runtime.HangingRobot(robot)
-        report = runtime.preflight(stand, clock=stand, share=share, ask=stand.obey)
+        report = runtime.preflight(stand, clock=stand, share=torque_fraction, ask=stand.obey)
     else:
         address, _, port = udp.rpartition(":")
         if not address or not port.isdecimal():
             raise ArgumentError(f"--udp: expected ADDRESS:PORT, got {udp!r}")
-        if not yes:
+        if not assume_hanging:
             hangs = f"Does {robot.name} hang free, its legs in the air, with the emergency stop at hand?"
             if not typer.confirm(hangs):
                 say("nothing was tried")
                 raise typer.Exit(DECLINED)
-        side = runtime.UdpInterface(robot, (address, int(port)), port=listen, bind=bind)
+        side = runtime.UdpInterface(robot, (address, int(port)), port=listen_port, bind=bind)
         try:
-            report = runtime.preflight(side, share=share, ask=lambda what: say(f"now: {what.value}"))
+            report = runtime.preflight(side, share=torque_fraction, ask=lambda what: say(f"now: {what.value}"))
         finally:
             side.close()
     if as_json:

@@ -13,14 +13,15 @@ from ..robot import CATALOGUE
 from .app import app
 from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, executor
 from .console import check_writable, err, say
+from .renamed_options import renamed_options
 
 
-@app.command()
+@app.command(cls=renamed_options("datasheet", {"--against": "--compare", "--bounds": "--only"}))
 def datasheet(
     robot: Annotated[str, typer.Argument(metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file")],
     out: Annotated[Path | None, typer.Option(help="the page; default: NAME.html here")] = None,
-    against: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot beside it; repeatable")
+    compare: Annotated[
+        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot on the same page; repeatable")
     ] = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -31,8 +32,9 @@ def datasheet(
         Path | None, typer.Option(help="file of all trials, made or gone on with; default: beside the page, .db")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="claim 80 % instead of 95 %, with fewer directions")] = False,
-    bounds: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="only push, friction, slope, ...; repeatable")
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="measure only these limits: push, friction, slope, ...; repeatable"),
     ] = None,
     directions: Annotated[int | None, typer.Option(min=1, help="of pushes; default: 8, with --quick 4")] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
@@ -52,7 +54,7 @@ def datasheet(
     check_writable(out)
     check_writable(store)
     given = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
-    campaign = DataSheet(robot=(robot, *(against or ())), plant=plant, seed=seed, bounds=tuple(bounds or ()), **given)
+    campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **given)
     columns = (
         TextColumn("measuring"),
         BarColumn(),

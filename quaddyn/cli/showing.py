@@ -17,6 +17,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..robot import load
 from .app import CUT, REPORTED, PackagesOption, PortOption, RobotArgument, RootOption, app, robot_names
 from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
+from .renamed_options import renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def view(
         wait_for_interrupt(sliders.update)
 
 
-@app.command()
+@app.command(cls=renamed_options("demo", {"--drive": "--teleop", "--ground": "--terrain"}))
 def demo(
     robot: Annotated[
         str,
@@ -72,14 +73,14 @@ def demo(
     velocity: Annotated[
         str | None, typer.Option(metavar="VX,VY,WZ", help="forward, leftward [m/s] and yaw rate [rad/s]")
     ] = None,
-    ground: Annotated[
+    terrain: Annotated[
         str | None,
         typer.Option(
             metavar="KIND=NUMBERS",
             help="slope=DEGREES[,DIRECTION], stairs=RISE,TREAD or waves=HEIGHT,LENGTH [m]; default: a level floor",
         ),
     ] = None,
-    blind: Annotated[bool, typer.Option("--blind", help="the controller is not told of the ground")] = False,
+    blind: Annotated[bool, typer.Option("--blind", help="the controller has no terrain map")] = False,
     push: Annotated[
         list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
     ] = None,
@@ -91,11 +92,13 @@ def demo(
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, max=3600.0, help="simulated time [s]; default: 8, or 3600 with --drive")
+        float | None, typer.Option(min=0.1, max=3600.0, help="simulated time [s]; default: 8, or 3600 with --teleop")
     ] = None,
-    drive: Annotated[
+    teleop: Annotated[
         bool,
-        typer.Option("--drive", help="drive it with keys or a gamepad on the live page, until Ctrl-C; sliders: gains"),
+        typer.Option(
+            "--teleop", help="drive the robot by keys or a gamepad on the live page, until Ctrl-C; sliders set gains"
+        ),
     ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
     port: PortOption = 0,
@@ -134,15 +137,15 @@ def demo(
     elif gait is not None and gait not in GAITS:
         raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
     if not walks and (
-        velocity is not None or push or jump is not None or drive or ground is not None or plant != "embedded"
+        velocity is not None or push or jump is not None or teleop or terrain is not None or plant != "embedded"
     ):
         raise ArgumentError(
-            "--velocity, --ground, --push, --jump, --drive and --plant go with a quadruped's gait; name one with --gait"
+            "--velocity, --terrain, --push, --jump, --teleop, --plant: only for a quadruped that walks; name a gait by --gait"
         )
-    if drive and headless:
-        raise ArgumentError("--drive takes the keys of the live page, which --headless leaves out")
+    if teleop and headless:
+        raise ArgumentError("--teleop: needs the live page for its keys; remove --headless")
     if seconds is None:
-        seconds = 3600.0 if drive else 8.0
+        seconds = 3600.0 if teleop else 8.0
     wanted = None if velocity is None else _numbers("velocity", velocity, 3)
     pushes = [main_job.Push.parse(text) for text in push or ()]
     leap = None if jump is None else main_job.JumpRequest.parse(jump)
@@ -172,12 +175,12 @@ def demo(
                     velocity=wanted,
                     pushes=pushes,
                     jump=leap,
-                    terrain=ground,
+                    terrain=terrain,
                     blind=blind,
                     duration=seconds,
                     viewer=viewer,
                     realtime=not headless,
-                    teleop=drive,
+                    teleop=teleop,
                     record=page,
                     plot=plot,
                     progress=shown,
@@ -199,7 +202,7 @@ def demo(
             with bar("filming", quiet=as_json) as tick:
                 render_video(page, video, progress=tick)
         with bar("cross-checking", quiet=as_json) as tick:
-            agreement = cross_check(machine, samples=3, n_derivative_samples=False, progress=tick)
+            agreement = cross_check(machine, samples=3, n_derivative_samples=0, progress=tick)
         passed = report.passed and agreement.passed
         if as_json:
             print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
@@ -210,7 +213,7 @@ def demo(
                     say(f"wrote {path}")
         if report.interrupted:
             raise typer.Exit(REPORTED)
-        if viewer is not None and not drive and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        if viewer is not None and not teleop and is_terminal(sys.stdin) and is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
     raise typer.Exit(1 if not passed else CUT if report.reduced_requests else 0)
