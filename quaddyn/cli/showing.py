@@ -140,7 +140,7 @@ def demo(
         velocity is not None or push or jump is not None or teleop or terrain is not None or plant != "embedded"
     ):
         raise ArgumentError(
-            "--velocity, --terrain, --push, --jump, --teleop, --plant: only for a quadruped that walks; name a gait by --gait"
+            "--velocity, --terrain, --push, --jump, --teleop, --plant: need a quadruped that walks; name its --gait"
         )
     if teleop and headless:
         raise ArgumentError("--teleop: needs the live page for its keys; remove --headless")
