@@ -52,13 +52,13 @@ from runtime_faults import DT, FAULTS, recorded_trot
 
 import quaddyn as qd
 from quaddyn.runtime import (
+    ControlLoop,
     Histogram,
     LinkQuality,
-    Loop,
     LoopStatistics,
     MotorCommand,
     Operator,
-    RealTime,
+    RealTimeOptions,
     Recording,
     RobotInterface,
     RobotProcess,
@@ -67,7 +67,7 @@ from quaddyn.runtime import (
     SharedMemory,
     SharedMemoryInterface,
     SystemClock,
-    Walker,
+    WalkingController,
     export_program,
     load_recording,
 )
@@ -86,7 +86,7 @@ def processor() -> str:
 def damage(rng: np.random.Generator, m: Measurement, tau: np.ndarray) -> tuple[Measurement, MotorCommand]:
     """Random numbers in a reading or in a command."""
     name = ("position", "velocity", "gyro", "accelerometer", "torque", "foot_forces", "temperature")[rng.integers(7)]
-    part, command = getattr(m, name).copy(), MotorCommand.torques(tau)
+    part, command = getattr(m, name).copy(), MotorCommand.from_torques(tau)
     at, kind = rng.integers(len(part)), rng.integers(6)
     if kind == 0:
         part[at] = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e12, 0.0])
@@ -100,7 +100,7 @@ def damage(rng: np.random.Generator, m: Measurement, tau: np.ndarray) -> tuple[M
         wild = 10.0 ** rng.uniform(-2.0, 300.0) * rng.standard_normal((4, len(tau)))
         command = MotorCommand(tau * 10.0 ** rng.uniform(0.0, 6.0), wild[0], wild[1], abs(wild[2]), abs(wild[3]))
     else:
-        command = MotorCommand.torques(np.where(rng.random(len(tau)) < 0.1, rng.choice([np.nan, np.inf]), tau))
+        command = MotorCommand.from_torques(np.where(rng.random(len(tau)) < 0.1, rng.choice([np.nan, np.inf]), tau))
     return replace(m, **{name: part}), command
 
 
@@ -129,13 +129,13 @@ def schedules(count: int, seed: int, ticks: int = 24) -> bool:
             for change, (first, last) in zip(chosen, spans, strict=True):
                 if first <= k < last and intact(m):
                     m, tau = changes[change](m, tau, k - first, trot[start + first][0])
-            command = MotorCommand.torques(tau)
+            command = MotorCommand.from_torques(tau)
             if noisy and rng.random() < noisy and intact(m):
                 m, command = damage(rng, m, tau)
-            given = safety.examine(m, command).command.checked(12)  # finite, whatever came
+            given = safety.filter_command(m, command).command.validated(12)  # finite, whatever came
             examined += 1
             if m.position.shape == (12,) and np.isfinite([m.position, m.velocity]).all():
-                worst = max(worst, float((np.abs(given.torque_at(m.position, m.velocity)) / effort).max()))
+                worst = max(worst, float((np.abs(given.compute_torque(m.position, m.velocity)) / effort).max()))
         if safety.fault is not None:
             damped += 1
             named[safety.fault.name] += 1
@@ -154,7 +154,7 @@ class Idle(Controller):
 
     def __init__(self, robot: qd.Robot, dt: float) -> None:
         self.robot, self.dt = robot, dt
-        self._off = MotorCommand.off(robot.nu)
+        self._off = MotorCommand.zero(robot.nu)
 
     def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
         """No torque."""
@@ -177,9 +177,9 @@ class Persistent(Operator):
         super().__init__()
         self.velocity, self.loop, self.trotted = velocity, None, False
         self.attempts, self.stops = Counter[str](), Counter[str]()
-        self.run(velocity)
+        self.walk(velocity)
 
-    def listen(self, now: float) -> None:
+    def read_device(self, now: float) -> None:
         """Forget a fault, and stand up anew when the robot rests: gravity is not felt in a fall."""
         if self.loop is None:
             return
@@ -188,7 +188,7 @@ class Persistent(Operator):
         if fault is not None and now - fault.time > RESTED:
             (self.stops if self.trotted else self.attempts)[str(fault)] += 1
             self.reset()
-            self.run(self.velocity)
+            self.walk(self.velocity)
 
 
 class AccountingClock(SystemClock):
@@ -207,16 +207,16 @@ class AccountingClock(SystemClock):
 
 def loop_on(
     side: RobotInterface, dt: float, file: Path, *, idle: bool = False, kept: float = 10.0, delay: float = 0.0
-) -> tuple[Loop, Operator, Controller]:
+) -> tuple[ControlLoop, Operator, Controller]:
     """A loop with all that belongs to it, on a robot in another process; its log goes back `kept` seconds."""
     robot, operator = side.robot, Operator() if idle else Persistent((0.3, 0.0, 0.0))
-    controller: Controller = Idle(robot, dt) if idle else Walker(robot, dt=dt, delay=delay)
+    controller: Controller = Idle(robot, dt) if idle else WalkingController(robot, dt=dt, delay=delay)
     recording = Recording(file, robot, controller=controller, seconds=kept)
     # With a link between, measured torques answer commands of some ticks ago.
-    safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
-    real = RealTime(priority=50, lock_memory=True)
+    safety = Safety(robot, dt=dt, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=0.05))
+    real = RealTimeOptions(priority=50, lock_memory=True)
     # A machine that is busy with other things misses deadlines in bursts: here they are counted, not answered.
-    loop = Loop(
+    loop = ControlLoop(
         side,
         controller,
         operator=operator,
@@ -257,13 +257,13 @@ def real_time(
     # A reading takes the link's mean delay to come, and its command as long to go.
     delay = 2.0 * (quality.latency + 0.5 * quality.jitter) + dt if quality.latency else 0.0
     began, seconds = os.times(), 60.0 * minutes
-    with RobotProcess("go2", dt=dt, quality=quality, watchdog=PATIENT, plant="mujoco", priority=60) as process:
+    with RobotProcess("go2", dt=dt, link_quality=quality, watchdog=PATIENT, plant="mujoco", priority=60) as process:
         side, file = process.interface(), process.path.with_suffix(".qdlog")
         kept = seconds + 10.0 if replay else 10.0
         loop, operator, controller = loop_on(side, dt, file, idle=resting, kept=kept, delay=delay)
         time.sleep(RESTED)  # without commands the robot has lain down meanwhile
         report = loop.run(seconds)
-        status, believed, found = process.status(), controller.estimate, report.statistics
+        status, believed, found = process.status(), controller.estimated_state, report.statistics
         attempts, stops = (getattr(operator, name, Counter[str]()) for name in ("attempts", "stops"))
         walked = "" if believed is None else f", {controller.status}, {np.hypot(*believed[0][:2]):.2f} m from the start"
         print(f"\n{name}: {1.0 / dt:g} Hz for {minutes:g} min{walked}\n{report}")
@@ -400,7 +400,7 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
         lost = bool(process.status()["fault"])
         controller.kill()
         controller.wait()
-        answered = memory.command()
+        answered = memory.read_command()
         time.sleep(20.0 * watchdog * dt)
         status, log = process.status(), load_recording(file)
         missing = (answered[1] if answered else np.nan) - log.records["time"][-1]
@@ -425,10 +425,10 @@ def replayed(file: Path, ticks: int) -> bool:
     again = log.replay()
     cost, took = 1e6 * (time.process_time() - at) / max(again.ticks, 1), time.perf_counter() - began
     per_tick = log.records.dtype.itemsize
-    reserved = round(ticks + 10.0 / log.about["dt"]) * per_tick
+    reserved = round(ticks + 10.0 / log.metadata["dt"]) * per_tick
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     print(
-        f"replay of {len(log)} ticks: {again.ticks} computed again in {took:.0f} s, {again.differing} differ; "
+        f"replay of {len(log)} ticks: {again.ticks} computed again in {took:.0f} s, {again.n_different} differ; "
         f"{cost:.0f} us a tick"
     )
     print(

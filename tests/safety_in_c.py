@@ -21,7 +21,7 @@ from quaddyn.runtime.safety_checks import UNCOMMANDED
 from quaddyn.simulation import Measurement
 
 DT = 2e-3
-LIMITS = SafetyLimits(power=1000.0)
+LIMITS = SafetyLimits(max_power=1000.0)
 PARTS = ("position", "velocity", "gyro", "accelerometer", "torque", "foot_forces", "temperature")
 WRONG = (np.nan, np.inf, -np.inf, 1e308, -1e12, 0.0)
 
@@ -45,13 +45,13 @@ class SafetyInC:
         pointers, number = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_double
         self.library.layer_tick_at.argtypes = (*pointers, number, number, ctypes.c_int)
         self.library.layer_tick.argtypes = (*pointers, ctypes.c_bool, number, ctypes.c_int)
-        self.damp = MotorCommand.damp(safety.allowed.brake)
+        self.damp = MotorCommand.from_damping(safety.limit_arrays.brake)
 
     def reset(self) -> None:
         """As `Safety.reset`."""
         self.library.layer_reset()
 
-    def examine(
+    def filter_command(
         self, m: Measurement, command: MotorCommand | None, now: float, raised: int
     ) -> tuple[int, str | None, np.ndarray]:
         """Code of the fault, the joint that it is about, and (5, nu) what the motors get."""
@@ -121,7 +121,7 @@ class Drawn:
             m = Measurement(t, position, velocity, gyro, np.array([0.0, 0.0, 9.81]) + up, *parts)
             m = replace(m, **{name: np.full(getattr(m, name).shape, np.nan) if empty else None for name in absent})
             tau = rng.normal(0.0, 3.0, nu)
-            command: MotorCommand | None = MotorCommand.torques(tau)
+            command: MotorCommand | None = MotorCommand.from_torques(tau)
             true, raised = m, 0
             for first, last, (kind, what) in events:
                 if first <= k < last:
@@ -203,8 +203,8 @@ def differences(other: SafetyInC, ticks: int, seed: int) -> tuple[list[str], Cou
             done += 1
             if raised:
                 safety.raise_fault(raised, "")
-            report = safety.examine(m, command, now=now)
-            code, joint, given = other.examine(m, command, now, raised)
+            report = safety.filter_command(m, command, now=now)
+            code, joint, given = other.filter_command(m, command, now, raised)
             ours = report.command
             same = np.array_equal(
                 given, [ours.tau, ours.position, ours.velocity, ours.stiffness, ours.damping], equal_nan=True

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.runtime import Ask, HangingRobot, MotorCommand, RealTime, preflight
+from quaddyn.runtime import HangingRobot, MotorCommand, OperatorPrompt, RealTimeOptions, preflight
 from quaddyn.runtime.hanging import SOFT
 from quaddyn.runtime.preflight import _Preflight
-from quaddyn.runtime.preflight_report import Check, PreflightReport
+from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.simulation import Measurement
 
 
@@ -49,7 +49,7 @@ LEG = "".join(
 @pytest.fixture(autouse=True)
 def running_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector stays as it is: parking it takes half a second of each run here."""
-    monkeypatch.setattr(RealTime, "_park", lambda *_: None)
+    monkeypatch.setattr(RealTimeOptions, "_park", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,10 @@ def look_over(
     robot: qd.Robot, joints: tuple[str, ...] | None = None, **wrong: object
 ) -> dict[str, tuple[bool | None, str, str]]:
     side = Wired(robot, **wrong)
-    report = preflight(side, clock=side, ask=side.obey, share=0.5, joints=joints)
+    report = preflight(side, clock=side, prompt=side.perform, torque_fraction=0.5, joints=joints)
     assert report.passed == all(check.passed for check in report.checks)
     assert side.command.damping.all() and not side.command.stiffness.any()  # left damped
-    return {check.name: (check.passed, check.found, check.look) for check in report.checks}
+    return {check.name: (check.passed, check.result, check.inspection_hint) for check in report.checks}
 
 
 def failed(checks: dict[str, tuple[bool | None, str, str]]) -> set[str]:
@@ -155,8 +155,8 @@ def test_an_imu_that_is_turned_or_wrong_is_found(
 
 def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Robot) -> None:
     """As of a sensor that drops out for a moment, each time that a person is asked for a turn: no direction."""
-    asked: list[Ask] = []
-    dropped: list[Ask] = []
+    asked: list[OperatorPrompt] = []
+    dropped: list[OperatorPrompt] = []
     side = Wired(leg)
 
     def read(m: Measurement) -> Measurement:
@@ -165,13 +165,16 @@ def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Rob
         dropped.append(asked.pop())
         return replace(m, accelerometer=np.zeros(3))
 
-    def ask(what: Ask) -> None:
-        side.obey(what)
+    def ask(what: OperatorPrompt) -> None:
+        side.perform(what)
         asked[:] = [what]
 
     side._read = read
-    checks = {check.name: check.passed for check in preflight(side, clock=side, ask=ask, share=0.5, joints=()).checks}
-    assert set(dropped) == set(Ask)
+    checks = {
+        check.name: check.passed
+        for check in preflight(side, clock=side, prompt=ask, torque_fraction=0.5, joints=()).checks
+    }
+    assert set(dropped) == set(OperatorPrompt)
     assert checks["IMU axes, nose down"] and checks["IMU axes, left down"]
 
 
@@ -179,8 +182,8 @@ def test_a_reading_that_breaks_meanwhile_ends_in_damping_and_is_told(leg: qd.Rob
     nan = np.full(3, np.nan)
     side = Wired(leg)
     side._read = lambda m: replace(m, position=nan) if m.time > 3.0 else m
-    report = preflight(side, clock=side, share=0.5)
-    assert report.checks[-1].name == "safety layer" and "NaN" in report.checks[-1].found
+    report = preflight(side, clock=side, torque_fraction=0.5)
+    assert report.checks[-1].name == "safety layer" and "NaN" in report.checks[-1].result
     assert not report.passed and side.now() < 3.1
 
 
@@ -223,8 +226,8 @@ def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robo
 
 
 def test_what_cannot_hang_is_refused(leg: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="share"):
-        preflight(HangingRobot(leg), share=0.0)
+    with pytest.raises(qd.ArgumentError, match="torque_fraction"):
+        preflight(HangingRobot(leg), torque_fraction=0.0)
     with pytest.raises(qd.ArgumentError, match="planar"):
         HangingRobot(qd.load("go2", root="planar"))
 
@@ -238,13 +241,17 @@ def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: flo
     robot.step()
     robot.plant.reset(q, 0.0 * v)
     robot.step()
-    moving, still = (tau - robot.asked() for tau in asked)
+    moving, still = (tau - robot.commanded_torque() for tau in asked)
     np.testing.assert_allclose(still, -side * robot._stop * 0.1)
     np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * SOFT * 0.5)
 
 
 def test_a_report_ends_with_how_many_checks_there_were() -> None:
-    good, bad, none = Check("one", True, "fine"), Check("two", False, "odd", "here"), Check("three", None, "not tried")
+    good, bad, none = (
+        PreflightCheck("one", True, "fine"),
+        PreflightCheck("two", False, "odd", "here"),
+        PreflightCheck("three", None, "not tried"),
+    )
     assert str(PreflightReport((good, bad))).splitlines()[-1] == "2 checks, 1 failed"
     told = str(PreflightReport((good, bad, none)))
     assert told.splitlines()[-1] == "3 checks, 1 failed, 1 not tried" and "look: here" in told

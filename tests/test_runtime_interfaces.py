@@ -64,7 +64,7 @@ def test_a_model_of_ones_own_moves_as_the_robot_does(wagon: qd.Robot) -> None:
         side.set_state(q, v)
         assert np.allclose(side.q, q) or np.allclose(wagon.difference(side.q, q), 0.0)
         assert np.allclose(side.v, v)
-        side.write(MotorCommand.torques(tau))
+        side.write(MotorCommand.from_torques(tau))
         dt = 1e-6
         model.opt.timestep = dt
         side.step()
@@ -105,10 +105,10 @@ def test_springs_take_the_shorter_way_and_gears_divide(wagon: qd.Robot) -> None:
     side.set_state(wagon.configuration(joints={"roll": 3.0, "wrist": 0.1}))
     zero = np.zeros(3)
     wanted = np.array([{"roll": -3.0}.get(name, 0.0) for name in wagon.actuated])
-    side.write(MotorCommand.follow(wanted, zero, np.full(3, 10.0), zero))
+    side.write(MotorCommand.from_targets(wanted, zero, np.full(3, 10.0), zero))
     assert np.isclose(data.actuator("m1").ctrl[0], 10.0 * (2.0 * np.pi - 6.0))
     assert np.isclose(data.actuator("m2").ctrl[0], 10.0 * -0.1 / 5.0)
-    side.write(MotorCommand.torques([500.0, -500.0, 7.0]))
+    side.write(MotorCommand.from_torques([500.0, -500.0, 7.0]))
     assert np.allclose(side.tau, [40.0, -40.0, 7.0])  # the robot's limits
 
 
@@ -131,9 +131,11 @@ def test_models_of_another_machine_are_refused(wagon: qd.Robot, go2: qd.Robot) -
     with pytest.raises(qd.ArgumentTypeError, match="data"):
         MujocoInterface(wagon, model, model)
     with pytest.raises(qd.ArgumentError, match="stiffness"):
-        MujocoInterface(wagon, model, data).write(MotorCommand.follow(*(np.zeros(3),) * 2, -np.ones(3), np.zeros(3)))
+        MujocoInterface(wagon, model, data).write(
+            MotorCommand.from_targets(*(np.zeros(3),) * 2, -np.ones(3), np.zeros(3))
+        )
     with pytest.raises(qd.ArgumentError, match="finite"):
-        MujocoInterface(wagon, model, data).write(MotorCommand.torques([np.nan, 0.0, 0.0]))
+        MujocoInterface(wagon, model, data).write(MotorCommand.from_torques([np.nan, 0.0, 0.0]))
 
 
 def test_mujocos_own_reading_of_a_urdf_will_do(wagon: qd.Robot) -> None:
@@ -157,7 +159,7 @@ def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> N
     ]
     sides[2].set_state(go2.q_home)
     home = go2.q_home[7:]
-    command = MotorCommand.follow(home, np.zeros(12), np.full(12, 80.0), np.full(12, 2.0))
+    command = MotorCommand.from_targets(home, np.zeros(12), np.full(12, 80.0), np.full(12, 2.0))
     for side in sides:
         side.write(command)
         side.sleep_until(0.3)
@@ -165,7 +167,7 @@ def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> N
         assert np.isclose(side.now(), 0.3) and reading.time == side.now()
         assert np.abs(reading.position - home).max() < 0.2
         assert np.isclose(reading.foot_forces.sum(), go2.mass * 9.81, rtol=0.1)
-        assert np.abs(reading.torque - side.asked()).max() < 0.5
+        assert np.abs(reading.torque - side.commanded_torque()).max() < 0.5
         assert np.isclose(np.linalg.norm(reading.accelerometer), 9.81, rtol=0.2)
 
 

@@ -22,15 +22,15 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import (
-    Loop,
+    ControlLoop,
+    LoopTick,
     Operator,
     PlantInterface,
-    RealTime,
+    RealTimeOptions,
     Recording,
     Request,
     Stage,
-    Tick,
-    Walker,
+    WalkingController,
     load_recording,
 )
 from quaddyn.runtime.motor_command import MotorCommand
@@ -40,7 +40,7 @@ from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors,
 
 DT = 4e-3
 #: Parking the garbage collector takes half a second of each run here.
-CALM = RealTime(park_collector=False)
+CALM = RealTimeOptions(disable_gc=False)
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,16 @@ def run(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
         imu=Imu(gyro_noise=0.01, accelerometer_noise=0.1),
         feet=FootSensors(noise=1.0),
     )
-    side, walker, operator = PlantInterface(Simulation(go2, dt=2e-3), sensors=sensors), Walker(go2, dt=DT), Operator()
+    side, walker, operator = (
+        PlantInterface(Simulation(go2, dt=2e-3), sensors=sensors),
+        WalkingController(go2, dt=DT),
+        Operator(),
+    )
     recording = Recording(path, go2, controller=walker, seconds=10.0)
-    loop = Loop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM)
-    operator.run((0.3, 0.0, 0.1))
+    loop = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM)
+    operator.walk((0.3, 0.0, 0.1))
     loop.run(3.2)
-    operator.stop("end of the test")
+    operator.emergency_stop("end of the test")
     loop.run(0.02)
     assert loop.recording_error is None
     recording.close()
@@ -89,21 +93,21 @@ def test_a_recording_says_what_happened(run: Path, go2: qd.Robot) -> None:
 def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
     log = load_recording(run)
     again = log.replay()
-    assert again.identical and again.ticks > 790 and again.largest == 0.0
+    assert again.identical and again.ticks > 790 and again.max_difference == 0.0
     # and it can tell: one reading that is off by a billionth (the last bit alone may be lost in rounding)
     changed = log.records.copy()
     changed["gyro"][600, 1] += 1e-9
-    other = RunLog(log.about, changed[:640])
+    other = RunLog(log.metadata, changed[:640])
     assert not other.replay().identical
     gaps = log.compare(other)
     assert gaps["gyro"] > 0.0 and gaps["position"] == 0.0
     with pytest.raises(qd.ArgumentError, match="does not go back"):
-        RunLog(log.about, log.records[100:]).replay()
+        RunLog(log.metadata, log.records[100:]).replay()
 
 
 def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: qd.Robot, tmp_path: Path) -> None:
     sensors = Sensors(go2, np.random.default_rng(0), feet=FootSensors())
-    walker, operator = Walker(go2, dt=DT), Operator()
+    walker, operator = WalkingController(go2, dt=DT), Operator()
 
     class Broken(PlantInterface):
         def read(self) -> Measurement:
@@ -112,8 +116,8 @@ def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: q
 
     side = Broken(Simulation(go2, dt=DT), sensors=sensors)
     recording = Recording(tmp_path / "log", go2, controller=walker, seconds=3.0)
-    operator.run()
-    report = Loop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM).run(1.6)
+    operator.walk()
+    report = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM).run(1.6)
     assert report.fault is not None and report.fault.name == "reading not a number"  # not "controller failed"
     again = load_recording(tmp_path / "log").replay()
     assert again.identical and again.ticks > 360
@@ -122,7 +126,7 @@ def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: q
 def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
     reader = pytest.importorskip("mcap.reader")
     log = load_recording(run)
-    short = RunLog(log.about, log.records[::40])
+    short = RunLog(log.metadata, log.records[::40])
     with short.to_mcap(tmp_path / "log.mcap").open("rb") as file:
         opened = reader.make_reader(file)
         messages = [(channel.topic, json.loads(m.data)) for _, channel, m in opened.iter_messages()]
@@ -130,17 +134,20 @@ def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
         kinds = {each.name: each.media_type for each in opened.iter_attachments()}
     topics = {topic for topic, _ in messages}
     assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/base", "/tick"}
-    assert b"<robot" in attached["robot.urdf"] and json.loads(attached["about.json"])["controller"]["kind"] == "Walker"
+    assert (
+        b"<robot" in attached["robot.urdf"]
+        and json.loads(attached["about.json"])["controller"]["kind"] == "WalkingController"
+    )
     assert (kinds["robot.urdf"], kinds["about.json"]) == ("application/xml", "application/json")
     states = [content for topic, content in messages if topic == "/joint_states"]
     assert states[3]["position"] == short.records["position"][3].tolist()
 
 
-def tick(number: int) -> Tick:
+def tick(number: int) -> LoopTick:
     zero = np.zeros(12)
     m = Measurement(0.002 * number, zero + number, zero, np.zeros(3), np.zeros(3))
-    command, request = MotorCommand.off(12), Request(Stage.DAMP, (0.0, 0.0, 0.0))
-    return Tick(number, 0.002 * number, 0.002 * number, m, Stage.DAMP, request, command, command, None, False)
+    command, request = MotorCommand.zero(12), Request(Stage.DAMP, (0.0, 0.0, 0.0))
+    return LoopTick(number, 0.002 * number, 0.002 * number, m, Stage.DAMP, request, command, command, None, False)
 
 
 def test_a_ring_keeps_the_last_seconds_and_no_more(go2: qd.Robot, tmp_path: Path) -> None:
@@ -219,7 +226,7 @@ def short(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of five ticks."""
     recording = Recording(tmp_path_factory.mktemp("short") / "run.qdlog", go2, dt=0.002, seconds=0.01)
     for number in range(5):
-        recording.record(replace(tick(number), reset=number == 0))
+        recording.record(replace(tick(number), was_reset=number == 0))
     recording.close()
     return recording.path
 
@@ -250,7 +257,7 @@ def read_all(path: Path, to: Path) -> RunLog:
     log.compare(log)
     log.to_mcap(to / "log.mcap")
     with contextlib.suppress(qd.ArgumentError):
-        log.actuators()
+        log.fit_actuators()
     return log
 
 
@@ -324,8 +331,8 @@ def test_what_a_damaged_recording_says_of_its_robot_and_controller(go2: qd.Robot
         (lambda about: about["robot"].update(feet={"FL": [1]}), "description of the robot"),
         (lambda about: about["robot"].__delitem__("q_home"), "description of the robot"),
         (lambda about: about.update(joints=about["joints"][::-1]), "not those of its robot"),
-        (lambda about: about.update(controller={"kind": "Walker", "shoes": 2}), "controller is damaged"),
-        (lambda about: about.update(controller={"kind": "Walker", "dt": "fast"}), "controller is damaged"),
+        (lambda about: about.update(controller={"kind": "WalkingController", "shoes": 2}), "controller is damaged"),
+        (lambda about: about.update(controller={"kind": "WalkingController", "dt": "fast"}), "controller is damaged"),
     ):
         path.write_bytes(with_about(data, change))
         with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{said}"):
@@ -371,7 +378,7 @@ def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_recording_tells_how_late_its_motors_are(go2: qd.Robot, run: Path) -> None:
-    found = load_recording(run).actuators()
+    found = load_recording(run).fit_actuators()
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
     # A torque is measured with the reading after the command: a period late.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)

@@ -13,19 +13,19 @@ import quaddyn as qd
 from quaddyn.locomotion.modes import Mode
 from quaddyn.runtime import (
     Controller,
+    ControlLoop,
     Histogram,
-    Loop,
+    LoopTick,
     ManualClock,
     MotorCommand,
     Operator,
     PlantInterface,
-    RealTime,
+    RealTimeOptions,
     Recorder,
     RobotInterface,
     Stage,
     SystemClock,
-    Tick,
-    Walker,
+    WalkingController,
 )
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
@@ -64,11 +64,11 @@ class Script(Controller):
         self.stages: list[Stage] = []
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self.done
 
     @property
-    def failure(self) -> str:
+    def failure_reason(self) -> str:
         return self.why
 
     def warmup(self) -> None:
@@ -83,14 +83,14 @@ class Script(Controller):
         self.clock.advance(self.takes.get(self.ticks, 1e-4))
         if self.ticks == self.fails:
             raise ZeroDivisionError("division by zero")
-        return MotorCommand.torques(np.full(self.robot.nu, 5.0))
+        return MotorCommand.from_torques(np.full(self.robot.nu, 5.0))
 
 
 class Kept(Recorder):
     def __init__(self) -> None:
-        self.ticks: list[Tick] = []
+        self.ticks: list[LoopTick] = []
 
-    def record(self, tick: Tick) -> None:
+    def record(self, tick: LoopTick) -> None:
         self.ticks.append(tick)
         if len(self.ticks) == 90:
             raise OSError("no space left on device")
@@ -105,11 +105,11 @@ class Scene:
     """A loop of the parts above; it parks no garbage collector, which takes a third of a second for each run."""
 
     def __init__(self, robot: qd.Robot, **options: object) -> None:
-        options.setdefault("real_time", RealTime(park_collector=False))
+        options.setdefault("real_time", RealTimeOptions(disable_gc=False))
         self.clock, self.operator = ManualClock(100.0), options.pop("operator", None) or Operator()
         self.fake, self.controller = Fake(robot, self.clock), Script(robot, self.clock)
         self.kept = Kept()
-        self.loop = Loop(
+        self.loop = ControlLoop(
             self.fake, self.controller, operator=self.operator, clock=self.clock, recorder=self.kept, **options
         )
 
@@ -122,13 +122,13 @@ def test_stages_follow_each_other_and_nothing_is_left_out(go2: qd.Robot) -> None
     scene = Scene(go2)
     report = scene.loop.run(0.01)
     assert report.stage is Stage.DAMP and scene.controller.ticks == 0 and all(map(damping, scene.fake.written))
-    scene.operator.run((0.3, 0.0, 0.0))
+    scene.operator.walk((0.3, 0.0, 0.0))
     scene.controller.done = False
     assert scene.loop.run(0.02).stage is Stage.STAND_UP and scene.controller.resets == 1
     scene.controller.done = True
     assert scene.loop.run(0.02).stage is Stage.RUN
     assert scene.fake.written[-2].tau[0] == 5.0 and damping(scene.fake.written[-1])  # the run has ended
-    scene.operator.off()
+    scene.operator.power_off()
     scene.controller.done = False
     assert scene.loop.run(0.02).stage is Stage.LIE_DOWN
     scene.controller.done = True
@@ -150,8 +150,8 @@ def test_a_reading_with_a_stamp_that_cannot_be_reaches_no_controller(go2: qd.Rob
         return replace(m, time=m.time + 0.1 if stamp == "ahead" else stamp) if wrong[0] == 0 or wrong[0] < -20 else m
 
     scene.fake.read = read  # type: ignore[method-assign]
-    scene.controller.compute = lambda m, *_: given.append(m.time) or MotorCommand.off(go2.nu)  # type: ignore[method-assign, func-returns-value]
-    scene.operator.run()
+    scene.controller.compute = lambda m, *_: given.append(m.time) or MotorCommand.zero(go2.nu)  # type: ignore[method-assign, func-returns-value]
+    scene.operator.walk()
     report = scene.loop.run(0.1)
     assert np.isfinite(given).all() and min(given) >= 100.0 and max(given) <= scene.clock.now()
     assert report.fault.name == "stale reading" and 100.0 + 40 * DT < report.fault.time < 100.0 + 48 * DT
@@ -160,10 +160,10 @@ def test_a_reading_with_a_stamp_that_cannot_be_reaches_no_controller(go2: qd.Rob
 
 def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
     scene = Scene(go2)
-    scene.operator.run()
+    scene.operator.walk()
     scene.controller.takes = {5: 1.5e-3}
     report = scene.loop.run(0.1)
-    begun = [tick.begun for tick in scene.kept.ticks]
+    begun = [tick.start_time for tick in scene.kept.ticks]
     assert np.allclose(begun, 100.0 + DT * np.arange(50)) and report.statistics.ticks == 50
     s = report.statistics
     assert (
@@ -174,19 +174,19 @@ def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
 
 def test_an_overrun_leaves_out_deadlines_and_keeps_the_beat(go2: qd.Robot) -> None:
     scene = Scene(go2, overrun="repeat")
-    scene.operator.run()
+    scene.operator.walk()
     scene.controller.takes = {10: 5.2e-3}
     report = scene.loop.run(0.1)
     due = np.array([tick.number for tick in scene.kept.ticks])
-    assert report.statistics.overruns == 1 and report.statistics.missed == 2 and report.fault is None
+    assert report.statistics.overruns == 1 and report.statistics.missed_deadlines == 2 and report.fault is None
     assert np.flatnonzero(np.diff(due) > 1).size == 1 and np.diff(due).max() == 2
-    late = [t for t in scene.kept.ticks if t.begun > t.deadline + 1e-9]
-    assert len(late) == 1 and np.isclose(late[0].begun - late[0].deadline, 1.2e-3)
+    late = [t for t in scene.kept.ticks if t.start_time > t.deadline + 1e-9]
+    assert len(late) == 1 and np.isclose(late[0].start_time - late[0].deadline, 1.2e-3)
 
 
 def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
-    scene = Scene(go2, overrun="decay", decay=10)
-    scene.operator.run()
+    scene = Scene(go2, overrun="decay", decay_ticks=10)
+    scene.operator.walk()
     scene.controller.takes = {10: 8.2e-3}
     scene.loop.run(0.1)
     torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
@@ -196,15 +196,15 @@ def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
     assert fault.name == "controller late" and "deadlines missed" in fault.reason
 
     scene = Scene(go2, overrun="stop")
-    scene.operator.run()
+    scene.operator.walk()
     scene.controller.takes = {10: 2.3e-3}
     assert scene.loop.run(0.1).fault.name == "controller late"
 
 
 @pytest.mark.parametrize("missed", [1, 2])
 def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2: qd.Robot, missed: int) -> None:
-    scene = Scene(go2, overrun="decay", decay=10)
-    scene.operator.run()
+    scene = Scene(go2, overrun="decay", decay_ticks=10)
+    scene.operator.walk()
     scene.controller.takes = {k: missed * DT + 2e-4 for k in range(10, 400, 2)}
     fault = scene.loop.run(0.3).fault
     torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
@@ -216,7 +216,7 @@ def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2:
 
 
 def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> None:
-    loop = Scene(go2, overrun="decay", decay=10).loop
+    loop = Scene(go2, overrun="decay", decay_ticks=10).loop
     loop._late, all_of = 4.0, np.ones(go2.nu)
     given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
     late = loop._decayed(given)
@@ -227,22 +227,22 @@ def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> 
 
 def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot) -> None:
     scene = Scene(go2)
-    scene.operator.run()
+    scene.operator.walk()
     scene.controller.fails = 10
     report = scene.loop.run(0.1)
     assert report.fault.reason == "the controller raised an exception: ZeroDivisionError: division by zero"
     first = next(i for i, tick in enumerate(scene.kept.ticks) if tick.fault is not None)
     assert all(damping(tick.command) for tick in scene.kept.ticks[first:])
-    assert np.isclose(report.fault.time, scene.kept.ticks[first].begun)  # at once
+    assert np.isclose(report.fault.time, scene.kept.ticks[first].start_time)  # at once
     assert scene.loop.stage is Stage.DAMP and scene.controller.ticks == 10
     scene.operator.reset()
-    scene.operator.run()
+    scene.operator.walk()
     assert scene.loop.run(0.05).fault is None and scene.loop.stage is Stage.RUN and scene.controller.resets == 2
 
 
 def test_a_controller_that_gives_up_is_a_fault_with_its_words(go2: qd.Robot) -> None:
     scene = Scene(go2)
-    scene.operator.run()
+    scene.operator.walk()
     scene.loop.run(0.05)
     scene.controller.why = "the robot has fallen"
     report = scene.loop.run(0.05)
@@ -252,17 +252,17 @@ def test_a_controller_that_gives_up_is_a_fault_with_its_words(go2: qd.Robot) -> 
 
 
 def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
-    scene = Scene(go2, operator=Operator(dead_man=0.05))
-    scene.operator.run()
+    scene = Scene(go2, operator=Operator(deadman_timeout=0.05))
+    scene.operator.walk()
     scene.loop.run(0.04)
     assert scene.loop.stage is Stage.RUN
     scene.operator.keep_alive()
     scene.loop.run(0.04)
     assert scene.loop.stage is Stage.RUN
     assert scene.loop.run(0.04).stage is Stage.DAMP and Stage.LIE_DOWN in scene.controller.stages
-    scene.operator.run()
+    scene.operator.walk()
     scene.loop.run(0.02)
-    scene.operator.stop("someone in the way")
+    scene.operator.emergency_stop("someone in the way")
     report = scene.loop.run(0.01)
     assert report.stage is Stage.DAMP and report.fault.reason == "stopped by the operator: someone in the way"
 
@@ -270,8 +270,10 @@ def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
 def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
     for broken, name in (("read", "stale reading"), ("write", "link lost")):
         scene = Scene(go2)
-        scene.operator.run()
-        scene.operator.listen = lambda now, s=scene, b=broken: s.fake.__setattr__("broken", b if now > 100.03 else "")
+        scene.operator.walk()
+        scene.operator.read_device = lambda now, s=scene, b=broken: s.fake.__setattr__(
+            "broken", b if now > 100.03 else ""
+        )
         report = scene.loop.run(0.06)
         assert report.fault.name == name and 100.03 < report.fault.time < 100.05
         failures = report.statistics.read_failures, report.statistics.write_failures
@@ -290,18 +292,18 @@ def test_a_recorder_that_fails_ends_the_recording_alone(go2: qd.Robot) -> None:
 
 def test_ctrl_c_leaves_the_motors_damped(go2: qd.Robot) -> None:
     scene = Scene(go2)
-    scene.operator.run()
-    scene.operator.listen = lambda now: scene.controller.ticks == 7 and (_ for _ in ()).throw(KeyboardInterrupt)
+    scene.operator.walk()
+    scene.operator.read_device = lambda now: scene.controller.ticks == 7 and (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         scene.loop.run(1.0)
     assert damping(scene.fake.written[-1]) and scene.fake.written[-2].tau.any()
-    scene.operator.listen = lambda now: scene.loop.end()
+    scene.operator.read_device = lambda now: scene.loop.request_stop()
     assert scene.loop.run(1.0).statistics.ticks == 1
 
 
 def test_what_is_asked_of_the_machine_is_given_back_and_said() -> None:
     assert gc.isenabled()
-    with RealTime(priority=1_000_000, cpus=(100_000,), lock_memory=False).held() as said:
+    with RealTimeOptions(priority=1_000_000, cpus=(100_000,), lock_memory=False).applied() as said:
         assert not gc.isenabled()
         assert [line.partition(":")[2].split(" (")[0].strip() for line in said] == ["parked", *["not permitted"] * 2]
     assert gc.isenabled() and gc.get_freeze_count() == 0
@@ -328,16 +330,16 @@ def test_the_machines_clock_waits_until_a_deadline_and_not_after_it() -> None:
 def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
     clock = ManualClock()
     with pytest.raises(qd.ArgumentError, match="controller: of another robot"):
-        Loop(Fake(go2, clock), Script(qd.load("a1"), clock))
-    for options in ({"overrun": "wait"}, {"decay": 0}):
+        ControlLoop(Fake(go2, clock), Script(qd.load("a1"), clock))
+    for options in ({"overrun": "wait"}, {"decay_ticks": 0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             Scene(go2, **options)
-    with pytest.raises(qd.ArgumentError, match="dead_man"):
-        Operator(dead_man=0.0)
+    with pytest.raises(qd.ArgumentError, match="deadman_timeout"):
+        Operator(deadman_timeout=0.0)
     with pytest.raises(qd.ArgumentError, match="velocity"):
-        Operator().run((np.nan, 0.0, 0.0))
+        Operator().walk((np.nan, 0.0, 0.0))
     with pytest.raises(qd.ArgumentError, match="delay"):
-        Walker(go2, delay=0.5)
+        WalkingController(go2, delay=0.5)
 
 
 def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -> None:
@@ -351,30 +353,30 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
         delay=2.0 * DT,
     )
     side, operator = PlantInterface(plant, sensors=sensors), Operator()
-    walker = Walker(go2, dt=2.0 * DT, delay=2.0 * DT)
-    loop = Loop(side, walker, operator=operator, clock=side, real_time=RealTime(park_collector=False))
-    operator.run((0.4, 0.0, 0.0))
+    walker = WalkingController(go2, dt=2.0 * DT, delay=2.0 * DT)
+    loop = ControlLoop(side, walker, operator=operator, clock=side, real_time=RealTimeOptions(disable_gc=False))
+    operator.walk((0.4, 0.0, 0.0))
     report = loop.run(3.6)
     assert report.fault is None, report.fault
     assert report.stage is Stage.RUN and plant.q[0] > 0.1
     operator.damp()
-    operator.listen = lambda now: loop.end() if loop.stage is Stage.DAMP else None
+    operator.read_device = lambda now: loop.request_stop() if loop.stage is Stage.DAMP else None
     report = loop.run(5.0)
     assert report.fault is None, report.fault
     assert report.stage is Stage.DAMP and walker.locomotion.mode.value == "lying"
     m = side.read()
     with pytest.raises(qd.ArgumentError, match="position"):
         walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
-    assert walker.failure == ""
+    assert walker.failure_reason == ""
     walker.locomotion._quadruped.mode = Mode.FALLEN
     walker.compute(m, Stage.RUN)
-    assert walker.failure == "the robot has fallen" and not walker.settled
+    assert walker.failure_reason == "the robot has fallen" and not walker.is_settled
     walker.reset(m)
-    assert walker.failure == ""
+    assert walker.failure_reason == ""
 
 
 def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
-    walker, zero, rate = Walker(go2, dt=DT), np.zeros(12), 0.5
+    walker, zero, rate = WalkingController(go2, dt=DT), np.zeros(12), 0.5
     joints = go2.q_home[7:]
 
     def yaw() -> float:
@@ -390,7 +392,7 @@ def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
     walker.reset(Measurement(0.0, joints, zero, np.zeros(3), np.array([0.0, 0.0, 9.81])))
     first = read(1.0)
     assert read(1.0) == first  # the same reading turns nothing, but the robot is believed to go on
-    q, _ = walker.estimate
+    q, _ = walker.estimated_state
     assert 2.0 * np.arctan2(q[5], q[6]) > first
     one = read(1.0 + DT) - first
     assert one == pytest.approx(rate * DT, rel=0.2)
@@ -407,7 +409,7 @@ def test_a_rank_is_that_of_this_process_and_given_back(monkeypatch: pytest.Monke
     monkeypatch.setattr("os.sched_setscheduler", lambda pid, policy, p: told.append((pid, policy, p)))
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: ("processors of", pid))
     monkeypatch.setattr("os.sched_setaffinity", lambda pid, cpus: told.append((pid, cpus)))
-    with RealTime(priority=50, cpus=(1, 0), lock_memory=False, park_collector=False).held() as said:
+    with RealTimeOptions(priority=50, cpus=(1, 0), lock_memory=False, disable_gc=False).applied() as said:
         assert said == ("processors [0, 1]: kept to", "SCHED_FIFO 50: on")
         (pinned, (pid, policy, parameters)) = told
         assert pinned == (0, (1, 0)) and (pid, policy, parameters.sched_priority) == (0, os.SCHED_FIFO, 50)

@@ -14,32 +14,32 @@ from quaddyn.runtime.gamepad import AXES, BUTTONS
 def test_keys_come_without_waiting_and_silence_lies_down() -> None:
     read, write = os.pipe()
     with os.fdopen(read) as file:
-        operator = KeyboardOperator(dead_man=1.0, file=file)
-        with operator.raw():  # a pipe is no terminal
-            assert operator.poll(0.0).goal is Stage.DAMP
+        operator = KeyboardOperator(deadman_timeout=1.0, file=file)
+        with operator.raw_terminal():  # a pipe is no terminal
+            assert operator.poll(0.0).target_stage is Stage.DAMP
             os.write(write, b"w")  # a direction alone makes nobody stand up
-            assert operator.poll(0.1).goal is Stage.DAMP
+            assert operator.poll(0.1).target_stage is Stage.DAMP
             os.write(write, b"rwWwaq")
             request = operator.poll(0.2)
-            assert request.goal is Stage.RUN and request.velocity == pytest.approx((0.3, 0.1, 0.2))
+            assert request.target_stage is Stage.RUN and request.velocity == pytest.approx((0.3, 0.1, 0.2))
             os.write(write, b"w" * 20 + b"d" * 9)
             assert operator.poll(0.3).velocity == pytest.approx((0.6, -0.3, 0.2))
             os.write(write, b"x")
             assert operator.poll(0.4).velocity == (0.0, 0.0, 0.0)
             os.write(write, b"?")  # a sign of life
-            assert operator.poll(1.3).goal is operator.poll(2.2).goal is Stage.RUN
-            assert operator.poll(2.4).goal is Stage.DAMP
+            assert operator.poll(1.3).target_stage is operator.poll(2.2).target_stage is Stage.RUN
+            assert operator.poll(2.4).target_stage is Stage.DAMP
             os.write(write, b" ")
-            assert operator.poll(2.5).stop == "space bar"
+            assert operator.poll(2.5).stop_reason == "space bar"
             os.write(write, b"z")
             request = operator.poll(2.6)
-            assert request.reset and not request.stop and request.goal is Stage.DAMP
+            assert request.reset_fault and not request.stop_reason and request.target_stage is Stage.DAMP
             os.write(write, b"rl")
-            assert operator.poll(2.7).goal is Stage.DAMP
+            assert operator.poll(2.7).target_stage is Stage.DAMP
             os.write(write, b"o")
-            assert operator.poll(2.8).goal is Stage.OFF
+            assert operator.poll(2.8).target_stage is Stage.OFF
     os.close(write)
-    for wrong in ({"step": (0.1, 0.1)}, {"most": (0.0, 1.0, 1.0)}, {"dead_man": 0.0}):
+    for wrong in ({"velocity_step": (0.1, 0.1)}, {"max_velocity": (0.0, 1.0, 1.0)}, {"deadman_timeout": 0.0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             KeyboardOperator(**wrong)
 
@@ -63,51 +63,55 @@ class Pad:
 
 def test_a_pad_moves_the_robot_while_the_button_is_held() -> None:
     pad = Pad()
-    operator = GamepadOperator(pad, dead_man=1.0)
+    operator = GamepadOperator(pad, deadman_timeout=1.0)
     operator.poll(0.0)
     pad.down = {"run"}
-    assert operator.poll(0.1).goal is Stage.DAMP  # without the hold button
+    assert operator.poll(0.1).target_stage is Stage.DAMP  # without the hold button
     pad.down = set()
     operator.poll(0.2)
     pad.down, pad.ways = {"run", "hold"}, {"forward": -1.0, "left": 0.5, "turn": 0.05}
     request = operator.poll(0.3)
-    assert request.goal is Stage.RUN and request.velocity == pytest.approx((0.6, -0.15, 0.0))
+    assert request.target_stage is Stage.RUN and request.velocity == pytest.approx((0.6, -0.15, 0.0))
     pad.down = {"hold"}
-    assert operator.poll(5.0).goal is Stage.RUN
+    assert operator.poll(5.0).target_stage is Stage.RUN
     pad.down = set()
-    assert operator.poll(5.5).velocity == (0.0, 0.0, 0.0) and operator.poll(5.9).goal is Stage.RUN
-    assert operator.poll(6.1).goal is Stage.DAMP
+    assert operator.poll(5.5).velocity == (0.0, 0.0, 0.0) and operator.poll(5.9).target_stage is Stage.RUN
+    assert operator.poll(6.1).target_stage is Stage.DAMP
     pad.down = {"hold"}  # holding it again is not enough
-    assert operator.poll(6.2).goal is Stage.DAMP and operator.poll(6.3).goal is Stage.DAMP
+    assert operator.poll(6.2).target_stage is Stage.DAMP and operator.poll(6.3).target_stage is Stage.DAMP
     pad.down = {"hold", "run"}
-    assert operator.poll(6.4).goal is Stage.RUN
+    assert operator.poll(6.4).target_stage is Stage.RUN
     pad.down = {"hold", "stop"}
-    assert operator.poll(6.5).stop == "gamepad"
+    assert operator.poll(6.5).stop_reason == "gamepad"
     pad.down = {"reset"}
-    assert operator.poll(6.6).reset and operator.poll(6.7).goal is Stage.DAMP
+    assert operator.poll(6.6).reset_fault and operator.poll(6.7).target_stage is Stage.DAMP
     pad.down = {"off"}
-    assert operator.poll(6.8).goal is Stage.OFF
+    assert operator.poll(6.8).target_stage is Stage.OFF
 
 
 def test_a_pad_that_is_unplugged_is_a_button_let_go() -> None:
     pad = Pad()
-    operator = GamepadOperator(pad, dead_man=0.5)
+    operator = GamepadOperator(pad, deadman_timeout=0.5)
     operator.poll(0.0)
     pad.down, pad.ways["forward"] = {"run", "hold"}, -1.0
     assert operator.poll(0.1).velocity[0] > 0.0
     pad.gone = True
-    assert operator.poll(0.2).velocity == (0.0, 0.0, 0.0) and operator.poll(0.7).goal is Stage.DAMP
-    for wrong in ({"buttons": {"jump": 3}}, {"axes": {"up": 1}}, {"most": (1.0, 1.0, -1.0)}):
+    assert operator.poll(0.2).velocity == (0.0, 0.0, 0.0) and operator.poll(0.7).target_stage is Stage.DAMP
+    for wrong in ({"buttons": {"jump": 3}}, {"axes": {"up": 1}}, {"max_velocity": (1.0, 1.0, -1.0)}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             GamepadOperator(pad, **wrong)
 
 
-@pytest.mark.parametrize("end", ["damp", "off", "stop", "reset", "silence"])
+@pytest.mark.parametrize("end", ["damp", "power_off", "emergency_stop", "reset", "silence"])
 def test_whoever_stops_wants_no_velocity_any_more(end: str) -> None:
-    operator = Operator(dead_man=1.0)
-    operator.run((0.3, -0.1, 0.2))
+    operator = Operator(deadman_timeout=1.0)
+    operator.walk((0.3, -0.1, 0.2))
     assert operator.poll(0.0).velocity == (0.3, -0.1, 0.2)
     if end != "silence":
         getattr(operator, end)()
     request = operator.poll(1.5 if end == "silence" else 0.1)
-    assert request.stop if end == "stop" else request.goal is not Stage.RUN and request.velocity == (0.0, 0.0, 0.0)
+    assert (
+        request.stop_reason
+        if end == "emergency_stop"
+        else request.target_stage is not Stage.RUN and request.velocity == (0.0, 0.0, 0.0)
+    )

@@ -22,14 +22,14 @@ from quaddyn.errors import FileAccessError
 from quaddyn.runtime import (
     Clock,
     Controller,
+    ControlLoop,
     LinkQuality,
-    Loop,
     MotorCommand,
     Operator,
     PacketError,
     Packets,
     PlantInterface,
-    RealTime,
+    RealTimeOptions,
     RobotProcess,
     RobotServer,
     Safety,
@@ -38,7 +38,7 @@ from quaddyn.runtime import (
     SharedMemoryInterface,
     Stage,
 )
-from quaddyn.runtime.link import Link
+from quaddyn.runtime.link import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, plant_of
 from quaddyn.runtime.safety_checks import LINK_LOST
 from quaddyn.runtime.server import FAULT, SILENCES
@@ -66,51 +66,51 @@ def some_reading(time: float) -> Measurement:
 
 def test_packets_say_what_was_put_into_them() -> None:
     packets, reading = Packets(12, 4), some_reading(0.25)
-    data = packets.reading(7, reading, 3)
-    sequence, found, state = packets.read_reading(data)
+    data = packets.encode_reading(7, reading, 3)
+    sequence, found, state = packets.decode_reading(data)
     assert (sequence, found.time, state, len(data)) == (7, 0.25, 3, packets.reading_size)
     for name in ("position", "velocity", "gyro", "accelerometer", "foot_forces"):
         assert np.array_equal(getattr(found, name), getattr(reading, name))
     assert found.torque is None and found.temperature is None
-    command = MotorCommand.follow(*np.random.default_rng(1).random((4, 12)), tau=np.arange(12.0))
-    sequence, stamp, got = packets.read_command(packets.command(9, 0.5, command))
+    command = MotorCommand.from_targets(*np.random.default_rng(1).random((4, 12)), tau=np.arange(12.0))
+    sequence, stamp, got = packets.decode_command(packets.encode_command(9, 0.5, command))
     assert (sequence, stamp) == (9, 0.5)
     assert all(np.array_equal(getattr(got, n), getattr(command, n)) for n in MotorCommand.__slots__)
 
 
 def test_packets_that_are_none_are_refused() -> None:
-    packets, data = Packets(12, 4), Packets(12, 4).reading(1, some_reading(0.0))
+    packets, data = Packets(12, 4), Packets(12, 4).encode_reading(1, some_reading(0.0))
     for at in (16, 24, 32, 40, len(data) - 1):  # number, time, state, contents
         damaged = bytearray(data)
         damaged[at] ^= 4
         with pytest.raises(PacketError, match="CRC"):
-            packets.read_reading(bytes(damaged))
+            packets.decode_reading(bytes(damaged))
     for wrong, why in (
         (data[:-8], "expected kind 1"),
         (data[:20], "less than a header"),
         (b"UDP " + data[4:], "begins with"),
         (data[:4] + b"\x01" + data[5:], "version 1"),
-        (Packets(8, 4).reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
+        (Packets(8, 4).encode_reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
     ):
         with pytest.raises(PacketError, match=why):
-            packets.read_reading(wrong)
+            packets.decode_reading(wrong)
     with pytest.raises(PacketError, match="expected kind 2"):
-        packets.read_command(data)
+        packets.decode_command(data)
 
 
 def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -> None:
     other = SharedMemory(memory.path, 12, 4)
-    assert other.reading() is None and other.command() is None
+    assert other.read_reading() is None and other.read_command() is None
     for k in range(200):  # more than once around
         memory.write_reading(some_reading(k * DT))
-    sequence, found, _ = other.reading()
+    sequence, found, _ = other.read_reading()
     assert sequence == 200 and found.time == 199 * DT
     # A writer that was interrupted in the middle of the slot: what is there is refused.
-    packet = memory.packets.reading(201, some_reading(0.0))
-    memory.put_reading(packet[: len(packet) // 2] + bytes(len(packet) - len(packet) // 2), 201)
-    assert other.reading() is None
+    packet = memory.packets.encode_reading(201, some_reading(0.0))
+    memory.write_packet(packet[: len(packet) // 2] + bytes(len(packet) - len(packet) // 2), 201)
+    assert other.read_reading() is None
     memory.write_reading(some_reading(1.0))
-    assert other.reading()[1].time == 1.0
+    assert other.read_reading()[1].time == 1.0
     other.close()
     with pytest.raises(qd.QuaddynError, match="8 joints"):
         SharedMemory(memory.path, 8, 4)
@@ -138,7 +138,7 @@ def test_memory_that_others_could_have_put_there_or_write_to_is_refused(
     OTHERS[what](memory.path)
     with pytest.raises(FileAccessError, match=rf"^{memory.path}: .*{what}"):
         SharedMemory(memory.path, 12, 4, create=create)
-    assert memory.reading()[1].time == 0.5  # nothing was overwritten
+    assert memory.read_reading()[1].time == 0.5  # nothing was overwritten
 
 
 def test_making_memory_overwrites_memory_alone(memory: SharedMemory, tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_making_memory_overwrites_memory_alone(memory: SharedMemory, tmp_path: P
     memory.write_reading(some_reading(0.5))
     for path in (tmp_path / "empty", memory.path):
         again = SharedMemory(path, 12, 4, create=True)
-        assert again.reading() is None and not again.status.any()
+        assert again.read_reading() is None and not again.status.any()
         again.close()
-    assert memory.reading() is None  # of the same file: what is mapped stays valid
+    assert memory.read_reading() is None  # of the same file: what is mapped stays valid
 
 
 def test_memory_is_removed_unless_another_file_is_in_its_place(memory: SharedMemory, tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_a_process_that_cannot_be_started_leaves_no_file(monkeypatch: pytest.Mon
 
 
 def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
-    quality = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.1, repeat=0.05)
+    quality = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.1, duplication=0.05)
     arrivals = []
     for seed in (3, 3, 4):
-        link, found = Link[int](quality, seed), []
+        link, found = PacketChannel[int](quality, seed), []
         for k in range(4000):
             link.send(k * 1e-3, k)
             found += [(k * 1e-3, each) for each in link.receive(k * 1e-3)]
@@ -193,108 +193,110 @@ def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
 
 
 def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, memory: SharedMemory) -> None:
-    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume=0.0)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume_timeout=0.0)
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):
         server.tick()  # nobody has said anything yet, which is no reason to complain
     assert server.fault is None
     for _ in range(5):
-        side.write(MotorCommand.off(12))
+        side.write(MotorCommand.zero(12))
         server.tick()
-        assert server.silent == 0
+        assert server.periods_since_command == 0
     for silent in (1, 2, 3):
         server.tick()
-        assert server.silent == silent and (server.fault is not None) == (silent == 3)
+        assert server.periods_since_command == silent and (server.fault is not None) == (silent == 3)
     side.read()
-    assert side.stopped == server.fault.name == "link lost" and "3 periods" in server.fault.reason
-    side.write(MotorCommand.torques(np.ones(12)))
+    assert side.stop_reason == server.fault.name == "link lost" and "3 periods" in server.fault.reason
+    side.write(MotorCommand.from_torques(np.ones(12)))
     server.tick()
     assert server.fault is not None and not server.interface.command.tau.any()  # it must begin with damping
-    side.write(MotorCommand.damp(np.ones(12)))
+    side.write(MotorCommand.from_damping(np.ones(12)))
     server.tick()
     side.read()
-    assert server.fault is None and side.stopped == ""
-    side.write(MotorCommand.torques(np.ones(12)))
+    assert server.fault is None and side.stop_reason == ""
+    side.write(MotorCommand.from_torques(np.ones(12)))
     server.tick()
     assert np.allclose(server.interface.command.tau, 1.0)
     side.close()
 
 
 def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
-    quality = LinkQuality(latency=DT, jitter=6.0 * DT, repeat=0.99)
-    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, resume=1.0, quality=quality)
+    quality = LinkQuality(latency=DT, jitter=6.0 * DT, duplication=0.99)
+    server = RobotServer(
+        PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, resume_timeout=1.0, link_quality=quality
+    )
     for number in range(6):
-        memory.write_command(0.0, MotorCommand.off(12))
+        memory.write_command(0.0, MotorCommand.zero(12))
         silent = []
         for _ in range(9):
             server.tick()
-            silent.append(server.silent)
+            silent.append(server.periods_since_command)
         assert number == 0 or silent.count(0) == 1, silent  # before the first one there is no silence
     assert server._down.repeated >= 5
 
 
 def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
-    memory.write_command(0.0, MotorCommand.off(12))
+    memory.write_command(0.0, MotorCommand.zero(12))
     server.tick()
     for silent, stamp in enumerate((np.nan, np.inf, -1.0, 0.1, 1e300), start=1):
-        memory.write_command(stamp, MotorCommand.torques(np.ones(12)))
+        memory.write_command(stamp, MotorCommand.from_torques(np.ones(12)))
         server.tick()
-        assert server.silent == silent and not server.interface.command.tau.any()
-    memory.write_command(server.interface.now(), MotorCommand.torques(np.ones(12)))
+        assert server.periods_since_command == silent and not server.interface.command.tau.any()
+    memory.write_command(server.interface.now(), MotorCommand.from_torques(np.ones(12)))
     server.tick()
-    assert server.silent == 0 and server.interface.command.tau.any()
+    assert server.periods_since_command == 0 and server.interface.command.tau.any()
 
 
 def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
     go2: qd.Robot, memory: SharedMemory
 ) -> None:
-    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume=0.012)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume_timeout=0.012)
     side, hold = SharedMemoryInterface(go2, memory.path), Hold(go2)
     hold.reset(side.read())
     for silent in (1, 2, 6, 7):  # 12 ms are 6 periods
         for _ in range(5):
             side.write(hold.compute(side.read(), Stage.RUN))
             server.tick()
-        assert not server.waiting and server.interface.command.stiffness.all()
+        assert not server.is_waiting and server.interface.command.stiffness.all()
         for _ in range(silent):
             server.tick()
         given = server.interface.command
         damped = not (given.tau.any() or given.stiffness.any()) and bool((given.damping > 0.0).all())
-        assert damped == (silent >= 2) == bool(memory.status[FAULT]) and server.waiting == (silent in (2, 6))
+        assert damped == (silent >= 2) == bool(memory.status[FAULT]) and server.is_waiting == (silent in (2, 6))
         side.read()
-        assert side.stopped == ("link lost" if silent == 7 else "")
+        assert side.stop_reason == ("link lost" if silent == 7 else "")
     assert memory.status[SILENCES] == 3
     side.write(hold.compute(side.read(), Stage.RUN))
     server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
     side.close()
     with pytest.raises(qd.ArgumentError, match="resume"):
-        RobotServer(server.interface, memory, dt=DT, resume=np.inf)
+        RobotServer(server.interface, memory, dt=DT, resume_timeout=np.inf)
 
 
 def test_what_is_wrong_is_found_in_a_silence_too(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
-    memory.write_command(0.0, MotorCommand.torques(np.ones(12)))
+    memory.write_command(0.0, MotorCommand.from_torques(np.ones(12)))
     for _ in range(5):
         server.tick()
-    assert server.waiting
+    assert server.is_waiting
     server._reading = replace(server._reading, time=server._reading.time + DT, position=np.full(12, np.nan))
     server.tick()
-    assert server.fault.name == "reading not a number" and not server.waiting
+    assert server.fault.name == "reading not a number" and not server.is_waiting
 
 
 def test_what_the_other_process_asks_for_does_not_get_around_the_limits(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     side = SharedMemoryInterface(go2, memory.path)
     with pytest.raises(qd.ArgumentError, match="finite"):
-        side.write(MotorCommand.torques(np.full(12, np.nan)))
-    side.write(MotorCommand.follow(np.full(12, 9.0), np.zeros(12), np.full(12, 1e3), np.zeros(12)))
+        side.write(MotorCommand.from_torques(np.full(12, np.nan)))
+    side.write(MotorCommand.from_targets(np.full(12, 9.0), np.zeros(12), np.full(12, 1e3), np.zeros(12)))
     server.tick()
     m = side.read()
-    given = server.interface.command.torque_at(m.position, m.velocity)
+    given = server.interface.command.compute_torque(m.position, m.velocity)
     assert (np.abs(given) <= go2.effort_limits + 1e3 * np.abs(m.velocity) * DT + 1e-9).all()
-    memory.write_command(0.0, MotorCommand.torques(np.full(12, np.nan)))  # a process that checks nothing
+    memory.write_command(0.0, MotorCommand.from_torques(np.full(12, np.nan)))  # a process that checks nothing
     server.tick()
     assert server.safety.fault.name == "command not a number" and not server.interface.command.tau.any()
     side.close()
@@ -325,7 +327,7 @@ class Hold(Controller):
         self.hold, self.resets = measurement.position, self.resets + 1
 
     def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
-        return MotorCommand.follow(self.hold, *np.outer([0.0, 60.0, 2.0], np.ones(12)))
+        return MotorCommand.from_targets(self.hold, *np.outer([0.0, 60.0, 2.0], np.ones(12)))
 
 
 @pytest.mark.parametrize("latency", others_slow([0.0, 2.5 * DT], [2.5 * DT]))
@@ -333,14 +335,14 @@ def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
     latency: float, go2: qd.Robot, memory: SharedMemory
 ) -> None:
     link = LinkQuality(latency=latency)
-    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, quality=link)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, link_quality=link)
     for _ in range(5):
         server.tick()  # the first reading is on its way
     side, operator, hold = Served(server), Operator(), Hold(go2)
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(following=1e9, stale=0.05))
-    calm = RealTime(park_collector=False)  # parking takes a third of a second for each run
-    loop = Loop(side, hold, operator=operator, clock=side, safety=safety, real_time=calm)
-    operator.run()
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=0.05))
+    calm = RealTimeOptions(disable_gc=False)  # parking takes a third of a second for each run
+    loop = ControlLoop(side, hold, operator=operator, clock=side, safety=safety, real_time=calm)
+    operator.walk()
     for _ in range(2):  # without a pause it goes on where it was
         report = loop.run(0.05)
         assert report.stage is Stage.RUN and report.fault is None and hold.resets == 1
@@ -349,7 +351,7 @@ def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
         server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
     side.read()
-    assert side.stopped == "link lost"
+    assert side.stop_reason == "link lost"
     loop.run(DT)
     assert loop.stage is Stage.DAMP and hold.resets == 1  # not one command that the robot would not take
     report = loop.run(0.05)
@@ -362,7 +364,7 @@ def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
     assert server.fault is None  # since it is told to damp
     operator.reset()
     loop.run(DT)
-    operator.run()
+    operator.walk()
     assert loop.run(0.05).stage is Stage.RUN and server.interface.command.stiffness.any()
     side.close()
 
@@ -377,7 +379,7 @@ hold = robot.q_home[7:]
 while True:
     m = side.read()
     if m.time != last:
-        side.write(MotorCommand.follow(hold, 0.0 * hold, 60.0 + 0.0 * hold, 2.0 + 0.0 * hold))
+        side.write(MotorCommand.from_targets(hold, 0.0 * hold, 60.0 + 0.0 * hold, 2.0 + 0.0 * hold))
         last = m.time
     time.sleep(1e-4)
 """
@@ -391,24 +393,24 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
     process = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(memory.path)])
     try:
         waited = time.monotonic()
-        while (found := memory.command()) is None or found[0] < 5:
+        while (found := memory.read_command()) is None or found[0] < 5:
             assert process.poll() is None and time.monotonic() - waited < 120.0
             before = 0 if found is None else found[0]
             server.tick()
             limit = time.monotonic() + 120.0
-            while ((now := memory.command()) is None or now[0] == before) and time.monotonic() < limit:
+            while ((now := memory.read_command()) is None or now[0] == before) and time.monotonic() < limit:
                 time.sleep(1e-3)  # for its answer, as long as it takes
         server.tick()
         assert server.fault is None and server.interface.command.stiffness.all()
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60.0)
         server.tick()  # may take what it said last
-        if server.silent == 0:
+        if server.periods_since_command == 0:
             server.tick()
-        assert server.silent == 1 and not server.waiting
+        assert server.periods_since_command == 1 and not server.is_waiting
         server.tick()
         given = server.interface.command
-        assert server.silent == 2 and server.waiting
+        assert server.periods_since_command == 2 and server.is_waiting
         assert not given.tau.any() and not given.stiffness.any() and (given.damping > 0.0).all()
         for _ in range(14):
             server.tick()
@@ -430,7 +432,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
         delay=0.004,
         backlash=0.01,
     )
-    there = plant_of(qd.load("go2"), "simulation", DT, json.loads(json.dumps(motors.arguments))).actuators
+    there = plant_of(qd.load("go2"), "embedded", DT, json.loads(json.dumps(motors.arguments))).actuators
     assert there.arguments == motors.arguments
     np.testing.assert_array_equal(there.motor_side_inertia, motors.motor_side_inertia)
     free = Actuators(go2, effort=np.inf).arguments
@@ -440,21 +442,21 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
     side, safety = PlantInterface(plant_of(go2, plant, DT)), Safety(go2, dt=DT)
-    damped = MotorCommand.damp(np.full(12, 2.0))
+    damped = MotorCommand.from_damping(np.full(12, 2.0))
     for _ in range(600):
-        side.write(safety.examine(side.read(), damped).command)
+        side.write(safety.filter_command(side.read(), damped).command)
         side.step()
     assert side.plant.q[2] < 0.1 and safety.fault is None
 
 
 def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
     late = Actuators(qd.load("go2"), delay=0.004, no_load_speed=np.inf)
-    with RobotProcess("go2", dt=0.01, actuators=late, quality=LinkQuality(latency=0.01), seed=1) as process:
+    with RobotProcess("go2", dt=0.01, actuators=late, link_quality=LinkQuality(latency=0.01), seed=1) as process:
         side = process.interface()
         first = side.read()
         limit = time.monotonic() + 60.0
         while side.read().time < first.time + 0.05:
-            side.write(MotorCommand.off(12))
+            side.write(MotorCommand.zero(12))
             assert time.monotonic() < limit
         path = process.path
         assert process.status()["commands"] > 0

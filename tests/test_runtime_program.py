@@ -24,7 +24,7 @@ from quaddyn.runtime import (
     export_interface,
     export_program,
 )
-from quaddyn.runtime.simulated import noisy_sensors
+from quaddyn.runtime.simulated import make_noisy_sensors
 from quaddyn.simulation import Measurement, Simulation
 
 DT, SECONDS = 2e-3, 0.6
@@ -50,12 +50,12 @@ class Scene:
     def __init__(self, robot, path):
         self.plant = Simulation(robot, dt=DT)
         memory = SharedMemory(path, robot.nu, len(robot.feet), create=True)
-        self.server = RobotServer(PlantInterface(self.plant, sensors=noisy_sensors(robot)), memory, dt=DT)
+        self.server = RobotServer(PlantInterface(self.plant, sensors=make_noisy_sensors(robot)), memory, dt=DT)
         self.memory, self.states, self.seen = memory, [], 0
 
     def tick(self):
         """Whether there was a command for it."""
-        found = self.memory.command()
+        found = self.memory.read_command()
         if found is None or found[0] == self.seen:
             return False
         self.seen = found[0]
@@ -68,7 +68,7 @@ def in_python(robot, path):
     """What main.c does."""
     scene, side, safety = Scene(robot, path), SharedMemoryInterface(robot, path), Safety(robot, dt=DT)
     estimator, wbc, dynamics = BaseEstimator(robot, dt=DT), qd.WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
-    brake, begun = MotorCommand.damp(safety.allowed.brake), None
+    brake, begun = MotorCommand.from_damping(safety.limit_arrays.brake), None
     for _ in range(round(SECONDS / DT)):
         m, command = side.read(), brake
         if begun is None:
@@ -82,8 +82,8 @@ def in_python(robot, path):
             wbc.tasks.base.reference(R, [0.0, rate, 0.0], [0.0, change, 0.0])
             estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, robot.feet)
             q, v = estimator.odometry()
-            command = MotorCommand.torques(wbc.compute(dynamics.update(q, v)).tau)
-        report = safety.examine(m, command)
+            command = MotorCommand.from_torques(wbc.compute(dynamics.update(q, v)).tau)
+        report = safety.filter_command(m, command)
         assert report.fault is None
         side.write(report.command)
         assert scene.tick()
@@ -119,7 +119,7 @@ def test_a_program_in_c_moves_a_robot_in_another_process_as_python_does(go2, pro
 def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path, gone):
     """A motor's temperature that is NaN hides no other's, sensors that go are a fault, and so is time that stands."""
     memory, up = SharedMemory(tmp_path / "ring", 12, 4, create=True), np.array([0.0, 0.0, 9.81])
-    safety, rng, off = Safety(go2, dt=DT), np.random.default_rng(0), MotorCommand.off(12)
+    safety, rng, off = Safety(go2, dt=DT), np.random.default_rng(0), MotorCommand.zero(12)
     driver = subprocess.Popen([str(program), str(memory.path)], stdout=subprocess.DEVNULL)
     try:
         for k in range(40):
@@ -132,11 +132,11 @@ def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path,
             time_ = DT * (min(k, 10) if gone == "time" else k)
             m = Measurement(time_, go2.q_home[7:], 1e-3 + np.zeros(12), noise, up + noise, temperature=heat)
             memory.write_reading(m)
-            fault = safety.examine(m, off).fault
+            fault = safety.filter_command(m, off).fault
             limit = time.monotonic() + 120.0
-            while ((found := memory.command()) is None or found[0] <= k) and time.monotonic() < limit:
+            while ((found := memory.read_command()) is None or found[0] <= k) and time.monotonic() < limit:
                 time.sleep(2e-5)
-        said = memory.command()[2]
+        said = memory.read_command()[2]
     finally:
         driver.kill()
         driver.wait(60.0)

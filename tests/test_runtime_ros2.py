@@ -97,19 +97,19 @@ def test_efforts_are_those_of_springs_too_in_the_controllers_order_and_within_li
     node = Node()
     order = go2.actuated[::-1]
     side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin, joints=order, commands="/legs/commands")
-    side.write(MotorCommand.torques(np.arange(12.0)))
+    side.write(MotorCommand.from_torques(np.arange(12.0)))
     assert node.topic == "/legs/commands" and node.said[-1].data == np.arange(12.0)[::-1].tolist()
     node.waiting += [("/joint_states", joint_state(list(go2.actuated), 1.0)), ("/imu", imu(0.0, 0.0, 9.81))]
     m = side.read()
     zero = np.zeros(12)
-    side.write(MotorCommand.follow(m.position + 0.1, zero, np.full(12, 20.0), zero))
+    side.write(MotorCommand.from_targets(m.position + 0.1, zero, np.full(12, 20.0), zero))
     assert np.allclose(node.said[-1].data, 2.0)
-    side.write(MotorCommand.follow(m.position + 100.0, zero, np.full(12, 1e300), zero, tau=zero))
+    side.write(MotorCommand.from_targets(m.position + 100.0, zero, np.full(12, 1e300), zero, tau=zero))
     assert (np.abs(node.said[-1].data) <= go2.effort_limits[::-1]).all()
-    side.write(MotorCommand.follow(m.position + 1e10, zero - 1e10, np.full(12, 1e300), np.full(12, 1e300)))
+    side.write(MotorCommand.from_targets(m.position + 1e10, zero - 1e10, np.full(12, 1e300), np.full(12, 1e300)))
     assert node.said[-1].data == [0.0] * 12, "what cannot be computed is no torque"
     with pytest.raises(qd.ArgumentError, match="tau"):
-        side.write(MotorCommand.torques(np.full(12, np.nan)))
+        side.write(MotorCommand.from_torques(np.full(12, np.nan)))
     with pytest.raises(qd.UnknownNameError, match="nobody"):
         Ros2Interface(go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
 

@@ -33,13 +33,13 @@ def trot(go2: qd.Robot) -> Trot:
 
 def run(safety: Safety, trot: Trot) -> list[object]:
     """Reports of all ticks; torques are within limits at every one."""
-    effort, out = safety.allowed.effort, []
+    effort, out = safety.limit_arrays.effort, []
     for k, (m, tau) in enumerate(trot):
         with np.errstate(invalid="ignore"):
-            report = safety.examine(m, MotorCommand.torques(tau), now=DT * k)
-        given = report.command.checked(12)
+            report = safety.filter_command(m, MotorCommand.from_torques(tau), now=DT * k)
+        given = report.command.validated(12)
         if m.position.shape == m.velocity.shape == (12,) and np.isfinite([m.position, m.velocity]).all():
-            assert (np.abs(given.torque_at(m.position, m.velocity)) <= effort * (1.0 + 1e-12)).all()
+            assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort * (1.0 + 1e-12)).all()
         out.append(report)
     return out
 
@@ -47,10 +47,10 @@ def run(safety: Safety, trot: Trot) -> list[object]:
 def test_a_trot_goes_through_untouched(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT)
     first = run(safety, trot[:1])  # begins from nothing, which the rate of torques is for
-    cuts, reports = safety.cuts, first + run(safety, trot[1:])
-    assert all(r.fault is None for r in reports) and safety.cuts == cuts
+    cuts, reports = safety.clamp_counts, first + run(safety, trot[1:])
+    assert all(r.fault is None for r in reports) and safety.clamp_counts == cuts
     assert all(np.allclose(r.command.tau, tau) for r, (_, tau) in zip(reports[1:], trot[1:], strict=True))
-    assert all(r.feet.all() for r in reports)
+    assert all(r.valid_foot_sensors.all() for r in reports)
 
 
 def test_a_robot_that_falls_when_it_is_first_heard_of_contradicts_nothing(go2: qd.Robot, trot: Trot) -> None:
@@ -71,10 +71,10 @@ def test_joints_do_not_contradict_themselves_where_readings_are_lost(go2: qd.Rob
     position += 0.5 * (go2.lower_position_limits + go2.upper_position_limits) - position.mean(axis=0)
     velocity += rng.normal(0.0, 0.05, velocity.shape)
     up = np.array([0.0, 0.0, 9.81]) + rng.normal(0.0, 0.01, (len(time), 3))
-    safety, off, k = Safety(go2, dt=DT), MotorCommand.torques(np.zeros(12)), 0
+    safety, off, k = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), 0
     while k < len(time):
         m = Measurement(time[k], position[k], velocity[k], 1e-3 * rng.standard_normal(3), up[k])
-        assert safety.examine(m, off).fault is None, k
+        assert safety.filter_command(m, off).fault is None, k
         k += 1 if rng.random() < 0.9 else int(rng.integers(2, 8))
 
 
@@ -85,11 +85,11 @@ def test_joints_that_are_hit_again_and_again_do_not_contradict_themselves(go2: q
     moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the period before
     velocity, position = (np.tile(x[:, None], (1, 12)) for x in (ramp, DT * np.cumsum(moved)))
     position += 0.5 * (go2.lower_position_limits + go2.upper_position_limits) - position.mean(axis=0)
-    safety, off, rng = Safety(go2, dt=DT), MotorCommand.torques(np.zeros(12)), np.random.default_rng(0)
+    safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
     for at, q, v in zip((DT * k).tolist(), position, velocity, strict=True):
         noise = 1e-3 * rng.standard_normal(3)
         m = Measurement(at, q, v + rng.normal(0.0, 0.02, 12), noise, np.array([0.0, 0.0, 9.81]) + noise)
-        assert safety.examine(m, off).fault is None, at
+        assert safety.filter_command(m, off).fault is None, at
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
@@ -108,14 +108,14 @@ def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: T
     fault = FAULTS[name]
     safety = Safety(go2, dt=DT)
     reports = run(safety, with_fault(trot, fault.change, BEGIN))
-    assert all(r.fault is None and r.feet.all() for r in reports[:BEGIN])
+    assert all(r.fault is None and r.valid_foot_sensors.all() for r in reports[:BEGIN])
     deadline = BEGIN + round(fault.within / DT)
     if not fault.named:
         assert all(r.fault is None for r in reports)
         if fault.reaction == "ignored":
-            assert reports[deadline].feet.tolist() == [True, False, True, True]
+            assert reports[deadline].valid_foot_sensors.tolist() == [True, False, True, True]
         else:
-            assert safety.cuts["torque"] > 0 and safety.cuts["torque rate"] > 0
+            assert safety.clamp_counts["torque"] > 0 and safety.clamp_counts["torque rate"] > 0
         return
     first = next((k for k, r in enumerate(reports) if r.fault is not None), len(reports))
     assert first < len(reports), "not found"
@@ -138,8 +138,8 @@ def test_the_guide_lists_these_faults() -> None:
 
 def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
     usual = max(np.maximum(m.torque * m.velocity, 0.0).sum() for m, _ in trot)
-    assert run(Safety(go2, dt=DT, limits=SafetyLimits(power=1.1 * usual)), trot)[-1].fault is None
-    fault = run(Safety(go2, dt=DT, limits=SafetyLimits(power=0.2 * usual)), trot)[-1].fault
+    assert run(Safety(go2, dt=DT, limits=SafetyLimits(max_power=1.1 * usual)), trot)[-1].fault is None
+    fault = run(Safety(go2, dt=DT, limits=SafetyLimits(max_power=0.2 * usual)), trot)[-1].fault
     assert fault.name == "power limit" and fault.joint is None and "W in all" in fault.reason
 
 
@@ -167,27 +167,35 @@ def test_what_others_find_is_latched_too(go2: qd.Robot, trot: Trot, code: int, n
 
 def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) -> None:
     m, effort = replace(trot[0][0], velocity=np.zeros(12)), go2.effort_limits
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(stiffness=100.0, rate=effort / 5e-3))
-    wild = MotorCommand.follow(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
-    reports = [safety.examine(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
-    torques = np.array([r.command.torque_at(m.position, m.velocity) for r in reports])
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0, max_torque_rate=effort / 5e-3))
+    wild = MotorCommand.from_targets(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
+    reports = [safety.filter_command(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
+    torques = np.array([r.command.compute_torque(m.position, m.velocity) for r in reports])
     assert np.allclose(torques[0], 0.4 * effort)  # the whole of it in 5 ms, from nothing
     assert np.allclose(torques[-1], effort) and not reports[0].command.stiffness.any()
-    assert safety.cuts["gain"] == 60 and safety.cuts["torque rate"] == 24 and reports[-1].fault is None
+    assert safety.clamp_counts["gain"] == 60 and safety.clamp_counts["torque rate"] == 24 and reports[-1].fault is None
 
-    mild = MotorCommand.follow(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
-    given = Safety(go2, dt=DT, limits=SafetyLimits(stiffness=100.0)).examine(m, mild).command
-    assert (given.stiffness == 100.0).all() and np.allclose(given.torque_at(m.position, m.velocity), 10.0)
+    mild = MotorCommand.from_targets(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
+    given = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0)).filter_command(m, mild).command
+    assert (given.stiffness == 100.0).all() and np.allclose(given.compute_torque(m.position, m.velocity), 10.0)
     # Numbers that cancel no more.
     wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
-    given = Safety(go2, dt=DT).examine(m, wild).command
-    assert (np.abs(given.torque_at(m.position, m.velocity)) <= effort).all()
+    given = Safety(go2, dt=DT).filter_command(m, wild).command
+    assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort).all()
 
     at_stop = replace(m, position=np.where(np.arange(12) == CALF, go2.upper_position_limits[CALF], m.position))
     safety = Safety(go2, dt=DT)
-    assert safety.examine(at_stop, MotorCommand.torques(np.full(12, 5.0))).command.tau.tolist()[1:4] == [5.0, 0.0, 5.0]
+    assert safety.filter_command(at_stop, MotorCommand.from_torques(np.full(12, 5.0))).command.tau.tolist()[1:4] == [
+        5.0,
+        0.0,
+        5.0,
+    ]
     fast = replace(m, velocity=np.where(np.arange(12) == 1, 0.95 * go2.velocity_limits[1], 0.0))
-    given = Safety(go2, dt=DT, limits=SafetyLimits(rate=1e6)).examine(fast, MotorCommand.torques(effort)).command.tau
+    given = (
+        Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=1e6))
+        .filter_command(fast, MotorCommand.from_torques(effort))
+        .command.tau
+    )
     assert np.isclose(given[1], 0.5 * effort[1]) and np.allclose(np.delete(given, 1), np.delete(effort, 1))
 
 
@@ -200,15 +208,18 @@ def at_rest(robot: qd.Robot, k: int = 0, **parts: object) -> Measurement:
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: float) -> None:
-    effort, safety = go2.effort_limits, Safety(go2, dt=DT, limits=SafetyLimits(rate=1e6, jump=1e3))
+    effort, safety = (
+        go2.effort_limits,
+        Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=1e6, max_position_jump=1e3)),
+    )
     stop = go2.upper_position_limits if sign > 0.0 else go2.lower_position_limits
 
     def given(push: float, **parts: object) -> np.ndarray:
         m = at_rest(go2, **parts)
         safety.reset()
-        report = safety.examine(m, MotorCommand.torques(sign * push * effort))
+        report = safety.filter_command(m, MotorCommand.from_torques(sign * push * effort))
         assert report.fault is None
-        return sign * report.command.torque_at(m.position, m.velocity) / effort
+        return sign * report.command.compute_torque(m.position, m.velocity) / effort
 
     np.testing.assert_allclose(given(3.0), 1.0)
     np.testing.assert_allclose(given(-3.0), -1.0)
@@ -223,13 +234,18 @@ def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: flo
     for joint in range(12):
         beyond = {"position": np.where(np.arange(12) == joint, stop + sign * 0.11, at_rest(go2).position)}
         safety.reset()
-        fault = safety.examine(at_rest(go2, velocity=0.3 * fast, **beyond), MotorCommand.off(12)).fault
+        fault = safety.filter_command(at_rest(go2, velocity=0.3 * fast, **beyond), MotorCommand.zero(12)).fault
         assert fault is not None and (fault.name, fault.joint) == ("position limit", go2.actuated[joint])
 
 
 @pytest.mark.parametrize("named", ["temperature limit", "torque limit", "velocity limit", "power limit"])
 def test_only_what_stays_beyond_a_limit_is_a_fault(go2: qd.Robot, named: str) -> None:
-    limits = SafetyLimits(following=1e9, jump=1e3, power=100.0, speed=np.where(np.arange(12) == 1, 1.0, 30.0))
+    limits = SafetyLimits(
+        max_torque_tracking_error=1e9,
+        max_position_jump=1e3,
+        max_power=100.0,
+        max_speed=np.where(np.arange(12) == 1, 1.0, 30.0),
+    )
     part, value = {
         "temperature limit": ("temperature", 90.0),
         "torque limit": ("torque", 1.2 * go2.effort_limits),
@@ -241,44 +257,48 @@ def test_only_what_stays_beyond_a_limit_is_a_fault(go2: qd.Robot, named: str) ->
         usual["velocity"] = np.where(np.arange(12) == 1, 0.9, 6.0)
     at = 2 if named == "power limit" else 1
     wrong = usual | {part: np.where(np.arange(12) == at, value, usual.get(part, np.zeros(12)))}
-    safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.off(12)
+    safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.zero(12)
     for k in range(40):  # one reading less in a row than is allowed, then one as usual
         m = at_rest(go2, k, **(usual if k % 5 == 4 else wrong))
-        assert safety.examine(m, off).fault is None, k
-    faults = [safety.examine(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
+        assert safety.filter_command(m, off).fault is None, k
+    faults = [safety.filter_command(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
     assert faults[3] is None and faults[4] is not None and faults[4].name == named
 
 
 def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot) -> None:
     effort, velocity = go2.effort_limits, np.full(12, 1.0)
     for fault in (False, True):
-        safety = Safety(go2, dt=DT, limits=SafetyLimits(rate=effort / 20e-3, brake=2.0, jump=1e3))
-        full = MotorCommand.torques(effort)
+        safety = Safety(
+            go2, dt=DT, limits=SafetyLimits(max_torque_rate=effort / 20e-3, fault_damping=2.0, max_position_jump=1e3)
+        )
+        full = MotorCommand.from_torques(effort)
         for k in range(12):
-            safety.examine(at_rest(go2, k, velocity=velocity), full)
+            safety.filter_command(at_rest(go2, k, velocity=velocity), full)
         if fault:  # damping as the fault's answer, as far as the motors have it; a reset begins from nothing
             safety.raise_fault(STOPPED, "")
-        damped = safety.examine(at_rest(go2, 12, velocity=velocity), full if fault else None).command
-        np.testing.assert_allclose(damped.torque_at(at_rest(go2).position, velocity), -2.0)
+        damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
+        np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
         if fault:
             safety.reset()
-        given = safety.examine(at_rest(go2, 13, velocity=velocity), full).command
+        given = safety.filter_command(at_rest(go2, 13, velocity=velocity), full).command
         np.testing.assert_allclose(given.tau, 0.1 * effort - (0.0 if fault else 2.0))
 
 
 def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(brake=50.0))
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(fault_damping=50.0))
     safety.raise_fault(STOPPED, "")
     m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
-    given = safety.examine(m, MotorCommand.torques(np.zeros(12))).command
-    assert np.allclose(given.torque_at(m.position, m.velocity)[[0, -1]], [go2.effort_limits[0], -go2.effort_limits[-1]])
+    given = safety.filter_command(m, MotorCommand.from_torques(np.zeros(12))).command
+    assert np.allclose(
+        given.compute_torque(m.position, m.velocity)[[0, -1]], [go2.effort_limits[0], -go2.effort_limits[-1]]
+    )
 
 
 def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
     short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, BEGIN)[BEGIN - 10 : BEGIN + 15]
-    compiled = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
+    compiled = run(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
     with interpret():
-        plain = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
+        plain = run(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
     assert compiled[-1].fault.name == plain[-1].fault.name == "IMU contradicts itself"
     assert np.isclose(compiled[-1].fault.time, plain[-1].fault.time)
 
@@ -288,14 +308,14 @@ def test_a_fixed_arm_needs_no_imu() -> None:
     safety, position, velocity = Safety(arm, dt=DT), np.zeros(6), np.full(6, 0.3)
     for k in range(60):
         m = Measurement(DT * k, position + velocity * DT * k, velocity + 1e-6 * k, np.zeros(3), np.zeros(3))
-        assert safety.examine(m, MotorCommand.torques(np.zeros(6))).fault is None
+        assert safety.filter_command(m, MotorCommand.from_torques(np.zeros(6))).fault is None
 
 
 def test_limits_that_are_none_are_refused(go2: qd.Robot) -> None:
-    for wrong in ({"effort": -1.0}, {"speed": np.ones(3)}, {"tilt": np.nan}, {"stale": 0.0}):
+    for wrong in ({"max_torque": -1.0}, {"max_speed": np.ones(3)}, {"max_tilt": np.nan}, {"max_reading_age": 0.0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             Safety(go2, dt=DT, limits=SafetyLimits(**wrong))
-    for wrong in ({"dt": 0.0}, {"imu": 2.0 * np.eye(3)}, {"limits": {"tilt": 1.0}}):
+    for wrong in ({"dt": 0.0}, {"imu_rotation": 2.0 * np.eye(3)}, {"limits": {"max_tilt": 1.0}}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             Safety(go2, **({"dt": DT} | wrong))
     with pytest.raises(qd.ArgumentError, match="name"):
@@ -317,11 +337,11 @@ def test_one_stamp_that_cannot_be_blinds_no_check(go2: qd.Robot, trot: Trot, sta
 
 def test_the_callers_clock_and_else_calls_bound_the_robots(go2: qd.Robot, trot: Trot) -> None:
     """After a silence the stamp goes on by as much; the caller's clock need not start or run, but may."""
-    m, off = trot[0][0], MotorCommand.torques(np.zeros(12))
+    m, off = trot[0][0], MotorCommand.from_torques(np.zeros(12))
     for clock, ahead, counts in ((0.0, 0.04, True), (0.0, 0.06, False), (0.1, 0.13, True), (np.nan, 0.06, False)):
         safety = Safety(go2, dt=DT)
-        safety.examine(m, off, now=0.0)
-        safety.examine(replace(m, time=m.time + ahead, position=np.full(12, np.nan)), off, now=clock)
+        safety.filter_command(m, off, now=0.0)
+        safety.filter_command(replace(m, time=m.time + ahead, position=np.full(12, np.nan)), off, now=clock)
         assert (safety.fault is not None) == counts, (clock, ahead)
 
 
@@ -330,18 +350,20 @@ def test_a_motor_without_readings_does_not_hide_another(go2: qd.Robot, trot: Tro
     hot = np.where(np.arange(12) == 5, 150.0, 40.0)
     for value in (np.nan, np.inf):
         safety = Safety(go2, dt=DT)
-        safety.examine(replace(m, temperature=np.where(np.arange(12) == 0, value, hot)), MotorCommand.torques(tau))
+        safety.filter_command(
+            replace(m, temperature=np.where(np.arange(12) == 0, value, hot)), MotorCommand.from_torques(tau)
+        )
         assert safety.fault is not None and safety.fault.joint == go2.actuated[0]
     # One that was never there is none, as NaN alone and as None; what comes later has to stay.
     for part in (np.full(12, np.nan), None):
         safety = Safety(go2, dt=DT)
         for k, (m, tau) in enumerate(trot[:4]):
             given = hot - 100.0 if k == 2 else part
-            safety.examine(replace(m, temperature=given, foot_forces=part), MotorCommand.torques(tau))
+            safety.filter_command(replace(m, temperature=given, foot_forces=part), MotorCommand.from_torques(tau))
             assert (safety.fault is not None) == (k == 3)
         assert safety.fault.name == "sensor missing" and "temperatures" in safety.fault.reason
     wrong = replace(m, time=9.0, temperature=np.zeros(3))  # of another shape is not missing
-    assert Safety(go2, dt=DT).examine(wrong, MotorCommand.torques(tau)).fault.name == "reading not a number"
+    assert Safety(go2, dt=DT).filter_command(wrong, MotorCommand.from_torques(tau)).fault.name == "reading not a number"
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +388,7 @@ def test_c_does_the_same_by_what_lies_between_readings(name: str, go2: qd.Robot,
     safety, last = Safety(go2, dt=DT, limits=LIMITS), None
     for (m, tau), report in zip(trot, run(safety, trot), strict=True):
         elapsed = DT if last is None else m.time - last
-        code, joint, command = in_c.tick(m, MotorCommand.torques(tau), last != m.time, elapsed)
+        code, joint, command = in_c.tick(m, MotorCommand.from_torques(tau), last != m.time, elapsed)
         last = m.time
         given = report.command
         assert np.allclose(command, [given.tau, given.position, given.velocity, given.stiffness, given.damping])

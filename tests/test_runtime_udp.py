@@ -31,7 +31,7 @@ def peer() -> Iterator[socket.socket]:
 def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(peer: socket.socket) -> None:
     leg = qd.load("two_link_leg")
     packets = Packets(leg.nu, len(leg.feet))
-    side = UdpInterface(leg, peer.getsockname(), patience=0.01)
+    side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
     home = ("127.0.0.1", side.port)
     with pytest.raises(qd.QuaddynError, match=rf"no reading has come from .*; does .* to 127\.0\.0\.1:{side.port}\?$"):
         side.read()
@@ -39,7 +39,9 @@ def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(pee
 
     def reading(sequence: int) -> bytes:
         zero = np.zeros(leg.nu)
-        return packets.reading(sequence, Measurement(0.1 * sequence, zero + sequence, zero, np.zeros(3), np.zeros(3)))
+        return packets.encode_reading(
+            sequence, Measurement(0.1 * sequence, zero + sequence, zero, np.zeros(3), np.zeros(3))
+        )
 
     peer.sendto(reading(3), home)
     assert side.read().position[0] == 3.0
@@ -53,9 +55,9 @@ def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(pee
     peer.sendto(reading(5), home)
     while side.read().position[0] != 5.0:
         pass
-    assert side.refused == 2  # of the peer; what strangers send does not arrive
-    side.write(MotorCommand.torques(np.full(leg.nu, 2.0)))
-    sequence, stamp, command = packets.read_command(peer.recv(65535))
+    assert side.rejected_datagrams == 2  # of the peer; what strangers send does not arrive
+    side.write(MotorCommand.from_torques(np.full(leg.nu, 2.0)))
+    sequence, stamp, command = packets.decode_command(peer.recv(65535))
     assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
     side.close()
 
@@ -69,7 +71,7 @@ def sent(request: pytest.FixtureRequest, peer: socket.socket, tmp_path: Path) ->
         packets, home = Packets(leg.nu, len(leg.feet)), ("127.0.0.1", side.port)
 
         def put(m: Measurement) -> None:
-            peer.sendto(packets.reading(next(count), m), home)
+            peer.sendto(packets.encode_reading(next(count), m), home)
             select.select([side._socket], [], [], 30.0)
     else:
         ring = SharedMemory(tmp_path / "ring", leg.nu, len(leg.feet), create=True)
@@ -101,12 +103,12 @@ def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monke
 
 def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: bytes) -> UdpInterface:
     """An interface whose peer has sent a reading after more datagrams from `flood` than a socket has room for."""
-    side = UdpInterface(leg, peer.getsockname(), patience=0.01)
+    side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
     for _ in range(4000):
         with contextlib.suppress(BlockingIOError):
             flood.sendto(data, ("127.0.0.1", side.port))
     zero = np.zeros(leg.nu)
-    reading = Packets(leg.nu, len(leg.feet)).reading(7, Measurement(0.7, zero, zero, np.zeros(3), np.zeros(3)))
+    reading = Packets(leg.nu, len(leg.feet)).encode_reading(7, Measurement(0.7, zero, zero, np.zeros(3), np.zeros(3)))
     peer.sendto(reading, ("127.0.0.1", side.port))
     return side
 
@@ -118,14 +120,14 @@ def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.bind(("127.0.0.1", 0))
         side = flooded(leg, stranger, peer, bytes(size))
-        assert side.read().time == 0.7 and side.refused == 0
+        assert side.read().time == 0.7 and side.rejected_datagrams == 0
         side.close()
 
 
 def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_datagrams(peer: socket.socket) -> None:
     leg, calls = qd.load("two_link_leg"), list[int]()
     packets = Packets(leg.nu, len(leg.feet))
-    damaged = bytearray(packets.reading(99, Measurement(0.0, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))))
+    damaged = bytearray(packets.encode_reading(99, Measurement(0.0, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))))
     damaged[-1] ^= 1
     peer.settimeout(0.0)
     side = flooded(leg, peer, peer, bytes(damaged))
@@ -134,7 +136,7 @@ def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_dat
         recvfrom=lambda size: (calls.append(size), receive.recvfrom(size))[1], close=receive.close
     )
     side._drain()
-    assert len(calls) == udp.MOST == side.refused and set(calls) == {packets.reading_size + 1}
+    assert len(calls) == udp.MOST == side.rejected_datagrams and set(calls) == {packets.reading_size + 1}
     side.close()
 
 
@@ -143,11 +145,11 @@ def test_of_a_backlog_the_newest_reading_counts_in_whatever_order_they_come(peer
     packets, side = Packets(leg.nu, len(leg.feet)), UdpInterface(leg, peer.getsockname())
     for sequence in (3, 1, 5, 2, 4):
         reading = Measurement(0.1 * sequence, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))
-        peer.sendto(packets.reading(sequence, reading), ("127.0.0.1", side.port))
-    damaged = bytearray(packets.reading(6, reading))
+        peer.sendto(packets.encode_reading(sequence, reading), ("127.0.0.1", side.port))
+    damaged = bytearray(packets.encode_reading(6, reading))
     damaged[-1] ^= 1
     peer.sendto(bytes(damaged), ("127.0.0.1", side.port))
-    assert side.read().time == 0.5 and side.refused == 1
+    assert side.read().time == 0.5 and side.rejected_datagrams == 1
     side.close()
 
 
@@ -157,14 +159,14 @@ def test_commands_are_sent_to_a_peer_that_comes_later() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind(("127.0.0.1", 0))
         address = found.getsockname()
-    side, command = UdpInterface(leg, address), MotorCommand.off(leg.nu)
+    side, command = UdpInterface(leg, address), MotorCommand.zero(leg.nu)
     side.write(command)
     side.write(command)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
         peer.bind(address)
         peer.settimeout(30.0)
         side.write(command)
-        assert Packets(leg.nu, len(leg.feet)).read_command(peer.recv(65535))[0] == 3
+        assert Packets(leg.nu, len(leg.feet)).decode_command(peer.recv(65535))[0] == 3
     side.close()
 
 
@@ -183,7 +185,7 @@ def test_only_the_peers_own_address_and_port_count(stranger: tuple[str, int]) ->
     leg, zero = qd.load("two_link_leg"), np.zeros(2)
     side, peer = UdpInterface(leg, ("127.0.0.1", 9000)), ("127.0.0.1", 9000)
     with side._socket:
-        data = Packets(2, len(leg.feet)).reading(1, Measurement(0.0, zero, zero, np.zeros(3), np.zeros(3)))
+        data = Packets(2, len(leg.feet)).encode_reading(1, Measurement(0.0, zero, zero, np.zeros(3), np.zeros(3)))
         waiting = [(data, stranger), (data, peer)]
 
         def recvfrom(size: int) -> tuple[bytes, tuple[str, int]]:
@@ -193,4 +195,4 @@ def test_only_the_peers_own_address_and_port_count(stranger: tuple[str, int]) ->
 
         side._socket = SimpleNamespace(recvfrom=recvfrom, close=side._socket.close)  # type: ignore[assignment]
         side._drain()
-        assert (side.refused, side._received, waiting) == (1, 1, [])
+        assert (side.rejected_datagrams, side._received, waiting) == (1, 1, [])

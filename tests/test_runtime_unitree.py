@@ -86,12 +86,12 @@ def test_messages_go_round_with_every_joint_at_its_motor(go2: qd.Robot) -> None:
     assert (m.temperature == 30.0).all() and side.read() is m
 
     numbers = np.arange(12.0)
-    side.write(MotorCommand.follow(numbers, 2.0 * numbers, 3.0 * numbers, 4.0 * numbers, tau=5.0 * numbers))
+    side.write(MotorCommand.from_targets(numbers, 2.0 * numbers, 3.0 * numbers, 4.0 * numbers, tau=5.0 * numbers))
     for i, joint in enumerate(ORDER):
         k, motor = float(go2.actuated.index(joint)), sent[0].motor_cmd[i]
         assert (motor.mode, motor.q, motor.dq, motor.kp, motor.kd, motor.tau) == (1, k, 2 * k, 3 * k, 4 * k, 5 * k)
     first = sent[0].crc
-    side.write(MotorCommand.off(12))
+    side.write(MotorCommand.zero(12))
     assert first != sent[1].crc != 0 and sent[1].motor_cmd[12].mode == 0  # motors that a Go2 does not have
 
 

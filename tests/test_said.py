@@ -20,7 +20,7 @@ from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
 from quaddyn.runtime.faults import KINDS, Fault
 from quaddyn.runtime.loop import LoopReport
-from quaddyn.runtime.preflight_report import Check, PreflightReport
+from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.runtime.statistics import LoopStatistics
 from quaddyn.urdf.tree import Finding, Where
 from quaddyn.verification.report import SHOWN, Deviation, ThirdOpinion
@@ -49,9 +49,9 @@ def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
 def test_reports_of_files_and_preflights() -> None:
     finding = Finding("warning", Where("dog.urdf", 3, "<link>"), "odd", "mend it")
     checks = (
-        Check("limits", True, "all there"),
-        Check("sign of hip", False, "turned", "the hip"),
-        Check("IMU", None, "-"),
+        PreflightCheck("limits", True, "all there"),
+        PreflightCheck("sign of hip", False, "turned", "the hip"),
+        PreflightCheck("IMU", None, "-"),
     )
     several(
         "said_reports",
@@ -74,7 +74,7 @@ def test_statistics_and_faults_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     for k in range(1000):
         statistics.period.add(1e-3 + 1e-6 * (k % 10))
         statistics.latency.add(5e-5 if k else 2.5e-3)
-    statistics.ticks, statistics.overruns, statistics.missed = 1000, 3, 4
+    statistics.ticks, statistics.overruns, statistics.missed_deadlines = 1000, 3, 4
     faults = [
         Fault.of(code, index, 1.2345, 1.0, robot, what="said", time=0.5) for code in sorted(KINDS) for index in (-1, 1)
     ]

@@ -145,7 +145,7 @@ def test_room_runtime(robot: qd.Robot) -> None:
     from quaddyn.runtime import MotorCommand, PlantInterface
 
     side = PlantInterface(qd.Simulation(robot, dt=2e-3))
-    side.write(MotorCommand.follow(robot.q_home[7:], np.zeros(12), np.full(12, 80.0), np.full(12, 2.0)))
+    side.write(MotorCommand.from_targets(robot.q_home[7:], np.zeros(12), np.full(12, 80.0), np.full(12, 2.0)))
     side.sleep_until(0.1)
     assert np.isclose(side.read().time, 0.1) and np.abs(side.read().position - robot.q_home[7:]).max() < 0.2
 

@@ -14,7 +14,7 @@ import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
 from quaddyn.locomotion.motion import Motion
 from quaddyn.locomotion.tick_period import TickPeriod
-from quaddyn.runtime import Loop, MotorCommand, PlantInterface
+from quaddyn.runtime import ControlLoop, MotorCommand, PlantInterface
 from quaddyn.runtime.controller import Controller
 from quaddyn.simulation import Simulation
 
@@ -80,15 +80,15 @@ class Limp(Controller):
         self.robot, self.dt = robot, dt
 
     def compute(self, measurement: object, stage: object, velocity: object = None) -> MotorCommand:
-        return MotorCommand.off(self.robot.nu)
+        return MotorCommand.zero(self.robot.nu)
 
 
 def test_a_loop_refuses_a_period_between_the_steps_of_its_clock() -> None:
     side = PlantInterface(Simulation(go2(), dt=2e-3))
     for dt in (1e-3, 3e-3):
         with pytest.raises(qd.ArgumentError, match=r"controller: .*0\.002 s"):
-            Loop(side, Limp(go2(), dt), clock=side)
-    Loop(side, Limp(go2(), 4e-3), clock=side)
+            ControlLoop(side, Limp(go2(), dt), clock=side)
+    ControlLoop(side, Limp(go2(), 4e-3), clock=side)
 
 
 def motion(x: float, u: float) -> Motion:

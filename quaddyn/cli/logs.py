@@ -37,7 +37,7 @@ def show(file: FileArgument, as_json: JsonOption = False) -> None:
 
     log = load_recording(file)
     if as_json:
-        about = {**log.about, "robot": log.name}
+        about = {**log.metadata, "robot": log.name}
         stages = [stage.value for stage in log.stages]
         counts = {name: stages.count(name) for name in dict.fromkeys(stages)}
         out.print_json(
@@ -79,7 +79,7 @@ def view(
         raise ArgumentError(f"{file}: holds no tick")
     machine = log.robot(robot, packages=package or ())
     r, began = log.records, float(log.records["begun"][0])
-    frames = range(0, len(log), max(1, round(1.0 / (FPS * log.about["dt"]))))
+    frames = range(0, len(log), max(1, round(1.0 / (FPS * log.metadata["dt"]))))
     with Viewer(machine, open_browser=record is None, fps=FPS, port=port) as viewer:
 
         def show_tick(i: int) -> None:
@@ -128,11 +128,19 @@ def replay(file: FileArgument, as_json: JsonOption = False) -> None:
 
     again = load_recording(file).replay()
     if as_json:
-        found = {"ticks": again.ticks, "differing": again.differing, "largest": again.largest, "first": again.first}
+        found = {
+            "ticks": again.ticks,
+            "differing": again.n_different,
+            "largest": again.max_difference,
+            "first": again.first_different,
+        }
         out.print_json(json.dumps({**found, "identical": again.identical}))
     else:
         same = "all the same bit for bit"
-        differ = f"{again.differing} of them differ, from tick {again.first}, torques by up to {again.largest:.3g} N m"
+        differ = (
+            f"{again.n_different} of them differ, from tick {again.first_different}, torques by up to "
+            f"{again.max_difference:.3g} N m"
+        )
         say(f"{again.ticks} ticks computed again: {same if again.identical else differ}")
     if not again.identical:
         raise typer.Exit(1)
@@ -161,7 +169,7 @@ def fit_actuators(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from ..runtime import load_recording
 
-    found = load_recording(file).actuators()
+    found = load_recording(file).fit_actuators()
     if not as_json:
         say(str(found))
         return

@@ -53,7 +53,7 @@ def preflight(
     robot = load(source, packages=package or ())
     if udp is None:
         stand = runtime.HangingRobot(robot)
-        report = runtime.preflight(stand, clock=stand, share=torque_fraction, ask=stand.obey)
+        report = runtime.preflight(stand, clock=stand, torque_fraction=torque_fraction, prompt=stand.perform)
     else:
         address, _, port = udp.rpartition(":")
         if not address or not port.isdecimal():
@@ -65,7 +65,7 @@ def preflight(
                 raise typer.Exit(DECLINED)
         side = runtime.UdpInterface(robot, (address, int(port)), port=listen_port, bind=bind)
         try:
-            report = runtime.preflight(side, share=torque_fraction, ask=lambda what: say(f"now: {what.value}"))
+            report = runtime.preflight(side, torque_fraction=torque_fraction, prompt=lambda what: say(f"now: {what.value}"))
         finally:
             side.close()
     if as_json:

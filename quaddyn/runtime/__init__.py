@@ -1,5 +1,6 @@
 """From controller to robot: one interface to plants, processes and robots, a loop that keeps time, safety, logs."""
 
+from ..deprecation import renamed_names
 from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
 from .estimator_export import export_estimator
@@ -10,19 +11,19 @@ from .interface import RobotInterface
 from .interface_export import export_interface
 from .keyboard import KeyboardOperator
 from .link import LinkQuality
-from .loop import Loop, LoopReport, Overrun, Recorder, Tick
+from .loop import ControlLoop, LoopReport, LoopTick, OverrunPolicy, Recorder
 from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
 from .packets import PacketError, Packets
 from .preflight import preflight
-from .preflight_report import Ask, Check, PreflightReport
+from .preflight_report import OperatorPrompt, PreflightCheck, PreflightReport
 from .program_export import export_program
-from .realtime import RealTime
+from .realtime import RealTimeOptions
 from .recording import Recording
 from .robot_process import RobotProcess
 from .ros2 import Ros2Interface
-from .run_log import Replay, RunLog, load_recording
+from .run_log import LogReplay, RunLog, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
 from .safety_limits import SafetyLimits
@@ -33,12 +34,11 @@ from .stages import Stage
 from .statistics import Histogram, LoopStatistics
 from .udp import UdpInterface
 from .unitree import UnitreeInterface
-from .walker import Walker
+from .walker import WalkingController
 
 __all__ = [
-    "Ask",
-    "Check",
     "Clock",
+    "ControlLoop",
     "Controller",
     "Fault",
     "GamepadOperator",
@@ -46,22 +46,24 @@ __all__ = [
     "Histogram",
     "KeyboardOperator",
     "LinkQuality",
-    "Loop",
+    "LogReplay",
     "LoopReport",
     "LoopStatistics",
+    "LoopTick",
     "ManualClock",
     "MotorCommand",
     "MujocoInterface",
     "Operator",
-    "Overrun",
+    "OperatorPrompt",
+    "OverrunPolicy",
     "PacketError",
     "Packets",
     "PlantInterface",
+    "PreflightCheck",
     "PreflightReport",
-    "RealTime",
+    "RealTimeOptions",
     "Recorder",
     "Recording",
-    "Replay",
     "Request",
     "RobotInterface",
     "RobotProcess",
@@ -76,10 +78,9 @@ __all__ = [
     "SimulatedInterface",
     "Stage",
     "SystemClock",
-    "Tick",
     "UdpInterface",
     "UnitreeInterface",
-    "Walker",
+    "WalkingController",
     "export_estimator",
     "export_interface",
     "export_program",
@@ -87,3 +88,17 @@ __all__ = [
     "load_recording",
     "preflight",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "Ask": "OperatorPrompt",
+        "Check": "PreflightCheck",
+        "Loop": "ControlLoop",
+        "Overrun": "OverrunPolicy",
+        "RealTime": "RealTimeOptions",
+        "Replay": "LogReplay",
+        "Tick": "LoopTick",
+        "Walker": "WalkingController",
+    },
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from ..deprecation import renamed_overrides
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
@@ -12,6 +13,7 @@ from .motor_command import MotorCommand
 from .stages import Stage
 
 
+@renamed_overrides(settled="is_settled", failure="failure_reason", estimate="estimated_state")
 class Controller(StrictAttributes):
     """Readings in, motor commands out, once per period; the same object in simulation and on the robot.
 
@@ -32,17 +34,17 @@ class Controller(StrictAttributes):
         return ""
 
     @property
-    def estimate(self) -> tuple[Array, Array] | None:
+    def estimated_state(self) -> tuple[Array, Array] | None:
         """The state (q, v) that the last `compute` believed in, for the log; None of one that estimates none."""
         return None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether it has done what the present stage is for: it stands, or it lies."""
         return True
 
     @property
-    def failure(self) -> str:
+    def failure_reason(self) -> str:
         """Why it has given up, in words, such as that the robot has fallen: the loop damps; "" while it has not."""
         return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
 from ..robot.arguments import number
 from .operator import Operator
@@ -23,15 +24,16 @@ class Pad(Protocol):
     def get_button(self, button: int, /) -> bool: ...  # noqa: D102
 
 
-class GamepadOperator(Operator, fixed=("most", "buttons", "axes")):
+@renamed_attributes(most="max_velocity")
+class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
     """Sticks move the robot while the hold button is pressed; letting it go stands still, then lies down.
 
     The hold button is the dead-man: only while it is pressed does the operator live, see `Operator`.
 
     Args:
         pad: a ``pygame.joystick.Joystick``; the first one that is plugged in by default (extra: gamepad).
-        dead_man: how long the button may be let go while the robot runs before it lies down [s].
-        most: velocity at full deflection: forward, leftward [m/s], yaw rate [rad/s].
+        deadman_timeout: how long the button may be let go while the robot runs before it lies down [s].
+        max_velocity: velocity at full deflection: forward, leftward [m/s], yaw rate [rad/s].
         buttons: numbers of "run", "lie down", "stop", "off", "reset", "hold"; what is left out is as in `BUTTONS`.
         axes: numbers of "forward", "left", "turn", each negative when pushed forward or to the left; as in `AXES`.
 
@@ -40,28 +42,29 @@ class GamepadOperator(Operator, fixed=("most", "buttons", "axes")):
         ArgumentError: a name that is none, or a velocity that is not positive.
     """
 
+    @renamed_parameters(dead_man="deadman_timeout", most="max_velocity")
     def __init__(
         self,
         pad: Pad | None = None,
         *,
-        dead_man: float = 2.0,
-        most: tuple[float, float, float] = (0.6, 0.3, 0.8),
+        deadman_timeout: float = 2.0,
+        max_velocity: tuple[float, float, float] = (0.6, 0.3, 0.8),
         buttons: dict[str, int] | None = None,
         axes: dict[str, int] | None = None,
     ) -> None:
-        super().__init__(dead_man=dead_man)
+        super().__init__(deadman_timeout=deadman_timeout)
         for what, given, known in (("buttons", buttons, BUTTONS), ("axes", axes, AXES)):
             if unknown := sorted(set(given or {}) - set(known)):
                 raise ArgumentError(f"{what}: unknown {unknown}; known: {', '.join(known)}")
-        if len(most) != 3 or not all(number("most", x) > 0.0 for x in most):
-            raise ArgumentError(f"most: expected three positive numbers, got {most}")
-        self.most, self.buttons, self.axes = most, BUTTONS | (buttons or {}), AXES | (axes or {})
+        if len(max_velocity) != 3 or not all(number("max_velocity", x) > 0.0 for x in max_velocity):
+            raise ArgumentError(f"max_velocity: expected three positive numbers, got {max_velocity}")
+        self.max_velocity, self.buttons, self.axes = max_velocity, BUTTONS | (buttons or {}), AXES | (axes or {})
         self._pump: Any = None
         if pad is None:
             pad, self._pump = _first_pad()
         self._pad, self._before, self._running = pad, dict.fromkeys(self.buttons, True), False
 
-    def listen(self, now: float) -> None:
+    def read_device(self, now: float) -> None:
         """Look at the pad; one that is unplugged reads as let go."""
         if self._pump is not None:
             self._pump()
@@ -73,21 +76,23 @@ class GamepadOperator(Operator, fixed=("most", "buttons", "axes")):
         pressed = {name for name in down if down[name] and not self._before[name]}
         self._before = down
         if down["stop"]:
-            self.stop("gamepad")
+            self.emergency_stop("gamepad")
         if "reset" in pressed:
             self.reset()
             self._running = False
         if "lie down" in pressed or "off" in pressed:
-            (self.off if "off" in pressed else self.damp)()
+            (self.power_off if "off" in pressed else self.damp)()
             self._running = False
         elif "run" in pressed and down["hold"]:
             self._running = True
         if self._running and down["hold"]:
-            x, y, turn = (-most * (w if abs(w) > DEAD_ZONE else 0.0) for w, most in zip(ways, self.most, strict=True))
-            self.run((x, y, turn))
+            x, y, turn = (
+                -most * (w if abs(w) > DEAD_ZONE else 0.0) for w, most in zip(ways, self.max_velocity, strict=True)
+            )
+            self.walk((x, y, turn))
         elif self._running:
             self._velocity = (0.0, 0.0, 0.0)
-            if now - self._heard > self.dead_man:  # to be asked for anew
+            if now - self._heard > self.deadman_timeout:  # to be asked for anew
                 self._running = False
 
 

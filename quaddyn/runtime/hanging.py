@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -12,8 +13,8 @@ from ..robot.saving import from_record, to_record
 from ..simulation import Simulation
 from ..simulation.sensors import Observable, Sensors
 from ..urdf.tree import Array
-from .preflight_report import Ask
-from .simulated import SimulatedInterface, noisy_sensors
+from .preflight_report import OperatorPrompt
+from .simulated import SimulatedInterface, make_noisy_sensors
 
 #: How fast the trunk is leaned [rad/s].
 LEANING = 0.5
@@ -61,6 +62,7 @@ class _Hung(Observable):
         return self.plant.backlash_state
 
 
+@renamed_attributes(obey="perform")
 class HangingRobot(SimulatedInterface, fixed=("plant",)):
     """A robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.
 
@@ -83,7 +85,7 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root == "planar":
             raise ArgumentError("robot: a planar one cannot hang in a stand; load it with root='free'")
-        super().__init__(robot, noisy_sensors(robot) if sensors is None else sensors)
+        super().__init__(robot, make_noisy_sensors(robot) if sensors is None else sensors)
         held = robot
         if robot.root == "free":
             record = to_record(robot)
@@ -99,7 +101,7 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
         )
 
     @property
-    def world(self) -> Observable:
+    def simulator(self) -> Observable:
         """The whole robot."""
         return self._world
 
@@ -112,9 +114,15 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
         """Turn the trunk to these angles, slowly, while the simulation goes on [rad]; under a free root alone."""
         self._goal = np.array([number("roll", roll), number("pitch", pitch), 0.0])
 
-    def obey(self, what: Ask) -> None:
+    def perform(self, what: OperatorPrompt) -> None:
         """Do what a preflight asks a person for."""
-        self.lean(**{Ask.NOSE_DOWN: {"pitch": 0.35}, Ask.LEFT_DOWN: {"roll": -0.35}, Ask.LEVEL: {}}[what])
+        self.lean(
+            **{
+                OperatorPrompt.NOSE_DOWN: {"pitch": 0.35},
+                OperatorPrompt.LEFT_DOWN: {"roll": -0.35},
+                OperatorPrompt.LEVEL: {},
+            }[what]
+        )
 
     def step(self) -> None:
         """One step under the last command."""
@@ -125,4 +133,4 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
         beyond = np.minimum(position - self._lower, 0.0) + np.maximum(position - self._upper, 0.0)
         v = world.v[self.robot.actuated_index]
         stop = np.where(beyond != 0.0, -self._stop * (beyond + 2.0 * SOFT * np.clip(v, -1.0, 1.0)), 0.0)
-        self.plant.step(self.asked() + stop)
+        self.plant.step(self.commanded_torque() + stop)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from ..deprecation import renamed_overrides
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from .motor_command import MotorCommand
 
 
+@renamed_overrides(stopped="stop_reason")
 class RobotInterface(StrictAttributes):
     """A robot's sensors and motors: a plant, MuJoCo, another process, a network, a vendor's messages.
 
@@ -27,7 +29,7 @@ class RobotInterface(StrictAttributes):
         """The newest reading."""
 
     @property
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Why the robot's side has damped the motors by itself, as of the last `read`; "" while it follows commands.
 
         A robot that has stopped takes no command until one comes that asks for damping alone, or for nothing.

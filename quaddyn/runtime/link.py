@@ -1,4 +1,4 @@
-"""`Link`: what a network does to packets: latency, jitter, loss and repetition, drawn from a seed."""
+"""`PacketChannel`: what a network does to packets: latency, jitter, loss and repetition, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError
 from ..robot.arguments import number
 
 T = TypeVar("T")
 
 
+@renamed_fields(repeat="duplication")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkQuality:
     """How bad a link is.
@@ -22,13 +24,13 @@ class LinkQuality:
         latency: of every packet [s].
         jitter: largest delay on top of it, uniform [s].
         loss: share of packets that never arrive.
-        repeat: share of packets that arrive twice, each with a delay of its own.
+        duplication: share of packets that arrive twice, each with a delay of its own.
     """
 
     latency: float = 0.0
     jitter: float = 0.0
     loss: float = 0.0
-    repeat: float = 0.0
+    duplication: float = 0.0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -38,7 +40,7 @@ class LinkQuality:
                                     f"0 or more, got {value}")  # fmt: skip
 
 
-class Link(Generic[T]):
+class PacketChannel(Generic[T]):
     """Packets on their way; time is the caller's.
 
     Args:
@@ -57,13 +59,13 @@ class Link(Generic[T]):
     def send(self, now: float, packet: T) -> None:
         """Put a packet on its way."""
         quality = self.quality
-        late, again, lost, repeat = self._rng.random(4).tolist()
+        late, again, lost, duplication = self._rng.random(4).tolist()
         self.sent += 1
         if lost < quality.loss:
             self.lost += 1
             return
         self._push(now + quality.latency + late * quality.jitter, packet)
-        if repeat < quality.repeat:
+        if duplication < quality.duplication:
             self.repeated += 1
             self._push(now + quality.latency + again * quality.jitter, packet)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..simulation.sensors import Measurement
@@ -20,14 +21,14 @@ from .faults import Fault
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .operator import Operator, Request
-from .realtime import RealTime
+from .realtime import RealTimeOptions
 from .safety import Safety
 from .stages import Stage, StageMachine
 from .stamps import Stamps
 from .statistics import LoopStatistics
 
 
-class Overrun(enum.Enum):
+class OverrunPolicy(enum.Enum):
     """What comes of ticks that end after the next deadline; deadlines that have passed are left out in any case.
 
     REPEAT: motors keep the last command meanwhile, and nothing else.  DECAY: the command gives way to damping, the
@@ -39,8 +40,9 @@ class Overrun(enum.Enum):
     STOP = "stop"
 
 
+@renamed_fields(begun="start_time", wanted="controller_command", reset="was_reset", estimate="estimated_state")
 @dataclass(frozen=True, slots=True, eq=False)
-class Tick:
+class LoopTick:
     """All of one tick, as a log keeps it.
 
     Attributes:
@@ -59,23 +61,23 @@ class Tick:
 
     number: int
     deadline: float
-    begun: float
+    start_time: float
     measurement: Measurement
     stage: Stage
     request: Request
-    wanted: MotorCommand
+    controller_command: MotorCommand
     command: MotorCommand
     fault: Fault | None
-    reset: bool
+    was_reset: bool
     status: str = ""
-    estimate: tuple[Array, Array] | None = None
+    estimated_state: tuple[Array, Array] | None = None
 
 
 class Recorder(ABC):
     """What a loop hands every tick to; see `Recording`."""
 
     @abstractmethod
-    def record(self, tick: Tick) -> None:
+    def record(self, tick: LoopTick) -> None:
         """Keep a tick; must not wait, and what it raises ends nothing but the recording."""
 
 
@@ -100,7 +102,8 @@ class LoopReport:
         return "\n".join([str(self.statistics), f"ended in {self.stage.value!r}, {fault}", *self.real_time])
 
 
-class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator", "safety", "clock", "overrun")):
+@renamed_attributes(end="request_stop")
+class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "operator", "safety", "clock", "overrun")):
     """Runs a controller on a robot, at absolute deadlines, with the safety layer between.
 
     Before the first command is written, everything is compiled and the controller has run on paper.  Whatever ends the
@@ -121,6 +124,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         ArgumentError: parts of different robots or periods, or an option out of range.
     """
 
+    @renamed_parameters(decay="decay_ticks")
     def __init__(
         self,
         interface: RobotInterface,
@@ -130,8 +134,8 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         safety: Safety | None = None,
         clock: Clock | None = None,
         overrun: str = "decay",
-        decay: int = 10,
-        real_time: RealTime | None = None,
+        decay_ticks: int = 10,
+        real_time: RealTimeOptions | None = None,
         recorder: Recorder | None = None,
     ) -> None:
         if not isinstance(interface, RobotInterface):
@@ -146,11 +150,11 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
                 raise ArgumentError(f"{name}: of another robot than the interface's; load once and use that Robot")
         if self.safety.dt != self.dt:
             raise ArgumentError(f"safety: of period {self.safety.dt:g} s, the controller's is {self.dt:g} s")
-        if overrun not in [each.value for each in Overrun]:
+        if overrun not in [each.value for each in OverrunPolicy]:
             raise ArgumentError(f"overrun: expected one of repeat, decay, stop, got {overrun!r}")
-        if not decay >= 1:
-            raise ArgumentError(f"decay: expected 1 or more missed deadlines, got {decay}")
-        self.clock, self.overrun = SystemClock() if clock is None else clock, Overrun(overrun)
+        if not decay_ticks >= 1:
+            raise ArgumentError(f"decay_ticks: expected 1 or more missed deadlines, got {decay_ticks}")
+        self.clock, self.overrun = SystemClock() if clock is None else clock, OverrunPolicy(overrun)
         step = self.clock.step_time
         nearest = max(round(self.dt / step), 1) * step if step > 0.0 else self.dt
         if abs(nearest - self.dt) > 1e-6 * self.dt:
@@ -158,9 +162,9 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
                 f"controller: its period of {self.dt:g} s is no whole number of the clock's steps of {step:g} s, "
                 f"between which no tick can be; make it with dt={nearest:g}"
             )
-        self._decay, self._real_time, self._recorder = int(decay), real_time or RealTime(), recorder
-        self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.allowed.brake)
-        self._off = MotorCommand.off(interface.robot.nu)
+        self._decay, self._real_time, self._recorder = int(decay_ticks), real_time or RealTimeOptions(), recorder
+        self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.brake)
+        self._off = MotorCommand.zero(interface.robot.nu)
         self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
         self._stamps = Stamps(bounded=True)
         self.recording_error: Exception | None = None
@@ -170,7 +174,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         """Now."""
         return self._machine.stage
 
-    def end(self) -> None:
+    def request_stop(self) -> None:
         """Let the run end after the present tick; from any thread."""
         self._ending = True
 
@@ -197,7 +201,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         statistics, dt = LoopStatistics.empty(), self.dt
         count = np.inf if np.isinf(seconds) else max(1, round(seconds / dt))
         self._ending = False
-        with self._real_time.held() as said:
+        with self._real_time.applied() as said:
             last = self.interface.read()  # what raises here has written nothing
             start = self._beginning(self.clock.now())
             before, k = start - dt, 0
@@ -225,7 +229,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         """The first deadline of a run: that after the last run's last one, or now where that has passed."""
         if now <= self._due + self.dt:
             return self._due
-        if self.stage.controlled:
+        if self.stage.is_controlled:
             self._machine.stage = Stage.DAMP
         return now
 
@@ -242,45 +246,49 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
             statistics.read_failures += int(measurement.time != last.time)
             measurement = last
         request = self.operator.poll(begun)
-        if request.reset:
+        if request.reset_fault:
             self.safety.reset()
             self._late = 0.0
-        if request.stop:
-            self.safety.raise_fault(checks.STOPPED, f": {request.stop}")
-        before, stopped = self._machine.stage, self.interface.stopped
-        if stopped and before.controlled:
+        if request.stop_reason:
+            self.safety.raise_fault(checks.STOPPED, f": {request.stop_reason}")
+        before, stopped = self._machine.stage, self.interface.stop_reason
+        if stopped and before.is_controlled:
             self.safety.raise_fault(checks.ROBOT_STOPPED, stopped)
         # Damping is what a robot that has stopped waits for.
-        goal = Stage.DAMP if stopped and not before.controlled and request.goal is Stage.RUN else request.goal
-        fault = self.safety.fault is not None or bool(request.stop)
-        stage = self._machine.advance(goal, settled=self._settled(), fault=fault)
+        goal = (
+            Stage.DAMP
+            if stopped and not before.is_controlled and request.target_stage is Stage.RUN
+            else request.target_stage
+        )
+        fault = self.safety.fault is not None or bool(request.stop_reason)
+        stage = self._machine.advance(goal, is_settled=self._settled(), fault=fault)
         anew = stage is Stage.STAND_UP and before is Stage.DAMP
         wanted = self._wanted(measurement, stage, request, anew)
-        report = self.safety.examine(measurement, self._decayed(wanted), now=begun)
+        report = self.safety.filter_command(measurement, self._decayed(wanted), now=begun)
         command = self._off if stage is Stage.OFF and report.fault is None else report.command
         if report.fault is not None:
-            self._machine.advance(request.goal, settled=True, fault=True)
+            self._machine.advance(request.target_stage, is_settled=True, fault=True)
         self._write(command, statistics)
         if self._recorder is not None:
             parts = k, deadline, begun, measurement, stage, request, wanted, command, report.fault, anew
             try:
-                told = (self.controller.status, self.controller.estimate) if stage.controlled else ("", None)
-                self._recorder.record(Tick(*parts, *told))
+                told = (self.controller.status, self.controller.estimated_state) if stage.is_controlled else ("", None)
+                self._recorder.record(LoopTick(*parts, *told))
             except Exception as error:
                 self.recording_error, self._recorder = error, None
         return measurement
 
     def _settled(self) -> bool:
-        return self.controller.settled if self._machine.stage.controlled else True
+        return self.controller.is_settled if self._machine.stage.is_controlled else True
 
     def _wanted(self, measurement: Measurement, stage: Stage, request: Request, anew: bool) -> MotorCommand:
-        if not stage.controlled:
+        if not stage.is_controlled:
             return self._off if stage is Stage.OFF else self._damp
         try:
             if anew:
                 self.controller.reset(measurement)
             command = self.controller.compute(measurement, stage, request.velocity)
-            if failure := self.controller.failure:
+            if failure := self.controller.failure_reason:
                 self.safety.raise_fault(checks.GAVE_UP, failure)
             return command
         except Exception as error:
@@ -289,7 +297,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
 
     def _decayed(self, command: MotorCommand) -> MotorCommand:
         """The command, given way to damping by as much as deadlines were missed."""
-        if self._late <= 0.0 or self.overrun is not Overrun.DECAY:
+        if self._late <= 0.0 or self.overrun is not OverrunPolicy.DECAY:
             return command
         share = max(0.0, 1.0 - self._late / self._decay)
         damping = share * command.damping + (1.0 - share) * self._damp.damping
@@ -302,9 +310,9 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
             self._late = max(0.0, self._late - 1.0)
             return
         statistics.overruns += 1
-        statistics.missed += missed
+        statistics.missed_deadlines += missed
         self._late += missed
-        if self.overrun is Overrun.STOP or (self.overrun is Overrun.DECAY and self._late >= self._decay):
+        if self.overrun is OverrunPolicy.STOP or (self.overrun is OverrunPolicy.DECAY and self._late >= self._decay):
             self.safety.raise_fault(checks.CONTROLLER_LATE, f"{missed} deadlines missed in one tick of {self.dt:g} s")
 
     def _write(self, command: MotorCommand, statistics: LoopStatistics) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_vector
 from ..urdf.tree import Array, FrozenArrays, frozen
@@ -15,6 +16,14 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 FLOAT = np.dtype(np.float64)
 
 
+@renamed_attributes(
+    off="zero",
+    damp="from_damping",
+    follow="from_targets",
+    torques="from_torques",
+    checked="validated",
+    torque_at="compute_torque",
+)
 @dataclass(frozen=True, slots=True, eq=False)
 class MotorCommand(FrozenArrays):
     """What every motor does until the next command: ``tau + kp (q* - q) + kd (v* - v)``, within its own limits.
@@ -37,26 +46,26 @@ class MotorCommand(FrozenArrays):
     damping: Array
 
     @classmethod
-    def torques(cls, tau: Numbers) -> MotorCommand:
+    def from_torques(cls, tau: Numbers) -> MotorCommand:
         """Torques (nu,) alone [N m]."""
         tau = frozen(tau)
         none = frozen(np.zeros(len(tau)))
         return cls(tau, none, none, none, none)
 
     @classmethod
-    def off(cls, nu: int) -> MotorCommand:
+    def zero(cls, nu: int) -> MotorCommand:
         """No torque on `nu` motors."""
-        return cls.torques(np.zeros(nu))
+        return cls.from_torques(np.zeros(nu))
 
     @classmethod
-    def damp(cls, damping: Numbers) -> MotorCommand:
+    def from_damping(cls, damping: Numbers) -> MotorCommand:
         """Nothing but damping (nu,) [N m s/rad]."""
         damping = frozen(damping)
         none = frozen(np.zeros(len(damping)))
         return cls(none, none, none, none, damping)
 
     @classmethod
-    def follow(
+    def from_targets(
         cls,
         position: Numbers,
         velocity: Numbers,
@@ -69,7 +78,7 @@ class MotorCommand(FrozenArrays):
         feedforward = np.zeros(len(position)) if tau is None else tau
         return cls(frozen(feedforward), frozen(position), frozen(velocity), frozen(stiffness), frozen(damping))
 
-    def checked(self, nu: int) -> MotorCommand:
+    def validated(self, nu: int) -> MotorCommand:
         """Itself with fields of shape (nu,), finite, and gains that are not negative.
 
         Raises:
@@ -86,15 +95,16 @@ class MotorCommand(FrozenArrays):
                 raise ArgumentError(f"{name}: expected gains of 0 or more, got {made[name].min():g}")
         return MotorCommand(**made)
 
-    def torque_at(self, position: Array, velocity: Array, turning: NDArray[np.bool_] | None = None) -> Array:
+    @renamed_parameters(turning="is_continuous")
+    def compute_torque(self, position: Array, velocity: Array, is_continuous: NDArray[np.bool_] | None = None) -> Array:
         """The torque (nu,) that is asked for at measured positions and velocities (nu,) [N m].
 
         Args:
             position: (nu,) [rad or m].
             velocity: (nu,) [rad/s or m/s].
-            turning: (nu,) which joints turn without end; they take the shorter way to q*.
+            is_continuous: (nu,) which joints turn without end; they take the shorter way to q*.
         """
         error = self.position - position
-        if turning is not None:
-            error = np.where(turning, np.remainder(error + np.pi, 2.0 * np.pi) - np.pi, error)
+        if is_continuous is not None:
+            error = np.where(is_continuous, np.remainder(error + np.pi, 2.0 * np.pi) - np.pi, error)
         return np.asarray(self.tau + self.stiffness * error + self.damping * (self.velocity - velocity))

@@ -91,7 +91,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
-    def world(self) -> Observable:
+    def simulator(self) -> Observable:
         """Itself."""
         return self
 
@@ -166,7 +166,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         """What the motors do from now on; the torques that it asks for now are put into the data.
 
         Raises:
-            ArgumentError: as of `MotorCommand.checked`.
+            ArgumentError: as of `MotorCommand.validated`.
         """
         super().write(command)
         self._apply()
@@ -177,7 +177,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         self._mujoco.mj_step(self.model, self.data)
 
     def _apply(self) -> None:
-        tau = np.clip(self.asked(), -self.robot.effort_limits, self.robot.effort_limits)
+        tau = np.clip(self.commanded_torque(), -self.robot.effort_limits, self.robot.effort_limits)
         for value, motor, dof in zip(tau.tolist(), self._motors, self._dofs, strict=True):
             if motor is None:
                 self.data.qfrc_applied[dof] = value

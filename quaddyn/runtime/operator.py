@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..deprecation import renamed_attributes, renamed_fields, renamed_overrides, renamed_parameters
 from ..errors import ArgumentError
 from ..locomotion.course import commanded_velocity
 from ..robot.arguments import Numbers, number
@@ -12,6 +13,7 @@ from ..strict_attributes import StrictAttributes
 from .stages import Stage
 
 
+@renamed_fields(goal="target_stage", stop="stop_reason", reset="reset_fault")
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is wanted at a tick.
@@ -23,32 +25,35 @@ class Request:
         reset: whether a latched fault is to be forgotten.
     """
 
-    goal: Stage
+    target_stage: Stage
     velocity: tuple[float, float, float]
-    stop: str = ""
-    reset: bool = False
+    stop_reason: str = ""
+    reset_fault: bool = False
 
 
-class Operator(StrictAttributes, fixed=("dead_man",)):
+@renamed_attributes(dead_man="deadman_timeout", run="walk", off="power_off", stop="emergency_stop")
+@renamed_overrides(listen="read_device")
+class Operator(StrictAttributes, fixed=("deadman_timeout",)):
     """Takes commands from a program, from any thread; a keyboard or gamepad is a subclass that overrides `listen`.
 
     Args:
-        dead_man: how long the operator may be silent while the robot runs before it lies down [s]; every call counts as
-            a sign of life.
+        deadman_timeout: time without a call of the operator after which a running robot lies down [s]; infinite by
+            default.
 
     Raises:
         ArgumentError: a time that is not positive.
     """
 
-    def __init__(self, *, dead_man: float = math.inf) -> None:
-        self.dead_man = number("dead_man", dead_man)
-        if not self.dead_man > 0.0:
-            raise ArgumentError(f"dead_man: expected a positive time [s], got {dead_man}")
+    @renamed_parameters(dead_man="deadman_timeout")
+    def __init__(self, *, deadman_timeout: float = math.inf) -> None:
+        self.deadman_timeout = number("deadman_timeout", deadman_timeout)
+        if not self.deadman_timeout > 0.0:
+            raise ArgumentError(f"deadman_timeout: expected a positive time [s], got {deadman_timeout}")
         self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
         self._stop, self._reset, self._alive = "", False, True
         self._heard = -math.inf
 
-    def run(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
+    def walk(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
         """Stand up if need be, then go: forward, leftward [m/s] and yaw rate [rad/s].
 
         Raises:
@@ -61,13 +66,14 @@ class Operator(StrictAttributes, fixed=("dead_man",)):
         """Lie down if need be, then nothing but damping."""
         self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.DAMP, True
 
-    def off(self) -> None:
+    def power_off(self) -> None:
         """Lie down and damp if need be, then no torque."""
         self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.OFF, True
 
-    def stop(self, why: str = "emergency stop") -> None:
+    @renamed_parameters(why="reason")
+    def emergency_stop(self, reason: str = "emergency stop") -> None:
         """Damp at once, wherever the robot is; latched until `reset`."""
-        self._stop, self._alive = why or "emergency stop", True
+        self._stop, self._alive = reason or "emergency stop", True
 
     def reset(self) -> None:
         """Forget a fault; the robot is damped and stands up when it is told to."""
@@ -78,15 +84,15 @@ class Operator(StrictAttributes, fixed=("dead_man",)):
         """A sign of life that changes nothing."""
         self._alive = True
 
-    def listen(self, now: float) -> None:
+    def read_device(self, now: float) -> None:
         """Called by the loop at every tick: where subclasses look at their device without waiting."""
 
     def poll(self, now: float) -> Request:
         """What is wanted at this tick; called by the loop."""
-        self.listen(now)
+        self.read_device(now)
         if self._alive:
             self._alive, self._heard = False, now
         reset, self._reset = self._reset, False
-        if self._goal is Stage.RUN and now - self._heard > self.dead_man:
+        if self._goal is Stage.RUN and now - self._heard > self.deadman_timeout:
             self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
         return Request(self._goal, self._velocity, self._stop, reset)

@@ -30,6 +30,7 @@ import zlib
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..errors import QuaddynError
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array
@@ -46,6 +47,13 @@ class PacketError(QuaddynError, ValueError):
     """Bytes that are no packet of this robot; the message says why."""
 
 
+@renamed_attributes(
+    reading="encode_reading",
+    command="encode_command",
+    sequence="sequence_number",
+    read_reading="decode_reading",
+    read_command="decode_command",
+)
 class Packets:
     """Writes and reads packets of one robot.
 
@@ -66,7 +74,7 @@ class Packets:
         numbers = sum(self._parts.values()) + sum(self._optional.values())
         self.reading_size, self.command_size = HEADER.size + 8 * numbers, HEADER.size + 40 * nu
 
-    def reading(self, sequence: int, measurement: Measurement, state: int = 0) -> bytes:
+    def encode_reading(self, sequence: int, measurement: Measurement, state: int = 0) -> bytes:
         """A reading as a packet; `state` of the robot's side, see above."""
         parts = [getattr(measurement, name) for name in self._parts]
         for name, size in self._optional.items():
@@ -74,16 +82,16 @@ class Packets:
             parts.append(np.full(size, np.nan) if value is None else value)
         return self._packed(READING, sequence, measurement.time, state, parts)
 
-    def command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
+    def encode_command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
         """A command as a packet."""
         parts = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
         return self._packed(COMMAND, sequence, time, 0, parts)
 
-    def sequence(self, data: bytes) -> int:
+    def sequence_number(self, data: bytes) -> int:
         """The sequence number that bytes of a packet's size claim to have, be they a packet or not."""
         return int.from_bytes(data[16:24], "little")
 
-    def read_reading(self, data: bytes) -> tuple[int, Measurement, int]:
+    def decode_reading(self, data: bytes) -> tuple[int, Measurement, int]:
         """Sequence number, reading, and state of the robot's side of a packet.
 
         Raises:
@@ -99,7 +107,7 @@ class Packets:
             at += size
         return sequence, Measurement(time, **found), state  # type: ignore[arg-type]
 
-    def read_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
+    def decode_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
         """Sequence number, time stamp and command of a packet.
 
         Raises:

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..control import JointPD
+from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number, several
@@ -22,10 +23,10 @@ from ..urdf.tree import Array
 from .clock import Clock
 from .controller import Controller
 from .interface import RobotInterface
-from .loop import Loop
+from .loop import ControlLoop
 from .motor_command import MotorCommand
 from .operator import Operator
-from .preflight_report import Ask, Check, PreflightReport
+from .preflight_report import OperatorPrompt, PreflightCheck, PreflightReport
 from .safety import Safety
 from .safety_limits import SafetyLimits
 from .stages import Stage
@@ -55,7 +56,12 @@ class _Preflight(Controller):
     """The steps one after the other, a tick at a time."""
 
     def __init__(
-        self, robot: Robot, dt: float, share: float, ask: Callable[[Ask], object] | None, joints: Sequence[str]
+        self,
+        robot: Robot,
+        dt: float,
+        share: float,
+        ask: Callable[[OperatorPrompt], object] | None,
+        joints: Sequence[str],
     ) -> None:
         self.robot, self.dt, self._ask = robot, dt, ask
         self._wiggled = [robot.actuated.index(name) for name in joints]
@@ -63,8 +69,8 @@ class _Preflight(Controller):
         self._kp, self._kd = pd.kp, pd.kd
         known = np.isfinite(robot.effort_limits)
         self.most = share * np.where(known, robot.effort_limits, 2.0 * pd.kp * WIGGLE / share)
-        self._loose = MotorCommand.damp(pd.kd)
-        self.checks: list[Check] = []
+        self._loose = MotorCommand.from_damping(pd.kd)
+        self.checks: list[PreflightCheck] = []
         self.done = False
         self._steps: Steps | None = None
 
@@ -84,7 +90,7 @@ class _Preflight(Controller):
             return self._loose
 
     def _say(self, name: str, passed: bool | None, found: str, look: str = "") -> bool:
-        self.checks.append(Check(name, passed, found, look))
+        self.checks.append(PreflightCheck(name, passed, found, look))
         return passed is not False
 
     def _loosely(self, seconds: float) -> Generator[MotorCommand, Measurement, list[Measurement]]:
@@ -126,7 +132,7 @@ class _Preflight(Controller):
             if not up:
                 self._say("IMU axes", None, "not tried: at rest it is not level already")
             elif self._ask is None:
-                self._say("IMU axes", None, "not tried: nobody leans the trunk", Ask.NOSE_DOWN.value)
+                self._say("IMU axes", None, "not tried: nobody leans the trunk", OperatorPrompt.NOSE_DOWN.value)
             else:
                 yield from self._axes(self._ask)
 
@@ -190,7 +196,7 @@ class _Preflight(Controller):
             "IMU vertical",
             angle < UPRIGHT,
             f"{np.rad2deg(angle):.0f} degrees off the trunk's +z; its {points} axis points up",
-            "is the trunk level? is the IMU turned in its mount? Safety(imu=), BaseEstimator(imu=)",
+            "is the trunk level? is the IMU turned in its mount? Safety(imu_rotation=), BaseEstimator(imu=)",
         )
 
     # -- joints --------------------------------------------------------------------------------------------------
@@ -281,10 +287,10 @@ class _Preflight(Controller):
         for k in range(round((MOVING + HOLDING) / self.dt)):
             s = min(1.0, k * self.dt / MOVING)
             goal = start + s * s * (3.0 - 2.0 * s) * (home - start)
-            command = MotorCommand.follow(goal, np.zeros(robot.nu), *pd)
+            command = MotorCommand.from_targets(goal, np.zeros(robot.nu), *pd)
             m = yield command
             if k * self.dt > MOVING + 0.5 * HOLDING:
-                torque = command.torque_at(m.position, m.velocity) if m.torque is None else m.torque
+                torque = command.compute_torque(m.position, m.velocity) if m.torque is None else m.torque
                 held.append((m.position, np.asarray(torque)))
         position, torque = (np.mean([each[j] for each in held], axis=0) for j in (0, 1))
         q = self._posed(position)
@@ -305,9 +311,9 @@ class _Preflight(Controller):
         yield from self._at_rest()
 
     # -- the IMU's axes ------------------------------------------------------------------------------------------
-    def _axes(self, ask: Callable[[Ask], object]) -> Steps:
+    def _axes(self, ask: Callable[[OperatorPrompt], object]) -> Steps:
         """Leaned by a person: where gravity goes, and whether the gyroscope says the same."""
-        for what, axis in ((Ask.NOSE_DOWN, 0), (Ask.LEFT_DOWN, 1)):
+        for what, axis in ((OperatorPrompt.NOSE_DOWN, 0), (OperatorPrompt.LEFT_DOWN, 1)):
             ask(what)
             m = yield self._loose
             felt: Array | None = None
@@ -342,7 +348,7 @@ class _Preflight(Controller):
                 self._say(label, False, off, "order, signs and units of its axes")
             else:
                 self._say(label, True, f"gyroscope and gravity agree to {np.rad2deg(angle):.1f} degrees")
-            ask(Ask.LEVEL)
+            ask(OperatorPrompt.LEVEL)
             for _ in range(round(PATIENCE / self.dt)):
                 m = yield self._loose
                 felt, turning = direction(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
@@ -367,22 +373,23 @@ class _UntilDone(Operator):
     def __init__(self, steps: _Preflight) -> None:
         super().__init__()
         self.steps = steps
-        self.loop: Loop | None = None
-        self.run()
+        self.loop: ControlLoop | None = None
+        self.walk()
 
-    def listen(self, now: float) -> None:
+    def read_device(self, now: float) -> None:
         if self.loop is not None and (self.steps.done or self.loop.safety.fault is not None):
-            self.loop.end()
+            self.loop.request_stop()
 
 
+@renamed_parameters(share="torque_fraction", ask="prompt")
 def preflight(
     interface: RobotInterface,
     *,
     clock: Clock | None = None,
     dt: float = 4e-3,
-    share: float = 0.2,
+    torque_fraction: float = 0.2,
     joints: Sequence[str] | None = None,
-    ask: Callable[[Ask], object] | None = None,
+    prompt: Callable[[OperatorPrompt], object] | None = None,
     limits: SafetyLimits | None = None,
 ) -> PreflightReport:
     """Look a robot over that hangs in a stand with its legs in the air.
@@ -395,9 +402,9 @@ def preflight(
         interface: the robot.
         clock: that of the machine by default; a simulated robot is its own.
         dt: period [s].
-        share: largest torque to wiggle with, as a share of the effort limits.
+        torque_fraction: largest torque on a joint that is tested, as a fraction of its effort limit.
         joints: names of those to wiggle; all by default, and gravity only after all.
-        ask: is told what a person should do, and returns at once; without it the trunk is not leaned.
+        prompt: is told what a person should do, and returns at once; without it the trunk is not leaned.
         limits: of the safety layer meanwhile; twice the wiggling torque, and nothing about the vertical, by default.
 
     Returns:
@@ -407,8 +414,10 @@ def preflight(
         ArgumentError: a share that is none, or a robot that cannot hang.
         UnknownNameError: a joint that is none.
     """
-    if not 0.0 < number("share", share) <= 1.0:
-        raise ArgumentError(f"share: expected a share of the effort limits, got {share}")
+    if not 0.0 < number("torque_fraction", torque_fraction) <= 1.0:
+        raise ArgumentError(
+            f"torque_fraction: expected a fraction of the effort limits, above 0 and up to 1, got {torque_fraction}"
+        )
     robot = interface.robot
     if robot.root == "planar" or not robot.nu:
         raise ArgumentError(
@@ -418,21 +427,21 @@ def preflight(
     for name in joints:
         if name not in robot.actuated:
             raise UnknownNameError("actuated joint", name, robot.actuated)
-    steps = _Preflight(robot, number("dt", dt), share, ask, joints)
+    steps = _Preflight(robot, number("dt", dt), torque_fraction, prompt, joints)
     if limits is None:
         limits = SafetyLimits(
-            effort=np.minimum(robot.effort_limits, np.maximum(2.0 * steps.most, 1e-6)),
-            tilt=math.pi,
-            drift=math.inf,
-            following=math.inf,
-            overtravel=math.inf,
-            stale=0.1,
+            max_torque=np.minimum(robot.effort_limits, np.maximum(2.0 * steps.most, 1e-6)),
+            max_tilt=math.pi,
+            max_tilt_drift_rate=math.inf,
+            max_torque_tracking_error=math.inf,
+            max_overtravel=math.inf,
+            max_reading_age=0.1,
         )
     operator = _UntilDone(steps)
     safety = Safety(robot, dt=dt, limits=limits)
-    loop = operator.loop = Loop(interface, steps, operator=operator, safety=safety, clock=clock)
+    loop = operator.loop = ControlLoop(interface, steps, operator=operator, safety=safety, clock=clock)
     report = loop.run()
     checks = list(steps.checks)
     if report.fault is not None:
-        checks.append(Check("safety layer", False, str(report.fault), "the robot was damped at once"))
+        checks.append(PreflightCheck("safety layer", False, str(report.fault), "the robot was damped at once"))
     return PreflightReport(tuple(checks))

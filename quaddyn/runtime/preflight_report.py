@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ..deprecation import renamed_fields
 
-class Ask(enum.Enum):
+
+class OperatorPrompt(enum.Enum):
     """What the person at the robot is asked for."""
 
     NOSE_DOWN = "lean the trunk forward, nose down, by 20 degrees"
@@ -14,8 +16,9 @@ class Ask(enum.Enum):
     LEFT_DOWN = "lean the trunk to its left, left side down, by 20 degrees"
 
 
+@renamed_fields(found="result", look="inspection_hint")
 @dataclass(frozen=True, slots=True)
-class Check:
+class PreflightCheck:
     """One thing that was looked at.
 
     Attributes:
@@ -27,12 +30,14 @@ class Check:
 
     name: str
     passed: bool | None
-    found: str
-    look: str = ""
+    result: str
+    inspection_hint: str = ""
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.passed]
-        return f"{mark} {self.name}: {self.found}" + (f"\n     look: {self.look}" if self.look else "")
+        return f"{mark} {self.name}: {self.result}" + (
+            f"\n     look: {self.inspection_hint}" if self.inspection_hint else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class PreflightReport:
         checks: in order.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[PreflightCheck, ...]
 
     @property
     def passed(self) -> bool:

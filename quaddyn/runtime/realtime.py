@@ -1,4 +1,4 @@
-"""`RealTime`: what a process can ask of Linux to keep time, and what it was given."""
+"""`RealTimeOptions`: what a process can ask of Linux to keep time, and what it was given."""
 
 from __future__ import annotations
 
@@ -9,32 +9,36 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from ..deprecation import renamed_attributes, renamed_fields
+
 #: Of <sys/mman.h>.
 MCL_CURRENT, MCL_FUTURE = 1, 2
 
 
+@renamed_attributes(held="applied")
+@renamed_fields(park_collector="disable_gc")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealTime:
+class RealTimeOptions:
     """What a loop asks of the machine while it runs; what is not permitted is said, and the loop runs without.
 
     Attributes:
         priority: of ``SCHED_FIFO``, 1 to 99; None leaves the scheduling class.
         cpus: processors to run on; None leaves them.
         lock_memory: keep all memory from being paged out.
-        park_collector: no garbage collection while the loop runs; what was alive before is never looked at again.
+        disable_gc: no garbage collection while the loop runs; what was alive before is never looked at again.
     """
 
     priority: int | None = None
     cpus: Collection[int] | None = None
     lock_memory: bool = False
-    park_collector: bool = True
+    disable_gc: bool = True
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[tuple[str, ...]]:
+    def applied(self) -> Iterator[tuple[str, ...]]:
         """For as long as the context lasts; gives one line for each thing that was asked for."""
         said: list[str] = []
         with contextlib.ExitStack() as undo:
-            if self.park_collector:
+            if self.disable_gc:
                 self._park(said, undo)
             if self.cpus is not None:
                 self._pin(said, undo)

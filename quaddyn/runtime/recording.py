@@ -22,7 +22,7 @@ from ..strict_attributes import StrictAttributes
 from ..version import __version__
 from .controller import Controller
 from .faults import Fault
-from .loop import Recorder, Tick
+from .loop import LoopTick, Recorder
 from .motor_command import MotorCommand
 from .stages import Stage
 
@@ -141,12 +141,18 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._said: tuple[str, Fault | None] = "", None
         self._count = 0
 
-    def record(self, tick: Tick) -> None:
+    def record(self, tick: LoopTick) -> None:
         """Copy a tick into the ring."""
-        m, request, wanted, command, none = tick.measurement, tick.request, tick.wanted, tick.command, self._none
+        m, request, wanted, command, none = (
+            tick.measurement,
+            tick.request,
+            tick.controller_command,
+            tick.command,
+            self._none,
+        )
         np.concatenate(
             (
-                (tick.deadline, tick.begun, m.time),
+                (tick.deadline, tick.start_time, m.time),
                 m.position,
                 m.velocity,
                 m.gyro,
@@ -155,7 +161,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
                 none["foot_forces"] if m.foot_forces is None else m.foot_forces,
                 none["temperature"] if m.temperature is None else m.temperature,
                 request.velocity,
-                *(self._unknown if tick.estimate is None else tick.estimate),
+                *(self._unknown if tick.estimated_state is None else tick.estimated_state),
                 wanted.tau,
                 wanted.position,
                 wanted.velocity,
@@ -171,7 +177,13 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         )
         fault = tick.fault
         code = 0 if fault is None else fault.code
-        self._words[:] = PLACES[tick.stage], PLACES[request.goal], bool(request.stop), tick.reset, code
+        self._words[:] = (
+            PLACES[tick.stage],
+            PLACES[request.target_stage],
+            bool(request.stop_reason),
+            tick.was_reset,
+            code,
+        )
         self._tick[0] = tick.number
         status, known = self._said
         if tick.status != status or fault is not known:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ..deprecation import renamed_parameters, renamed_values
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.loader import load
 from ..robot.robot import Robot
@@ -20,13 +21,13 @@ from ..safe_files import remove_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
 from .link import LinkQuality
-from .realtime import RealTime
+from .realtime import RealTimeOptions
 from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
-from .simulated import PlantInterface, noisy_sensors
+from .simulated import PlantInterface, make_noisy_sensors
 
 #: Plants by name.
-PLANTS = ("simulation", "mujoco")
+PLANTS = ("embedded", "mujoco")
 #: What the process runs; the package imports this module itself, so that ``-m`` would run it twice.
 PROGRAM = f"import json, sys; from {__name__} import main; main(json.loads(sys.argv[1]))"
 #: How long a process may take to load its robot and compile [s].
@@ -38,13 +39,13 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
 
     Args:
         source: a catalogue name or a URDF file.
-        plant: "mujoco" or "simulation"; by default "mujoco" where it is installed.  A robot that lies on the ground, as
-            it does until it gets commands, touches it in dozens of places, for which "simulation" needs many times
+        plant: "mujoco" or "embedded"; by default "mujoco" where it is installed.  A robot that lies on the ground, as
+            it does until it gets commands, touches it in dozens of places, for which "embedded" needs many times
             longer than real time.
         dt: period of readings and commands, and step of the plant [s].
         actuators: the motors, of a robot with the same joints, such as `ActuatorFit.actuators` of the real one's log;
             by default they are perfect within the robot's effort limits.
-        watchdog, resume: as of `RobotServer`.
+        watchdog, resume_timeout: as of `RobotServer`.
         quality: of the link.
         noise: whether sensors are noisy.
         seed: of all noise and of the link.
@@ -59,6 +60,8 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         QuaddynError: the process did not start; what it said is in the message.
     """
 
+    @renamed_values("plant", simulation="embedded")
+    @renamed_parameters(resume="resume_timeout", quality="link_quality")
     def __init__(
         self,
         source: str,
@@ -67,14 +70,14 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         dt: float = 2e-3,
         actuators: Actuators | None = None,
         watchdog: int = 2,
-        resume: float = 0.03,
-        quality: LinkQuality | None = None,
+        resume_timeout: float = 0.03,
+        link_quality: LinkQuality | None = None,
         noise: bool = True,
         seed: int = 0,
         priority: int | None = None,
     ) -> None:
         if plant is None:
-            plant = "mujoco" if find_spec("mujoco") else "simulation"
+            plant = "mujoco" if find_spec("mujoco") else "embedded"
         if plant not in PLANTS:
             raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
         if actuators is not None and not isinstance(actuators, Actuators):
@@ -83,11 +86,11 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         if actuators is not None and actuators.robot.actuated != self.robot.actuated:
             raise ArgumentError(f"actuators: of {actuators.robot.name!r}, with other joints than {self.robot.name!r}")
         motors = None if actuators is None else actuators.constructor_arguments
-        quality = LinkQuality() if quality is None else quality
+        link_quality = LinkQuality() if link_quality is None else link_quality
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        link = {part: getattr(quality, part) for part in quality.__slots__}
+        link = {part: getattr(link_quality, part) for part in link_quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
-        options |= {"resume": resume, "priority": priority, "motors": motors, "quality": link}
+        options |= {"resume_timeout": resume_timeout, "priority": priority, "motors": motors, "quality": link}
         handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
         self.path, self._file = Path(name), os.fstat(handle)
         os.close(handle)
@@ -151,7 +154,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
 
 def plant_of(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
     """One of `PLANTS`; with joint stops, since without commands a robot sinks until its joints are at theirs."""
-    kind = Simulation if name == "simulation" else MujocoPlant
+    kind = Simulation if name == "embedded" else MujocoPlant
     return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})))
 
 
@@ -159,15 +162,15 @@ def main(options: dict[str, Any]) -> None:
     """What runs in the process."""
     robot, dt, seed = load(options["source"], root="free"), float(options["dt"]), int(options["seed"])
     plant = plant_of(robot, options["plant"], dt, options["motors"])
-    sensors = noisy_sensors(robot, seed) if options["noise"] else None
+    sensors = make_noisy_sensors(robot, seed) if options["noise"] else None
     memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
     server = RobotServer(
         PlantInterface(plant, sensors=sensors),
         memory,
         dt=dt,
         watchdog=int(options["watchdog"]),
-        resume=float(options["resume"]),
-        quality=LinkQuality(**options["quality"]),
+        resume_timeout=float(options["resume_timeout"]),
+        link_quality=LinkQuality(**options["quality"]),
         seed=seed,
     )
     for _ in range(3):
@@ -176,6 +179,6 @@ def main(options: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     parent = os.getppid()
     print("ready", flush=True)
-    with RealTime(priority=options["priority"]).held():
-        server.serve(going=lambda: not ending and os.getppid() == parent)
+    with RealTimeOptions(priority=options["priority"]).applied():
+        server.serve(keep_running=lambda: not ending and os.getppid() == parent)
     memory.remove()  # of a parent that was killed, too

@@ -115,12 +115,12 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         return Measurement(time, position, velocity, gyro, accelerometer, torque)
 
     def write(self, command: MotorCommand) -> None:
-        """Publish the torques that a command asks for at the newest reading; errors as of `MotorCommand.checked`."""
-        given = command.checked(self.robot.nu)
+        """Publish the torques that a command asks for at the newest reading; errors as of `MotorCommand.validated`."""
+        given = command.validated(self.robot.nu)
         tau = given.tau
         if self._state is not None:
             with np.errstate(all="ignore"):
-                tau = given.torque_at(self._state[1], self._state[2], self._turning)
+                tau = given.compute_torque(self._state[1], self._state[2], self._turning)
             tau = np.where(np.isfinite(tau), tau, 0.0)
         tau = np.clip(tau, -self.robot.effort_limits, self.robot.effort_limits)
         message = self._kind()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
 from ..identification import ActuatorFit, fit_actuators
 from ..robot.joint_positions import JointPositions
@@ -28,7 +29,7 @@ from .motor_command import MotorCommand
 from .recording import HEAD, MAGIC, MOTOR, STAGES, VERSION, record_type
 from .run_mcap import write
 from .stages import Stage
-from .walker import walker_of
+from .walker import make_walking_controller
 
 #: A size of a robot in a recording, at most.
 MOST_SIZE = 1 << 20
@@ -40,28 +41,30 @@ UNIT_TOLERANCE = 1e-3
 READ, PERHAPS = ("position", "velocity", "gyro", "accelerometer"), ("torque", "foot_forces", "temperature")
 
 
+@renamed_fields(differing="n_different", largest="max_difference", first="first_different")
 @dataclass(frozen=True, slots=True)
-class Replay:
+class LogReplay:
     """What a controller makes of recorded readings.
 
     Attributes:
         ticks: that were computed again.
-        differing: of these, whose command is another one by at least a bit.
-        largest: difference of a feed-forward torque [N m].
-        first: number of the first tick that differs, from 0 in the log; None where none does.
+        n_different: of these, whose command is another one by at least a bit.
+        max_difference: difference of a feed-forward torque [N m].
+        first_different: number of the first tick that differs, from 0 in the log; None where none does.
     """
 
     ticks: int
-    differing: int
-    largest: float
-    first: int | None
+    n_different: int
+    max_difference: float
+    first_different: int | None
 
     @property
     def identical(self) -> bool:
         """Whether all commands are the same bit for bit."""
-        return self.differing == 0
+        return self.n_different == 0
 
 
+@renamed_attributes(asked="commanded_torques", actuators="fit_actuators", about="metadata")
 class RunLog:
     """The ticks of a recording, oldest first.
 
@@ -71,8 +74,9 @@ class RunLog:
         path: of its file, for messages.
     """
 
-    def __init__(self, about: dict[str, Any], records: np.ndarray[Any, Any], path: str = "log") -> None:
-        self.about, self.records, self.path = about, records, path
+    @renamed_parameters(about="metadata")
+    def __init__(self, metadata: dict[str, Any], records: np.ndarray[Any, Any], path: str = "log") -> None:
+        self.metadata, self.records, self.path = metadata, records, path
 
     def __len__(self) -> int:
         return len(self.records)
@@ -80,7 +84,7 @@ class RunLog:
     @property
     def name(self) -> str:
         """Of the robot."""
-        return str(self.about["robot"]["name"])
+        return str(self.metadata["robot"]["name"])
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -111,11 +115,11 @@ class RunLog:
             ArgumentError: the log's description of the robot is damaged, or `source` is another robot.
         """
         try:
-            robot = from_record(self.about["robot"], source=source, packages=packages)
+            robot = from_record(self.metadata["robot"], source=source, packages=packages)
         except (QuaddynError, TypeError, ValueError) as error:
             raise ArgumentError(f"{self.path}: its description of the robot is damaged: {error}") from error
         sizes = {"nu": robot.nu, "nf": len(robot.feet), "nq": robot.nq, "nv": robot.nv}
-        if (list(robot.actuated), sizes) != (self.about["joints"], self.about["sizes"]):
+        if (list(robot.actuated), sizes) != (self.metadata["joints"], self.metadata["sizes"]):
             raise ArgumentError(f"{self.path}: damaged, joints and sizes of its ticks are not those of its robot")
         return robot
 
@@ -148,18 +152,18 @@ class RunLog:
         return robot.configuration(joints=position), None
 
     @property
-    def asked(self) -> Array:
+    def commanded_torques(self) -> Array:
         """(n, nu) torques that the motors were asked for, springs and dampers at the reading included [N m]."""
         r = self._columns
         command = MotorCommand(*(np.array(r[f"command_{name}"]) for name in MOTOR))
         turning = JointPositions.actuated(self.robot()).turning
-        return command.torque_at(r["position"], r["velocity"], turning)
+        return command.compute_torque(r["position"], r["velocity"], turning)
 
-    def actuators(self) -> ActuatorFit:
+    def fit_actuators(self) -> ActuatorFit:
         """Delay and torque-speed line of the motors, of torques as they measure them, see `fit_actuators`.
 
         The delay is that from a reading to the one that has the torque it led to, of which a period is the loop's own:
-        ``log.actuators().actuators(robot, period=log.about["dt"])`` are the motors for a plant in the same loop.
+        ``log.fit_actuators().actuators(robot, period=log.metadata["dt"])`` are the motors for a plant in the same loop.
         Only ticks with a new reading count, and only those that a controller had a say in: damping follows the joint
         more closely than readings tell.
 
@@ -169,19 +173,19 @@ class RunLog:
         r = self._columns
         if np.isnan(r["torque"]).any():
             raise ArgumentError(f"{self.path}: without torques of the motors, from which alone the actuators show")
-        controlled = np.array([stage.controlled for stage in STAGES])[r["stage"]]
+        controlled = np.array([stage.is_controlled for stage in STAGES])[r["stage"]]
         counted = controlled & (np.diff(r["time"], prepend=-np.inf) > 0.0)
         return fit_actuators(
             self.robot(),
-            dt=self.about["dt"],
-            asked=self.asked,
+            dt=self.metadata["dt"],
+            asked=self.commanded_torques,
             velocity=r["velocity"],
             delivered=r["torque"],
             counted=counted,
         )
 
     def __str__(self) -> str:
-        r, about = self.records, self.about
+        r, about = self.records, self.metadata
         if not len(r):
             return f"{self.name}: no tick"
         stages = ", ".join(f"{name} {count}" for name, count in Counter(each.value for each in self.stages).items())
@@ -200,7 +204,7 @@ class RunLog:
         return "\n".join(lines)
 
     # -- the same again ------------------------------------------------------------------------------------------
-    def replay(self, controller: Controller | None = None) -> Replay:
+    def replay(self, controller: Controller | None = None) -> LogReplay:
         """Feed the recorded readings to a controller, and compare its commands with the recorded ones.
 
         The bits are the same on machines with the same processor features and libraries, see `about`.
@@ -214,12 +218,12 @@ class RunLog:
         """
         r = self._columns
         if controller is None:
-            configuration = self.about["controller"]
-            if configuration is None or configuration.get("kind") != "Walker":
+            configuration = self.metadata["controller"]
+            if configuration is None or configuration.get("kind") not in ("WalkingController", "Walker"):
                 raise ArgumentError(f"controller: give one, the log's is {configuration}")
             robot = self.robot()
             try:
-                controller = walker_of(robot, configuration)
+                controller = make_walking_controller(robot, configuration)
             except Exception as error:  # options of any name and type
                 raise ArgumentError(f"{self.path}: its controller is damaged: {error}") from error
         begins = np.flatnonzero(r["reset"])
@@ -228,13 +232,13 @@ class RunLog:
                 f"{self.path}: does not go back to where the controller began; record with longer seconds"
             )
         controller.warmup()
-        ticks = differing = 0
+        ticks = n_different = 0
         largest, first = 0.0, None
         wanted = [(name, r[f"wanted_{name}"]) for name in MOTOR]
         stages, resets = r["stage"].tolist(), r["reset"].tolist()
         for i in range(int(begins[0]), len(stages)):
             stage = STAGES[stages[i]]
-            if not stage.controlled:
+            if not stage.is_controlled:
                 continue
             measurement = _measurement(r, i)
             if resets[i]:
@@ -246,13 +250,13 @@ class RunLog:
             try:
                 command = controller.compute(measurement, stage, (x, y, turn))
             except Exception:  # what a loop answers with damping
-                command = MotorCommand.damp(r["wanted_damping"][i])
+                command = MotorCommand.from_damping(r["wanted_damping"][i])
             ticks += 1
             if any([getattr(command, name).tobytes() != column[i].tobytes() for name, column in wanted]):
-                differing += 1
+                n_different += 1
                 first = i if first is None else first
                 largest = max(largest, float(np.abs(command.tau - r["wanted_tau"][i]).max()))
-        return Replay(ticks, differing, largest, first)
+        return LogReplay(ticks, n_different, largest, first)
 
     def compare(self, other: RunLog) -> dict[str, float]:
         """Largest difference of each quantity, by name, over the ticks that both have.
@@ -260,7 +264,7 @@ class RunLog:
         Raises:
             ArgumentError: logs of robots with other joints, or without a tick in common.
         """
-        if self.about["joints"] != other.about["joints"] or self.about["sizes"] != other.about["sizes"]:
+        if self.metadata["joints"] != other.metadata["joints"] or self.metadata["sizes"] != other.metadata["sizes"]:
             raise ArgumentError(f"other: of {other.name!r}, with other joints than {self.name!r}")
         _, mine, theirs = np.intersect1d(self.records["last"], other.records["last"], return_indices=True)
         if not len(mine):
@@ -284,7 +288,7 @@ class RunLog:
             QuaddynError: matplotlib is not installed.
             OSError: the file cannot be written.
         """
-        r, about = self.records, self.about
+        r, about = self.records, self.metadata
         panels = [
             ("position", r["position"], about["joints"]),
             ("velocity [1/s]", r["velocity"], about["joints"]),
@@ -303,7 +307,7 @@ class RunLog:
             QuaddynError: the package mcap is not installed.
             OSError: the file cannot be written.
         """
-        return write(self.about, self.records, path)
+        return write(self.metadata, self.records, path)
 
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:

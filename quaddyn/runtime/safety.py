@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import Numbers, number
 from ..robot.robot import Robot
@@ -33,6 +34,7 @@ FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
 NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
+@renamed_fields(feet="valid_foot_sensors")
 @dataclass(frozen=True, slots=True, eq=False)
 class SafetyReport(FrozenArrays):
     """What a tick of the safety layer has made of a command.
@@ -40,15 +42,16 @@ class SafetyReport(FrozenArrays):
     Attributes:
         command: what the motors are to get.
         fault: that is latched; None while all is well.
-        feet: (nf,) which foot sensors are to be believed; empty where there are none.
+        valid_foot_sensors: (nf,) which foot sensors are to be believed; empty where there are none.
     """
 
     command: MotorCommand
     fault: Fault | None
-    feet: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    valid_foot_sensors: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
+@renamed_attributes(examine="filter_command", cuts="clamp_counts", allowed="limit_arrays")
+class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     """Checks readings and commands at every tick; commands are cut at limits, faults end in damping until a reset.
 
     What is *cut* goes on: gains, torque, its rate, torques that drive a joint that is as fast as it may be or that
@@ -66,7 +69,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         robot: any robot.
         dt: period of the loop [s].
         limits: what is allowed; those of the robot's record and `SafetyLimits`' defaults by default.
-        imu: (3, 3) rotation from the IMU's axes to the base's; none by default.
+        imu_rotation: (3, 3) rotation from the IMU's axes to the base's; none by default.
 
     Attributes:
         robot: as given.
@@ -78,8 +81,9 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         ArgumentError: a limit of another shape, NaN, or not positive.
     """
 
+    @renamed_parameters(imu="imu_rotation")
     def __init__(
-        self, robot: Robot, *, dt: float, limits: SafetyLimits | None = None, imu: Numbers | None = None
+        self, robot: Robot, *, dt: float, limits: SafetyLimits | None = None, imu_rotation: Numbers | None = None
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -89,8 +93,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         self.robot, self.dt, self.limits = robot, number("dt", dt), limits
         if not self.dt > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
-        self.allowed = limits.allowed(robot, self.dt, imu)
-        self._damp = MotorCommand.damp(self.allowed.brake)
+        self.limit_arrays = limits.to_arrays(robot, self.dt, imu_rotation)
+        self._damp = MotorCommand.from_damping(self.limit_arrays.brake)
         self._asked = Asked(*(np.zeros(robot.nu) for _ in range(5)))
         self.reset()
 
@@ -130,7 +134,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         return self._fault
 
     @property
-    def cuts(self) -> dict[str, int]:
+    def clamp_counts(self) -> dict[str, int]:
         """How often something was cut, by what: joints times ticks since the last reset, and ticks with a foot lost."""
         return dict(zip(NOTES, self.memory.notes.tolist(), strict=True))
 
@@ -149,7 +153,9 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         if self._raised[0] == checks.NOTHING:
             self._raised = code, what
 
-    def examine(self, measurement: Measurement, command: MotorCommand | None, *, now: float = 0.0) -> SafetyReport:
+    def filter_command(
+        self, measurement: Measurement, command: MotorCommand | None, *, now: float = 0.0
+    ) -> SafetyReport:
         """One tick; once per period, with the newest reading and the command that it led to.
 
         What has another shape than the robot is a fault, too: nothing here raises.
@@ -176,11 +182,11 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         raised, what = self._raised
         if command is None and raised == checks.NOTHING:
             raised = checks.UNCOMMANDED
-        code = guard(self.allowed, reading, asked, self.memory, _stamp(measurement.time), float(now), raised)
+        code = guard(self.limit_arrays, reading, asked, self.memory, _stamp(measurement.time), float(now), raised)
         if code != checks.NOTHING and self._fault is None:
             index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()
             self._fault = Fault.of(code, index, value, allowed, self.robot, what=what, time=now)
-        believed = self.memory.same_feet < self.allowed.frozen
+        believed = self.memory.same_feet < self.limit_arrays.frozen
         given = MotorCommand(*frozen(asked))
         return SafetyReport(given, self._fault, believed if self.memory.present[checks.FEET] else believed[:0])
 

@@ -189,7 +189,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
-        "LIMITS": limits.structure(safety.allowed, "limits", "Allowed").replace("static ", "static const ", 1),
+        "LIMITS": limits.structure(safety.limit_arrays, "limits", "Allowed").replace("static ", "static const ", 1),
         "MEMORY": memory.structure(fresh, "memory", "SafetyMemory"),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..safe_files import open_own, remove_same
@@ -33,6 +34,7 @@ SLOTS = 64
 TRIES = 8
 
 
+@renamed_attributes(reading="read_reading", command="read_command", put_reading="write_packet")
 class SharedMemory:
     """A file that two processes map: a ring of readings, a ring of commands, and eight numbers of status.
 
@@ -78,26 +80,26 @@ class SharedMemory:
     def write_reading(self, measurement: Measurement, state: int = 0) -> int:
         """Put a reading into its ring, with the state of the robot's side; its sequence number."""
         sequence = int(self._newest[0]) + 1
-        self.put_reading(self.packets.reading(sequence, measurement, state), sequence)
+        self.write_packet(self.packets.encode_reading(sequence, measurement, state), sequence)
         return sequence
 
-    def put_reading(self, packet: bytes, sequence: int) -> None:
+    def write_packet(self, packet: bytes, sequence: int) -> None:
         """Put a packet with a reading into its ring."""
         self._put(0, packet, sequence)
 
     def write_command(self, time: float, command: MotorCommand) -> int:
         """Put a command into its ring; its sequence number."""
         sequence = int(self._newest[1]) + 1
-        self._put(1, self.packets.command(sequence, time, command), sequence)
+        self._put(1, self.packets.encode_command(sequence, time, command), sequence)
         return sequence
 
-    def reading(self) -> tuple[int, Measurement, int] | None:
+    def read_reading(self) -> tuple[int, Measurement, int] | None:
         """The newest reading with its number and the state of the robot's side, None if there is none."""
-        return self._take(0, self.packets.read_reading)
+        return self._take(0, self.packets.decode_reading)
 
-    def command(self) -> tuple[int, float, MotorCommand] | None:
+    def read_command(self) -> tuple[int, float, MotorCommand] | None:
         """The newest command with its number and time stamp, None if there is none."""
-        return self._take(1, self.packets.read_command)
+        return self._take(1, self.packets.decode_command)
 
     def remove(self) -> None:
         """Remove the file from its path, unless another one has taken its place; what is mapped stays."""
@@ -156,7 +158,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         Raises:
             QuaddynError: none has come yet.
         """
-        found = self.memory.reading()
+        found = self.memory.read_reading()
         if found is not None:
             _, measurement, self._state = found
             if self._stamps.accept(measurement.time, time.monotonic()):
@@ -166,14 +168,14 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         return self._newest
 
     @property
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Name of the fault for which the other process has damped the motors; "" for none."""
         return named(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on; errors as of `MotorCommand.checked`."""
+        """What the motors do from now on; errors as of `MotorCommand.validated`."""
         stamp = 0.0 if self._newest is None else self._newest.time
-        self.memory.write_command(stamp, command.checked(self.robot.nu))
+        self.memory.write_command(stamp, command.validated(self.robot.nu))
 
     def close(self) -> None:
         """Unmap the memory."""

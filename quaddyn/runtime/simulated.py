@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from ..deprecation import renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
@@ -17,7 +18,7 @@ from .interface import RobotInterface
 from .motor_command import MotorCommand
 
 
-def noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
+def make_noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
     """Sensors as noisy as a vendor's: encoders, an IMU at the root link, and feet where there are any.
 
     Args:
@@ -33,6 +34,7 @@ def noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
     )
 
 
+@renamed_overrides(world="simulator", asked="commanded_torque")
 class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
     """A simulator as a robot, whose time passes while the loop waits: pass it as the loop's clock, too.
 
@@ -55,12 +57,12 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
         elif sensors.robot is not robot:
             raise ArgumentError(f"sensors: of another robot, {sensors.robot.name!r}")
         self.robot, self.sensors = robot, sensors
-        self._command = MotorCommand.off(robot.nu)
+        self._command = MotorCommand.zero(robot.nu)
         self._joints = JointPositions.actuated(robot)
 
     @property
     @abstractmethod
-    def world(self) -> Plant | Observable:
+    def simulator(self) -> Plant | Observable:
         """What is simulated."""
 
     @property
@@ -79,24 +81,24 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
     def read(self) -> Measurement:
         """A reading of the present state, or the one that is due where the sensors are late."""
-        return self.sensors.read(self.world)
+        return self.sensors.read(self.simulator)
 
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on; errors as of `MotorCommand.checked`."""
-        self._command = command.checked(self.robot.nu)
+        """What the motors do from now on; errors as of `MotorCommand.validated`."""
+        self._command = command.validated(self.robot.nu)
 
-    def asked(self) -> Array:
+    def commanded_torque(self) -> Array:
         """The torque (nu,) that the last command asks for in the present state [N m]."""
-        position, velocity = at_motors(self.world, self._joints)
-        return self._command.torque_at(position, velocity, self._joints.turning)
+        position, velocity = at_motors(self.simulator, self._joints)
+        return self._command.compute_torque(position, velocity, self._joints.turning)
 
     def now(self) -> float:
         """The simulator's time [s]."""
-        return self.world.time
+        return self.simulator.time
 
     def sleep_until(self, time: float) -> None:
         """Simulate until `time` [s], to the nearest step."""
-        while self.world.time < time - 0.5 * self.step_time:
+        while self.simulator.time < time - 0.5 * self.step_time:
             self.step()
 
 
@@ -118,7 +120,7 @@ class PlantInterface(SimulatedInterface, fixed=("plant",)):
         self.plant = plant
 
     @property
-    def world(self) -> Plant:
+    def simulator(self) -> Plant:
         """The plant."""
         return self.plant
 
@@ -129,4 +131,4 @@ class PlantInterface(SimulatedInterface, fixed=("plant",)):
 
     def step(self) -> None:
         """One step of the plant under the last command."""
-        self.plant.step(self.asked())
+        self.plant.step(self.commanded_torque())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 
+from ..deprecation import renamed_attributes
 
+
+@renamed_attributes(controlled="is_controlled")
 class Stage(enum.Enum):
     """What a loop lets a robot do."""
 
@@ -15,7 +18,7 @@ class Stage(enum.Enum):
     LIE_DOWN = "lie down"
 
     @property
-    def controlled(self) -> bool:
+    def is_controlled(self) -> bool:
         """Whether the controller has a say."""
         return self in (Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN)
 
@@ -40,12 +43,12 @@ class StageMachine:
     def __init__(self) -> None:
         self.stage = Stage.OFF
 
-    def advance(self, goal: Stage, *, settled: bool, fault: bool) -> Stage:
+    def advance(self, goal: Stage, *, is_settled: bool, fault: bool) -> Stage:
         """One tick.
 
         Args:
             goal: that the operator wants: OFF, DAMP or RUN.
-            settled: whether the controller has done what the present stage is for.
+            is_settled: whether the controller has done what the present stage is for.
             fault: whether a fault is latched.
 
         Returns:
@@ -57,6 +60,6 @@ class StageMachine:
         following = NEXT[self.stage].get(goal)
         # Standing up and lying down are seen through, but a robot that stands up may be called back at once.
         waits = self.stage in (Stage.STAND_UP, Stage.LIE_DOWN) and following in (Stage.RUN, Stage.DAMP, Stage.STAND_UP)
-        if following is not None and (settled or not waits):
+        if following is not None and (is_settled or not waits):
             self.stage = following
         return self.stage

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_fields, renamed_parameters
+
 #: Width of a bin [s], and how many there are: up to 20 ms one by one, beyond that in one more.
 BIN, BINS = 1e-6, 20_000
 
@@ -38,15 +40,17 @@ class Histogram:
         """[s]; 0 of none."""
         return self._sum / max(self.total, 1)
 
-    def quantile(self, share: float) -> float:
-        """Time that this share of all does not exceed [s], to a bin's upper end; 0 of none."""
+    @renamed_parameters(share="fraction")
+    def quantile(self, fraction: float) -> float:
+        """Time that this fraction of all does not exceed [s], to a bin's upper end; 0 of none."""
         if not self.total:
             return 0.0
-        wanted = min(max(int(np.ceil(share * self.total)), 1), self.total)
+        wanted = min(max(int(np.ceil(fraction * self.total)), 1), self.total)
         bin_ = int(np.searchsorted(np.cumsum(self.counts), wanted))
         return self.largest if bin_ >= BINS else min((bin_ + 1) * BIN, self.largest)
 
 
+@renamed_fields(missed="missed_deadlines")
 @dataclass(slots=True)
 class LoopStatistics:
     """What a loop's ticks took.
@@ -67,7 +71,7 @@ class LoopStatistics:
     compute: Histogram
     ticks: int = 0
     overruns: int = 0
-    missed: int = 0
+    missed_deadlines: int = 0
     read_failures: int = 0
     write_failures: int = 0
 
@@ -78,7 +82,7 @@ class LoopStatistics:
 
     def __str__(self) -> str:
         """A table, in microseconds."""
-        lines = [f"{self.ticks} ticks, {self.overruns} overruns, {self.missed} deadlines missed"]
+        lines = [f"{self.ticks} ticks, {self.overruns} overruns, {self.missed_deadlines} deadlines missed"]
         lines.append(f"{'[us]':<10}{'mean':>10}{'median':>10}{'p99':>10}{'p99.99':>10}{'largest':>10}")
         for name, times in (("period", self.period), ("latency", self.latency), ("compute", self.compute)):
             numbers = (times.mean, *(times.quantile(p) for p in (0.5, 0.99, 0.9999)), times.largest)

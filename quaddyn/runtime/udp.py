@@ -7,6 +7,7 @@ import select
 import socket
 import time
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
@@ -21,6 +22,7 @@ from .stamps import Stamps
 MOST = 64
 
 
+@renamed_attributes(refused="rejected_datagrams")
 class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     """Readings from a robot and commands to it as datagrams; only those of the peer count, and only newer ones.
 
@@ -37,14 +39,15 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     Attributes:
         robot: as given.
         peer: as given.
-        refused: datagrams from the peer that were looked at and were no packets of this robot, or whose time stamp is
-            none or not later than the last one; what was overtaken on its way is not counted.
+        rejected_datagrams: number of datagrams from the peer that were not packets of this robot, or whose time stamp
+            was invalid or not later than the last one; overtaken datagrams are not counted.
 
     Raises:
         ArgumentError: an address that is none.
         OSError: the port cannot be opened, or the peer cannot be reached from `bind`.
     """
 
+    @renamed_parameters(patience="timeout")
     def __init__(
         self,
         robot: Robot,
@@ -52,15 +55,15 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         *,
         port: int = 0,
         bind: str = "127.0.0.1",
-        patience: float = 1.0,
+        timeout: float = 1.0,
     ) -> None:
         for name, address in (("peer", peer[0]), ("bind", bind)):
             try:
                 ipaddress.IPv4Address(address)
             except ValueError:
                 raise ArgumentError(f"{name}: expected an IPv4 address such as 192.168.1.2, got {address!r}") from None
-        self.robot, self.peer, self.refused = robot, (str(peer[0]), int(peer[1])), 0
-        self._packets, self._patience = Packets(robot.nu, len(robot.feet)), float(patience)
+        self.robot, self.peer, self.rejected_datagrams = robot, (str(peer[0]), int(peer[1])), 0
+        self._packets, self._patience = Packets(robot.nu, len(robot.feet)), float(timeout)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((bind, port))
@@ -90,7 +93,11 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             self._drain()
         if self._newest is None:
             (peer, theirs), (here, port) = self.peer, self._socket.getsockname()
-            others = f"; {self.refused} datagrams were refused: they are no packets of it" if self.refused else ""
+            others = (
+                f"; {self.rejected_datagrams} datagrams were rejected_datagrams: they are no packets of it"
+                if self.rejected_datagrams
+                else ""
+            )
             raise QuaddynError(
                 f"UDP: no reading has come from {peer}:{theirs} yet; does {self.robot.name} send them to "
                 f"{here}:{port}?{others}"
@@ -98,15 +105,15 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         return self._newest
 
     @property
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Name of the fault for which the robot has damped its motors; "" for none."""
         return named(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """Send a command; errors as of `MotorCommand.checked`."""
+        """Send a command; errors as of `MotorCommand.validated`."""
         self._sent += 1
         stamp = 0.0 if self._newest is None else self._newest.time
-        data = self._packets.command(self._sent, stamp, command.checked(self.robot.nu))
+        data = self._packets.encode_command(self._sent, stamp, command.validated(self.robot.nu))
         try:
             self._socket.send(data)
         except ConnectionError:  # of an earlier one, as in `_drain`; this one was not sent
@@ -129,16 +136,16 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             if sender == self.peer and len(data) == self._packets.reading_size:
                 arrived.append(data)
             else:  # strangers' may have come before the socket was connected
-                self.refused += 1
-        for data in sorted(arrived, key=self._packets.sequence, reverse=True):
-            if self._packets.sequence(data) <= self._received:  # what was overtaken on its way is old
+                self.rejected_datagrams += 1
+        for data in sorted(arrived, key=self._packets.sequence_number, reverse=True):
+            if self._packets.sequence_number(data) <= self._received:  # what was overtaken on its way is old
                 break
             try:
-                sequence, measurement, state = self._packets.read_reading(data)
+                sequence, measurement, state = self._packets.decode_reading(data)
             except PacketError:
-                self.refused += 1
+                self.rejected_datagrams += 1
                 continue
             if self._stamps.accept(measurement.time, time.monotonic()):
                 self._received, self._newest, self._state = sequence, measurement, state
                 break
-            self.refused += 1
+            self.rejected_datagrams += 1

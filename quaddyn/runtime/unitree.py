@@ -138,8 +138,8 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         return measurement
 
     def write(self, command: MotorCommand) -> None:
-        """Send a LowCmd with its CRC; errors as of `MotorCommand.checked`."""
-        given = command.checked(self.robot.nu)
+        """Send a LowCmd with its CRC; errors as of `MotorCommand.validated`."""
+        given = command.validated(self.robot.nu)
         parts = zip(given.position, given.velocity, given.tau, given.stiffness, given.damping, strict=True)
         for number, (q, dq, tau, kp, kd) in zip(self.motors.tolist(), parts, strict=True):
             motor = self._message.motor_cmd[number]

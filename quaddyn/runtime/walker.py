@@ -39,7 +39,7 @@ AWAITED = 5
 STANDING = 0.05
 
 
-class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
+class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     """Stands up, walks and lies down on readings alone: encoders, an IMU and, where there are any, foot sensors.
 
     To stand up, legs fold under the trunk by springs and dampers in the joints; then `LocomotionController` rises.
@@ -115,7 +115,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     @property
     def configuration(self) -> dict[str, object]:
         """What a log says of it."""
-        return {"kind": "Walker", **self._options}
+        return {"kind": "WalkingController", **self._options}
 
     @property
     def status(self) -> str:
@@ -123,17 +123,17 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         return self._status
 
     @property
-    def estimate(self) -> tuple[Array, Array] | None:
+    def estimated_state(self) -> tuple[Array, Array] | None:
         """What the `BaseEstimator` believes; None while legs fold."""
         return self._estimate
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether it stands, or lies, as the stage asks for."""
         return self._done
 
     @property
-    def failure(self) -> str:
+    def failure_reason(self) -> str:
         """That the robot has fallen."""
         return self._failure
 
@@ -179,7 +179,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._failure = "the robot has fallen" if command.mode is Mode.FALLEN else ""
         if stage is Stage.LIE_DOWN and self._done:
             self._rising = False
-        return MotorCommand.torques(command.tau)
+        return MotorCommand.from_torques(command.tau)
 
     def _believed(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
         """The state (q, v) in which the next command meets the robot.
@@ -213,7 +213,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         if self._folding >= 1.0 + RESTING:
             self.estimator.start(m.position, self._felt)
             self._rising, self._read = True, m.time
-        return MotorCommand.follow(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
+        return MotorCommand.from_targets(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 
     def _touching(self, m: Measurement) -> tuple[str, ...] | None:
         """Feet that feel a part of the weight; None where feet feel nothing at all."""
@@ -224,7 +224,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > least])
 
 
-def walker_of(robot: Robot, configuration: dict[str, Any]) -> Walker:
+def make_walking_controller(robot: Robot, configuration: dict[str, Any]) -> WalkingController:
     """The walker that a log tells of, see `Walker.configuration`."""
     options = {name: value for name, value in configuration.items() if name != "kind"}
-    return Walker(robot, **options)
+    return WalkingController(robot, **options)
