@@ -65,7 +65,9 @@ def preflight(
                 raise typer.Exit(DECLINED)
         side = runtime.UdpInterface(robot, (address, int(port)), port=listen_port, bind=bind)
         try:
-            report = runtime.preflight(side, torque_fraction=torque_fraction, prompt=lambda what: say(f"now: {what.value}"))
+            report = runtime.preflight(
+                side, torque_fraction=torque_fraction, prompt=lambda what: say(f"now: {what.value}")
+            )
         finally:
             side.close()
     if as_json:
