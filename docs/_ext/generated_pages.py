@@ -1,6 +1,6 @@
-"""Pages made from the package itself: one for each element and solver, one for each room, one for each example.
+"""Pages made from the package itself: one per element, solver, subpackage and example.
 
-Equations, options and units stand in docstrings; these pages only arrange them.  They are written into the source
+Equations, options and units stand in docstrings; these pages arrange them.  They are written into the source
 folder before Sphinx reads it and are not under version control.
 """
 
@@ -21,7 +21,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 import quaddyn
 
-#: Rooms without an interface of their own for users.
+#: Subpackages without a public interface.
 HIDDEN = ("quaddyn.cli",)
 
 SOLVERS = {
@@ -34,7 +34,7 @@ Elements = dict[str, list[tuple[str, str]]]
 
 
 def elements() -> Elements:
-    """(room, name) of everything that has a page of its own, by chapter."""
+    """Returns (subpackage, name) of each element and solver with its own page, by chapter."""
     from quaddyn import wbc
 
     tasks, constraints = [], []
@@ -49,12 +49,12 @@ def elements() -> Elements:
     # The base class comes first.
     tasks.sort(key=lambda each: (each[1] != "Task", each[1]))
     constraints.sort(key=lambda each: (each[1] != "Constraint", each[1]))
-    solvers = [(room, name) for room, names in SOLVERS.items() for name in names]
+    solvers = [(subpackage, name) for subpackage, names in SOLVERS.items() for name in names]
     return {"tasks": tasks, "constraints": constraints, "solvers": solvers}
 
 
-def rooms() -> list[str]:
-    """Packages whose ``__init__`` lists what they offer."""
+def subpackages() -> list[str]:
+    """Returns the packages with an ``__all__``."""
     found = []
     for info in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
         if info.ispkg and not info.name.startswith(HIDDEN):
@@ -64,121 +64,121 @@ def rooms() -> list[str]:
 
 
 def owners() -> dict[str, list[str]]:
-    """By room, the names that are described on its page: each in the room that defines it, closest to the top."""
+    """Returns the names described on the page of each subpackage: each name once, where it is defined, at the highest level."""
     claimed: dict[int, tuple[str, str]] = {}
-    names = rooms()
-    for room in sorted(names, key=lambda each: (each == "quaddyn", each.count("."))):
-        module = importlib.import_module(room)
+    names = subpackages()
+    for subpackage in sorted(names, key=lambda each: (each == "quaddyn", each.count("."))):
+        module = importlib.import_module(subpackage)
         for name in sorted(module.__all__):
             value = getattr(module, name)
             if inspect.ismodule(value):
                 continue
             home = getattr(value, "__module__", None) or ""
             held = claimed.get(id(value))
-            if held is None or (held[0] not in home and room != "quaddyn" and home.startswith(room)):
-                claimed[id(value)] = (room, name)
-    out: dict[str, list[str]] = {room: [] for room in names}
-    for room, name in claimed.values():
-        out[room].append(name)
-    return {room: sorted(found, key=str.lower) for room, found in out.items()}
+            if held is None or (held[0] not in home and subpackage != "quaddyn" and home.startswith(subpackage)):
+                claimed[id(value)] = (subpackage, name)
+    out: dict[str, list[str]] = {subpackage: [] for subpackage in names}
+    for subpackage, name in claimed.values():
+        out[subpackage].append(name)
+    return {subpackage: sorted(found, key=str.lower) for subpackage, found in out.items()}
 
 
-def documented_constant(room: str, name: str) -> str:
-    """Where the comment is that describes a constant which a room exports."""
-    value = getattr(importlib.import_module(room), name)
-    for module in [each for each in sys.modules if each == room or each.startswith(f"{room}.")]:
+def documented_constant(subpackage: str, name: str) -> str:
+    """Returns the dotted name of the definition whose comment ``#:`` describes an exported constant."""
+    value = getattr(importlib.import_module(subpackage), name)
+    for module in [each for each in sys.modules if each == subpackage or each.startswith(f"{subpackage}.")]:
         if getattr(sys.modules[module], name, None) is value:
             analyzer = ModuleAnalyzer.for_module(module)
             analyzer.analyze()
             if ("", name) in analyzer.attr_docs:
                 return f"{module}.{name}"
-    raise LookupError(f"{room}.{name} has no comment `#:` where it is defined")
+    raise LookupError(f"{subpackage}.{name} has no comment `#:` where it is defined")
 
 
-def directive(room: str, name: str) -> str:
-    """What describes one object."""
-    value = getattr(importlib.import_module(room), name)
+def directive(subpackage: str, name: str) -> str:
+    """Returns the autodoc directive of one object."""
+    value = getattr(importlib.import_module(subpackage), name)
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
     else:
         kind = "autofunction" if callable(value) and hasattr(value, "__name__") else "autodata"
     if kind == "autodata":
-        return f".. autodata:: {documented_constant(room, name)}\n   :no-value:\n"
+        return f".. autodata:: {documented_constant(subpackage, name)}\n   :no-value:\n"
     options = "   :members:\n" if kind == "autoclass" else ""
-    return f".. {kind}:: {room}.{name}\n{options}"
+    return f".. {kind}:: {subpackage}.{name}\n{options}"
 
 
 def rst(text: str) -> str:
-    """ReStructuredText inside a Markdown page."""
+    """Wraps reStructuredText for a Markdown page."""
     return f"```{{eval-rst}}\n{text}```\n"
 
 
 def write(path: Path, text: str) -> None:
-    """Keep the file as it is where it says the same, so that Sphinx need not read it again."""
+    """Writes a file unless it has this text already, so that Sphinx does not read it again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
 
 def summary(value: object) -> str:
-    """First sentence of a docstring, as Markdown."""
+    """Returns the first paragraph of a docstring, as Markdown."""
     text = inspect.getdoc(value) or ""
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
 
 
 def page_of(name: str) -> str:
-    """File name of an element's page."""
+    """Returns the file name of an element's page."""
     return "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name)).replace("_", "-")
 
 
 def write_elements(docs: Path) -> set[Path]:
-    """One page per task, constraint and solver."""
+    """Writes one page per task, constraint and solver."""
     written = set()
     for chapter, members in elements().items():
-        for room, name in members:
+        for subpackage, name in members:
             picture = f"pictures/{page_of(name)}.svg"
             head = f"# {name}\n\n"
             if (docs / picture).exists():
                 head += f"![{name}](../{picture})\n\n"
             path = docs / chapter / f"{page_of(name)}.md"
-            write(path, head + rst(directive(room, name)))
+            write(path, head + rst(directive(subpackage, name)))
             written.add(path)
     return written
 
 
 def write_api(docs: Path) -> set[Path]:
-    """One page per room, and their table of contents."""
+    """Writes one page per subpackage, and their table of contents."""
     written = set()
     with_page = {member: chapter for chapter, members in elements().items() for member in members}
     owned = owners()
-    for room, names in owned.items():
-        module: ModuleType = importlib.import_module(room)
-        listed = [(room, name) for name in names]
-        elsewhere = sorted(set(module.__all__) - set(names)) if room == "quaddyn" else []
-        body = f"# {room}\n\n" + rst(f".. automodule:: {room}\n   :no-members:\n") + "\n"
+    for subpackage, names in owned.items():
+        module: ModuleType = importlib.import_module(subpackage)
+        listed = [(subpackage, name) for name in names]
+        elsewhere = sorted(set(module.__all__) - set(names)) if subpackage == "quaddyn" else []
+        body = f"# {subpackage}\n\n" + rst(f".. automodule:: {subpackage}\n   :no-members:\n") + "\n"
         links = [
-            f"- [{name}](../{with_page[room, name]}/{page_of(name)}.md)"
+            f"- [{name}](../{with_page[subpackage, name]}/{page_of(name)}.md)"
             for _, name in listed
-            if (room, name) in with_page
+            if (subpackage, name) in with_page
         ]
         if links:
-            body += "On pages of their own:\n\n" + "\n".join(links) + "\n\n"
+            body += "On separate pages:\n\n" + "\n".join(links) + "\n\n"
         if elsewhere:
-            body += "Described with the room that they are from:\n\n"
+            body += "Described with their subpackages:\n\n"
             for name in elsewhere:
-                home = next((r for r, n in owned.items() if r != room and name in n), None)
+                home = next((r for r, n in owned.items() if r != subpackage and name in n), None)
                 if home:
                     body += f"- {{py:obj}}`{name} <{home}.{name}>`\n"
             body += "\n"
-        body += "\n".join(rst(directive(room, name)) for _, name in listed if (room, name) not in with_page)
-        path = docs / "api" / f"{room}.md"
+        body += "\n".join(rst(directive(subpackage, name)) for _, name in listed if (subpackage, name) not in with_page)
+        path = docs / "api" / f"{subpackage}.md"
         write(path, body)
         written.add(path)
-    rows = "\n".join(f"| [{room}]({room}.md) | {summary(importlib.import_module(room))} |" for room in owned)
+    rows = "\n".join(f"| [{subpackage}]({subpackage}.md) | {summary(importlib.import_module(subpackage))} |" for subpackage in owned)
     toc = "\n".join(owned)
     text = (
-        "# API reference\n\nMade from the docstrings.  Arrays are float64; shapes and units are in brackets.\n\n"
-        f"| room | what is in it |\n|---|---|\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
+        "# API reference\n\nGenerated from the docstrings.  Arrays are float64; shapes and units are in brackets.\n\n"
+        f"| subpackage | content |\n|---|---|\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
     )
     path = docs / "api" / "index.md"
     write(path, text)
@@ -186,7 +186,7 @@ def write_api(docs: Path) -> set[Path]:
 
 
 def write_gallery(docs: Path) -> set[Path]:
-    """One page per example, and the table of their pictures."""
+    """Writes one page per example, and the table of their pictures."""
     written, cards, names = set(), [], []
     folder = docs.parent / "examples"
     for file in sorted(folder.glob("[!_]*.py")):
@@ -214,13 +214,13 @@ def write_gallery(docs: Path) -> set[Path]:
     index = docs / "gallery" / "index.md"
     grid = "::::{grid} 1 2 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n" if cards else ""
     toc = "\n".join(names)
-    lead = "Each is a short file that runs alone: `python examples/NAME.py`, with `--picture FILE` for its picture.\n"
+    lead = "Each example is a short file that runs alone: `python examples/NAME.py`, with `--picture FILE` for its picture.\n"
     write(index, f"# Examples\n\n{lead}\n{grid}\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n")
     return written | {index}
 
 
 def generate(app: Sphinx) -> None:
-    """Write all pages; take away those of what is no more."""
+    """Writes all pages and deletes those of removed objects."""
     docs = Path(app.srcdir)
     from element_pictures import draw_all
     from recordings import write_recordings
@@ -243,12 +243,12 @@ ARRAY = re.compile(
 def shorten(
     app: Sphinx, what: str, name: str, value: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """Arrays by the name that the package gives them."""
+    """Abbreviates array types in signatures to ``Array``."""
     return tuple(text and ARRAY.sub("Array", text) for text in (signature, returns))  # type: ignore[return-value]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register."""
+    """Registers the extension."""
     app.connect("builder-inited", generate)
     app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
