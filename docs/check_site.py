@@ -1,4 +1,4 @@
-"""Every link and anchor of the built site leads somewhere, and no page asks another host for anything.
+"""Checks that every link and anchor of the built site exists, and that no page loads anything from another host.
 
 ``python docs/check_site.py build/site``
 """
@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: What a browser loads by itself.
+#: Attributes whose targets a browser loads automatically.
 LOADED = {
     "script": "src",
     "img": "src",
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """One element."""
+        """Collects the links and anchors of one element."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -43,7 +43,7 @@ class Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """In words, everything that is wrong."""
+    """Returns a text for every broken link and every request to another host."""
     pages = {
         path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if "_static" not in path.parts
     }
@@ -74,5 +74,5 @@ def problems(site: Path) -> list[str]:
 
 if __name__ == "__main__":
     wrong = problems(Path(sys.argv[1]).resolve())
-    print("\n".join(wrong) or "every link leads somewhere; no page asks another host")
+    print("\n".join(wrong) or "every link exists; no page loads from another host")
     sys.exit(bool(wrong))

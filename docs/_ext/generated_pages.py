@@ -64,7 +64,7 @@ def subpackages() -> list[str]:
 
 
 def owners() -> dict[str, list[str]]:
-    """Returns the names described on the page of each subpackage: each name once, where it is defined, at the highest level."""
+    """Returns the names on the page of each subpackage, each once: where it is defined, at the highest level."""
     claimed: dict[int, tuple[str, str]] = {}
     names = subpackages()
     for subpackage in sorted(names, key=lambda each: (each == "quaddyn", each.count("."))):
@@ -174,7 +174,9 @@ def write_api(docs: Path) -> set[Path]:
         path = docs / "api" / f"{subpackage}.md"
         write(path, body)
         written.add(path)
-    rows = "\n".join(f"| [{subpackage}]({subpackage}.md) | {summary(importlib.import_module(subpackage))} |" for subpackage in owned)
+    rows = "\n".join(
+        f"| [{subpackage}]({subpackage}.md) | {summary(importlib.import_module(subpackage))} |" for subpackage in owned
+    )
     toc = "\n".join(owned)
     text = (
         "# API reference\n\nGenerated from the docstrings.  Arrays are float64; shapes and units are in brackets.\n\n"
@@ -214,7 +216,7 @@ def write_gallery(docs: Path) -> set[Path]:
     index = docs / "gallery" / "index.md"
     grid = "::::{grid} 1 2 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n" if cards else ""
     toc = "\n".join(names)
-    lead = "Each example is a short file that runs alone: `python examples/NAME.py`, with `--picture FILE` for its picture.\n"
+    lead = "Each example runs alone: `python examples/NAME.py`, with `--picture FILE` for its picture.\n"
     write(index, f"# Examples\n\n{lead}\n{grid}\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n")
     return written | {index}
 

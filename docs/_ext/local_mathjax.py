@@ -14,12 +14,12 @@ SCRIPT = "tex-svg.js"
 
 
 def use(app: Sphinx, config: Config) -> None:
-    """Pages load the copy."""
+    """Sets the path of the local copy."""
     config.mathjax_path = SCRIPT
 
 
 def copy(app: Sphinx) -> None:
-    """Put the script among the static files."""
+    """Copies the script to the static files."""
     (found,) = (file for file in files("sphinx-mathjax-offline") or () if file.name == SCRIPT)
     to = Path(app.outdir) / "_static"
     to.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def copy(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register."""
+    """Registers the extension."""
     app.connect("config-inited", use)
     app.connect("builder-inited", copy)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
