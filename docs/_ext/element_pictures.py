@@ -44,7 +44,7 @@ plt.rcParams.update(
 
 
 def picture(draw: Draw) -> Draw:
-    """Register a function that draws one picture."""
+    """Registers a function that draws one picture."""
     PICTURES[draw.__name__.replace("_", "-")] = draw
     return draw
 
@@ -52,13 +52,13 @@ def picture(draw: Draw) -> Draw:
 # -- The robot from its left ------------------------------------------------------------------------------------------
 @functools.cache
 def robot() -> tuple[qd.Robot, qd.Dynamics]:
-    """The one in the sketches."""
+    """Returns the robot of the sketches."""
     go2 = qd.load("go2")
     return go2, qd.Dynamics(go2)
 
 
 def posture(changes: dict[str, float] | None = None, height: float = 0.0, pitch: float = 0.0) -> np.ndarray:
-    """Home, with some joints, the height and the pitch of the trunk changed."""
+    """Returns the home configuration with changed joints, trunk height and trunk pitch."""
     go2, _ = robot()
     q = go2.q_home.copy()
     q[2] += height
@@ -69,12 +69,12 @@ def posture(changes: dict[str, float] | None = None, height: float = 0.0, pitch:
 
 
 def at(q: np.ndarray, frame: str) -> np.ndarray:
-    """Place of a frame in the picture: forward and up."""
+    """Returns the position of a frame in the picture, (forward, up) [m]."""
     return robot()[1].frame_placement(q, frame).translation[[0, 2]]
 
 
 def stick(ax: Axes, q: np.ndarray, color: str = ROBOT, width: float = 4.0) -> None:
-    """Trunk and the two left legs."""
+    """Draws the trunk and the two left legs."""
     go2, _ = robot()
     hips = [at(q, go2.legs[leg].joints[1]) for leg in ("FL", "RL")]
     up = np.array([0.0, 0.045])
@@ -86,7 +86,7 @@ def stick(ax: Axes, q: np.ndarray, color: str = ROBOT, width: float = 4.0) -> No
 
 
 def scene(ax: Axes, *ghosts: np.ndarray, now: np.ndarray | None = None) -> np.ndarray:
-    """Ground, robot, and where it should be in a lighter colour."""
+    """Draws the ground, the robot, and its reference in a lighter color."""
     q = posture() if now is None else now
     ax.axhline(0.0, color="#8a8f98", lw=1.2)
     for ghost in ghosts:
@@ -102,7 +102,7 @@ def scene(ax: Axes, *ghosts: np.ndarray, now: np.ndarray | None = None) -> np.nd
 def arrow(
     ax: Axes, start: np.ndarray, end: np.ndarray, color: str = MOTION, label: str = "", width: float = 2.0
 ) -> None:
-    """An arrow with a label at its head."""
+    """Draws an arrow with a label at its head."""
     ax.annotate(
         "", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0}
     )
@@ -111,14 +111,14 @@ def arrow(
 
 
 def dot(ax: Axes, place: np.ndarray, color: str, label: str = "", where: tuple[int, int] = (6, 6)) -> None:
-    """A point with a label."""
+    """Draws a point with a label."""
     ax.plot(*place, "o", color=color, ms=7, mec="white", mew=0.8, zorder=5)
     if label:
         ax.annotate(label, place, xytext=where, textcoords="offset points", color=color)
 
 
 def triad(ax: Axes, origin: np.ndarray, angle: float, size: float = 0.12, alpha: float = 1.0) -> None:
-    """Axes of a frame: x and z."""
+    """Draws the x and z axes of a frame."""
     for turn, color in ((0.0, MOTION), (np.pi / 2, FORCE)):
         tip = origin + size * np.array([np.cos(angle + turn), np.sin(angle + turn)])
         ax.annotate(
@@ -127,7 +127,7 @@ def triad(ax: Axes, origin: np.ndarray, angle: float, size: float = 0.12, alpha:
 
 
 def com(q: np.ndarray) -> np.ndarray:
-    """Centre of mass in the picture."""
+    """Returns the center of mass in the picture."""
     return robot()[1].center_of_mass(q)[[0, 2]]
 
 
@@ -140,7 +140,9 @@ def task(ax: Axes) -> None:
     ax.plot(t, (1 + w * t) * np.exp(-w * t), color=FORCE, label="damping = 2 sqrt(stiffness), the default")
     d = 0.2
     wd = w * np.sqrt(1 - d * d)
-    ax.plot(t, np.exp(-d * w * t) * (np.cos(wd * t) + d * w / wd * np.sin(wd * t)), color=MOTION, label="a fifth of it")
+    ax.plot(
+        t, np.exp(-d * w * t) * (np.cos(wd * t) + d * w / wd * np.sin(wd * t)), color=MOTION, label="a fifth of that"
+    )
     ax.axhline(0.0, color="#8a8f98", lw=1)
     ax.set(xlabel="t [s], stiffness 64 1/s²", ylabel="error / error at t = 0")
     ax.legend(frameon=False)
@@ -148,7 +150,7 @@ def task(ax: Axes) -> None:
 
 @picture
 def com_task(ax: Axes) -> None:
-    """Error of the centre of mass."""
+    """Error of the center of mass."""
     now = scene(ax, posture(height=0.05))
     goal = com(now) + (0.06, 0.08)
     dot(ax, com(now), MOTION, "c", (-14, -4))
@@ -169,18 +171,18 @@ def frame_position_task(ax: Axes) -> None:
 
 @picture
 def foot_task(ax: Axes) -> None:
-    """Way of a swinging foot, and the share of its contact."""
+    """Swing trajectory of a foot, and the activation of its contact."""
     now = scene(ax, now=posture({"FL_thigh_joint": 0.1, "FL_calf_joint": -0.5}))
     start, end = at(posture(), "FL") - (0.08, 0.0), at(posture(), "FL") + (0.12, 0.0)
     s = np.linspace(0.0, 1.0, 60)
     ax.plot(start[0] + (end - start)[0] * s, start[1] + 0.09 * np.sin(np.pi * s) ** 2, "--", color=GOAL)
     dot(ax, at(now, "FL"), MOTION)
-    dot(ax, end, GOAL, "contact: s goes to 1", (-20, -22))
+    dot(ax, end, GOAL, "contact activation s", (-20, -22))
 
 
 @picture
 def frame_orientation_task(ax: Axes) -> None:
-    """Turn between two orientations of the trunk."""
+    """Rotation between two orientations of the trunk."""
     scene(ax, posture(height=0.03), now=posture(height=0.03, pitch=0.22))
     origin = at(posture(height=0.03), "base")
     triad(ax, origin, 0.0, 0.3, 0.35)
@@ -191,7 +193,7 @@ def frame_orientation_task(ax: Axes) -> None:
 
 @picture
 def frame_task(ax: Axes) -> None:
-    """A frame and where it should be."""
+    """A frame and its reference."""
     now, goal = posture({"FL_thigh_joint": -0.4, "FL_calf_joint": 0.2}), posture(height=0.06, pitch=-0.15)
     scene(ax, goal, now=now)
     triad(ax, at(now, "base"), 0.0)
@@ -201,7 +203,7 @@ def frame_task(ax: Axes) -> None:
 
 @picture
 def frame_axis_task(ax: Axes) -> None:
-    """An axis and the direction it should point in."""
+    """An axis and its reference direction."""
     now = scene(ax)
     origin, n, d = at(now, "base"), np.array([0.32, 0.0]), 0.32 * np.array([np.cos(0.35), np.sin(0.35)])
     arrow(ax, origin, origin + n, MOTION, "n")
@@ -239,7 +241,7 @@ def joint_acceleration_task(ax: Axes) -> None:
 
 @picture
 def momentum_task(ax: Axes) -> None:
-    """Momentum about the centre of mass."""
+    """Momentum about the center of mass."""
     now = scene(ax, now=posture(height=0.04, pitch=0.1))
     dot(ax, com(now), FORCE)
     arrow(ax, com(now), com(now) + (0.2, 0.0), FORCE, "linear")
@@ -251,7 +253,7 @@ def momentum_task(ax: Axes) -> None:
 
 @picture
 def force_task(ax: Axes) -> None:
-    """Contact forces and those wanted."""
+    """Contact forces and their references."""
     now = scene(ax)
     for foot, force, wanted in (("FL", 0.22, 0.16), ("RL", 0.13, 0.16)):
         place = at(now, foot) * (1, 0)
@@ -263,7 +265,7 @@ def force_task(ax: Axes) -> None:
 # -- Constraints ------------------------------------------------------------------------------------------------------
 @picture
 def constraint(ax: Axes) -> None:
-    """What a level may choose, and what a constraint leaves of it."""
+    """The set of solutions of a level, and its restriction by a constraint."""
     half_plane(ax, "l ≤ C u ≤ u", two=True)
 
 
@@ -291,7 +293,7 @@ def half_plane(ax: Axes, label: str, *, two: bool = False) -> None:
 
 @picture
 def custom_task(ax: Axes) -> None:
-    """Two feet that should be at the same height."""
+    """Two feet whose reference is the same height."""
     now = scene(ax, now=posture({"FL_thigh_joint": 0.1, "FL_calf_joint": -0.5}))
     front, hind = at(now, "FL"), at(now, "RL")
     ax.plot([hind[0], front[0] + 0.1], [hind[1]] * 2, "--", color=GOAL)
@@ -300,7 +302,7 @@ def custom_task(ax: Axes) -> None:
 
 @picture
 def custom_constraint(ax: Axes) -> None:
-    """How a value comes to its bound: at most as fast as a critically damped spring."""
+    """A value that approaches its bound at most as fast as a critically damped spring."""
     t, k = np.linspace(0.0, 1.5, 300), 64.0
     w = np.sqrt(k)
     for speed, color in ((0.0, FORCE), (-0.4, GOAL)):
@@ -354,15 +356,15 @@ def normal_force(ax: Axes) -> None:
     """The largest normal force while a contact is made."""
     s = np.linspace(0.0, 0.93, 200)
     ax.fill_between(s, s * 0.1, np.minimum(s / (1 - s), 3.0), color=GOAL, alpha=0.2, lw=0)
-    ax.plot(s, s / (1 - s), color=FORCE, label="cap, F s / (1 − s)")
-    ax.plot(s, s * 0.1, color=MOTION, label="least force, s f_min")
-    ax.axhline(3.0, color=ROBOT, label="largest force")
-    ax.set(xlabel="share s of the contact", ylabel="normal force / F", ylim=(0, 3.4), xlim=(0, 1))
+    ax.plot(s, s / (1 - s), color=FORCE, label="bound, F s / (1 − s)")
+    ax.plot(s, s * 0.1, color=MOTION, label="minimum force, s f_min")
+    ax.axhline(3.0, color=ROBOT, label="maximum force")
+    ax.set(xlabel="activation s of the contact", ylabel="normal force / F", ylim=(0, 3.4), xlim=(0, 1))
     ax.legend(frameon=False)
 
 
 def wish(t: np.ndarray) -> np.ndarray:
-    """A torque that lower levels would like."""
+    """Returns a torque that lower levels request."""
     return 30 * np.sin(7 * t) + 12 * np.sign(np.sin(23 * t))
 
 
@@ -393,7 +395,7 @@ def torque_rate(ax: Axes) -> None:
 
 @picture
 def motor_limits(ax: Axes) -> None:
-    """What a motor can give at its speed."""
+    """Torque limits of a motor over its speed."""
     speed = np.linspace(-12.0, 12.0, 400)
     ahead, back = (np.clip((10.0 - w) / 5.0, 0.0, 1.0) for w in (speed, -speed))
     ax.fill_between(speed, -20.0 * back, 20.0 * ahead, color=GOAL, alpha=0.2, lw=0)
@@ -406,10 +408,12 @@ def motor_limits(ax: Axes) -> None:
 
 @picture
 def robust_limits(ax: Axes) -> None:
-    """A foot's force that stays in the cone whatever is carried."""
+    """A contact force that lies in the friction cone for every payload."""
     mu, normal = 0.6, np.linspace(0.0, 100.0, 2)
     ax.fill_betweenx(normal, -mu * normal, mu * normal, color=GHOST, alpha=0.3, lw=0, label="friction cone")
-    ax.fill_betweenx(normal, -0.8 * mu * normal, 0.8 * mu * normal, color=GOAL, alpha=0.2, lw=0, label="at the least")
+    ax.fill_betweenx(
+        normal, -0.8 * mu * normal, 0.8 * mu * normal, color=GOAL, alpha=0.2, lw=0, label="at the lowest friction"
+    )
     changes = np.array([[0.0, 0.0], [6.0, 14.0], [9.0, 30.0], [3.0, 34.0], [-2.0, 20.0]])
     force = np.array([14.0, 52.0])
     around = force + changes[[0, 1, 2, 3, 4, 0]]
@@ -422,7 +426,7 @@ def robust_limits(ax: Axes) -> None:
 
 @picture
 def held_object(ax: Axes) -> None:
-    """What two palms hold: its weight shared, and squeezed besides."""
+    """An object between two palms, with contact forces that carry its weight and internal forces."""
     ax.add_patch(Polygon([(-0.1, -0.06), (0.1, -0.06), (0.1, 0.06), (-0.1, 0.06)], color=GHOST, lw=0))
     for side in (-1.0, 1.0):
         palm = [(side * x, y) for x, y in ((0.1, -0.045), (0.118, -0.045), (0.118, 0.045), (0.1, 0.045))]
@@ -456,7 +460,7 @@ def joint_bounds(ax: Axes) -> None:
 
 @picture
 def joint_friction(ax: Axes) -> None:
-    """Torque against the velocity that is wanted, and the friction that it overcomes."""
+    """Torque over the desired velocity, and the friction that it compensates."""
     w, step = np.linspace(-0.4, 0.4, 401), 0.1
     x = np.clip(w / step, -1.0, 1.0)
     ax.plot(w, np.sign(w) + w, color=ROBOT, lw=1)
@@ -464,12 +468,12 @@ def joint_friction(ax: Axes) -> None:
     ax.axvspan(-step, step, color=GOAL, alpha=0.2, lw=0)
     ax.annotate("d w + c φ(w / w_s)", (0.12, 0.7), color=MOTION)
     ax.annotate("|w| < w_s", (-0.09, -1.45), color=GOAL)
-    ax.set(xlabel="wanted joint velocity w [rad/s]", ylabel="torque [N m]", ylim=(-1.6, 1.6))
+    ax.set(xlabel="desired joint velocity w [rad/s]", ylabel="torque [N m]", ylim=(-1.6, 1.6))
 
 
 @picture
 def collision_limits(ax: Axes) -> None:
-    """States from which a pair stays apart, and ways along the barrier."""
+    """States from which a pair keeps its distance, and trajectories along the barrier."""
     p, most, h = 50.0, 100.0, np.linspace(0.0, 0.12, 200)
     soft = most / p**2
 
@@ -488,7 +492,7 @@ def collision_limits(ax: Axes) -> None:
             way.append((x, v))
         ax.plot(*(np.array(way) * [1e3, 1.0]).T, color=ROBOT, lw=1)
     ax.annotate("ḣ + k(h) ≥ 0", (60, -1.2), color=GOAL)
-    ax.set(xlabel="room h [mm]", ylabel="its rate [m/s]", xlim=(-2, 120), ylim=(-5.2, 3.0))
+    ax.set(xlabel="margin h [mm]", ylabel="rate of h [m/s]", xlim=(-2, 120), ylim=(-5.2, 3.0))
 
 
 # -- Solvers: curves that they computed -------------------------------------------------------------------------------
@@ -506,7 +510,7 @@ def one_contact(
 
 @picture
 def frictional_solver(ax: Axes) -> None:
-    """Stick and slip of a 2 kg contact under its weight, over how hard it is pushed aside."""
+    """Stick and slip of a 2 kg contact under its weight, over the tangential push."""
     push = np.linspace(0.0, 25.0, 120)
     answers = [one_contact(FrictionalSolver(), (f * DT / 2.0, 0.0, -9.81 * DT)) for f in push]
     ax.plot(push, [-f[0] for f, _ in answers], color=FORCE, label="friction [N]")
@@ -519,9 +523,12 @@ def frictional_solver(ax: Axes) -> None:
 
 @picture
 def rigid_solver(ax: Axes) -> None:
-    """A glued contact pulls, a dry one does not."""
+    """A rigid contact pulls, a frictional one does not."""
     lift = np.linspace(-40.0, 40.0, 81)
-    for solver, color, label in ((RigidSolver(), FORCE, "glue"), (FrictionalSolver(), MOTION, "dry contact")):
+    for solver, color, label in (
+        (RigidSolver(), FORCE, "rigid contact"),
+        (FrictionalSolver(), MOTION, "frictional contact"),
+    ):
         ax.plot(
             lift, [one_contact(solver, (0.0, 0.0, (f / 2 - 9.81) * DT))[0][2] for f in lift], color=color, label=label
         )
@@ -543,7 +550,7 @@ def compliant_solver(ax: Axes) -> None:
 
 @picture
 def impact_solver(ax: Axes) -> None:
-    """A ball that falls from a metre."""
+    """A ball that falls from one meter."""
     dt = 2e-3
     for e, color in ((0.8, FORCE), (0.5, GOAL), (0.0, MOTION)):
         solver, z, v, heights = ImpactSolver(e), 1.0, 0.0, []
@@ -572,7 +579,7 @@ def compliant_plane(ax: Axes) -> None:
 
 
 def plane_of(ax: Axes, levels: list[Level], points: dict[str, tuple[np.ndarray, str]]) -> None:
-    """Two unknowns, a half-plane that must hold, a wish, and answers."""
+    """Two unknowns, a half-plane constraint, a target, and solutions."""
     half_plane(ax, "")
     for label, (x, color) in points.items():
         dot(ax, x, color, label)
@@ -593,7 +600,7 @@ def solve_(ax: Axes) -> None:
     wish_at = np.array([0.7, 0.6])
     found = solve([first, Level(A=np.eye(2), b=wish_at)]).x
     half_plane(ax, "level 1")
-    dot(ax, wish_at, MOTION, "level 2 wants")
+    dot(ax, wish_at, MOTION, "target of level 2")
     dot(ax, found, FORCE, "x", (-12, -12))
     arrow(ax, wish_at, found, "#8a8f98", width=1.2)
 
@@ -603,7 +610,7 @@ PICTURES["hierarchy-solver"] = PICTURES["solve"]
 
 
 def planar_arm(ax: Axes, rates: np.ndarray, color: str, label: str) -> None:
-    """The 3R arm, and the way its hand moves at these rates."""
+    """Draws the 3R arm and the velocity of its hand at these joint rates."""
     angles = np.cumsum(np.radians([30.0, 60.0, 60.0]))
     points = np.vstack([np.zeros(2), np.cumsum(np.stack([np.sin(angles), np.cos(angles)], axis=1), axis=0)])
     ax.plot(*points.T, "o-", color=ROBOT, lw=4, ms=6)
@@ -613,7 +620,7 @@ def planar_arm(ax: Axes, rates: np.ndarray, color: str, label: str) -> None:
 
 
 def arm_tasks() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Hand at (1, 1), and the first two joints at rest."""
+    """Returns the tasks: hand velocity (1, 1), and zero velocity of the first two joints."""
     J = np.array([[0, -np.sqrt(3), -np.sqrt(3)], [-4, -3, -1]]) / 2
     return [(J, np.ones(2)), (np.eye(3)[:2], np.zeros(2))]
 
@@ -621,12 +628,12 @@ def arm_tasks() -> list[tuple[np.ndarray, np.ndarray]]:
 @picture
 def prioritized_(ax: Axes) -> None:
     """The first task holds exactly."""
-    planar_arm(ax, solve_prioritized(arm_tasks()).x, GOAL, "hand, as wanted")
+    planar_arm(ax, solve_prioritized(arm_tasks()).x, GOAL, "hand, as desired")
 
 
 @picture
 def equal_priority_(ax: Axes) -> None:
-    """Both tasks give something up."""
+    """Both tasks have a residual."""
     planar_arm(ax, solve_prioritized(arm_tasks()).x, GHOST, "")
     planar_arm(ax, solve_equal_priority(arm_tasks()).x, MOTION, "hand, 0.08 m/s off")
 
@@ -646,20 +653,20 @@ def contact_point(ax: Axes) -> None:
 
 @picture
 def contact_surface(ax: Axes) -> None:
-    """A sole: its pressure may lie anywhere inside."""
+    """A sole, whose center of pressure may be anywhere inside."""
     ax.axhline(0.0, color="#8a8f98", lw=1.4)
     ax.add_patch(Polygon([(-0.07, 0), (0.07, 0), (0.07, 0.015), (-0.07, 0.015)], color=GHOST, lw=0))
     ax.plot([0.0, 0.02], [0.015, 0.11], color=GHOST, lw=16)
     for x, f in zip(np.linspace(-0.06, 0.06, 7), (0.02, 0.026, 0.032, 0.04, 0.047, 0.053, 0.06), strict=True):
         arrow(ax, np.array([x, 0.0]), np.array([x, f]), FORCE, width=1.2)
-    dot(ax, np.array([0.016, 0.0]), MOTION, "centre of pressure", (4, -16))
+    dot(ax, np.array([0.016, 0.0]), MOTION, "center of pressure", (4, -16))
     ax.set(xlim=(-0.1, 0.1), ylim=(-0.035, 0.11), aspect="equal")
     ax.axis("off")
 
 
 @picture
 def contact_bilateral(ax: Axes) -> None:
-    """A grip pulls, too."""
+    """A bilateral contact, which also pulls."""
     foot_closeup(ax)
     for end in ((0.05, 0.04), (0.0, -0.034), (-0.05, 0.03)):
         arrow(ax, np.zeros(2), np.array(end), FORCE)
@@ -684,7 +691,7 @@ def contact_force(ax: Axes) -> None:
 
 
 def draw_all(folder: Path) -> None:
-    """Write all pictures that are older than this file or missing."""
+    """Writes all pictures that are missing or older than this file."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Path(__file__).stat().st_mtime
     for name, draw in PICTURES.items():

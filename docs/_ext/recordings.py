@@ -1,4 +1,4 @@
-"""Recordings of the viewer for the site: what a robot does where the ground is not flat, made anew at every build."""
+"""Recordings of the viewer for the site: a robot on stairs, ramps and ice, in a jump and in a righting motion."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SPEED = 0.25  # commanded [sqrt(g l)]
 
 
 class Run(NamedTuple):
-    """A robot on some ground, and what is asked of it.
+    """Controller, plant and commands of one recording.
 
     Attributes:
-        seconds: how long.
-        controller: of the robot.
-        plant: with the ground.
-        ask: at a time [s], what happens then; returns the velocity that is commanded.
+        seconds: duration [s].
+        controller: controller of the robot.
+        plant: plant with the terrain.
+        ask: function of the time [s] that returns the velocity command (3,) [m/s, m/s, rad/s] and may change the plant.
     """
 
     seconds: float
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def climb(robot: qd.Robot, *, told: bool) -> Run:
-    """Up stairs, told of them or not."""
+    """Returns a run up stairs, with a terrain map if `told`, otherwise blind."""
     p = Proportions.of(robot)
     rise, tread, count = (0.25 if told else 0.1) * p.length, 0.6 * p.length, 4
     start = float(p.stance[:, 0].max()) + 0.5 * p.length
@@ -48,7 +48,7 @@ def climb(robot: qd.Robot, *, told: bool) -> Run:
 
 
 def slope(robot: qd.Robot) -> Run:
-    """Up a ramp of 15 degrees that begins ahead of the robot, told of nothing."""
+    """Returns a blind run up a ramp of 15 degrees."""
     p = Proportions.of(robot)
     angle, start, length = np.radians(15.0), float(p.stance[:, 0].max()) + 0.5 * p.length, 3.0
     R = pin.exp3(np.array([0.0, -angle, 0.0]))
@@ -60,7 +60,7 @@ def slope(robot: qd.Robot) -> Run:
 
 
 def ice(robot: qd.Robot) -> Run:
-    """The friction of the ground falls to 0.1 for a second, unannounced."""
+    """Returns a run in which the friction coefficient falls to 0.1 for a second, without notice."""
     p = Proportions.of(robot)
     controller = LocomotionController(robot, dt=DT)
     plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed, 0.0, 0.0])
@@ -73,7 +73,7 @@ def ice(robot: qd.Robot) -> Run:
 
 
 def jump(robot: qd.Robot) -> Run:
-    """Ahead, with a turn in the air."""
+    """Returns a run with a jump forward and a turn in flight."""
     controller, asked = LocomotionController(robot, dt=DT, friction=0.8), []
 
     def ask(t: float) -> np.ndarray:
@@ -85,7 +85,7 @@ def jump(robot: qd.Robot) -> Run:
 
 
 def get_up(robot: qd.Robot) -> Run:
-    """From its back onto its feet, by a plan that `quaddyn.planning.plan_righting` found."""
+    """Returns a run from the back onto the feet, with a plan of `quaddyn.planning.plan_righting`."""
     from quaddyn.planning import plan_righting
 
     controller = LocomotionController(robot, dt=DT, righting=plan_righting(robot))
@@ -104,32 +104,44 @@ def get_up(robot: qd.Robot) -> Run:
 
 
 def ahead(p: Proportions) -> Callable[[float], np.ndarray]:
-    """Stand for a moment, then go straight ahead."""
+    """Returns velocity commands: zero at first, then straight ahead."""
     return lambda t: np.array([SPEED * p.speed if t > 0.3 else 0.0, 0.0, 0.0])
 
 
-#: By name: what makes it, and what the page says.
+#: Function, title and text of each recording, by name.
 RECORDINGS: dict[str, tuple[Callable[[qd.Robot], Run], str, str]] = {
     "stairs": (
         lambda r: climb(r, told=True),
         "Stairs",
-        "Steps of a quarter of the legs, told to the controller. Dots are places for the feet in the air, from green "
-        "to red by what they cost, discs the chosen ones, blue arrows the normals that friction cones stand on.",
+        "Steps of a quarter of the leg length, with a terrain map. Dots are foothold candidates of the swing feet, from "
+        "green to red by their cost, discs the selected footholds, blue arrows the terrain normals of the stance feet.",
     ),
     "blind_stairs": (
         lambda r: climb(r, told=False),
-        "Stairs that nobody told of",
-        "Steps of a tenth of the legs: feet that trip are lifted over the edge, and all feet higher after that.",
+        "Stairs without a terrain map",
+        "Steps of a tenth of the leg length: a foot that stumbles is lifted over the edge, and then all feet higher.",
     ),
-    "slope": (slope, "A ramp", "Of 15 degrees, told nothing: friction cones stand on the plane that the feet feel."),
-    "ice": (ice, "Ice", "Friction falls to 0.1 for the third second; slips show it, and feet press within it."),
-    "jump": (jump, "A jump", "Of 0.15 m, 0.3 m ahead and a turn of 45 degrees, planned and proved before it begins."),
-    "get_up": (get_up, "Getting up", "From its back, by a roll that was found once by search and kept."),
+    "slope": (
+        slope,
+        "A ramp",
+        "A ramp of 15 degrees, walked blind: friction cones follow the plane of the stance feet.",
+    ),
+    "ice": (
+        ice,
+        "Ice",
+        "The friction coefficient is 0.1 for a second; slips reveal it, and contact forces stay within it.",
+    ),
+    "jump": (
+        jump,
+        "A jump",
+        "A jump of 0.15 m, 0.3 m forward, with a turn of 45 degrees, planned and checked before it begins.",
+    ),
+    "get_up": (get_up, "Getting up", "From the back, by a motion that was found by search and cached."),
 }
 
 
 def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
-    """Run one, write its page, and return the last command."""
+    """Simulates one run, writes its page, and returns the last command."""
     run = RECORDINGS[name][0](robot)
     dynamics, shown = qd.Dynamics(robot), -1
     with Viewer(robot, serve=False, fps=FRAMES_PER_SECOND) as viewer:
@@ -156,7 +168,7 @@ def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
 
 
 def write_recordings(docs: Path) -> set[Path]:
-    """A page of each recording, and the page that shows them; only what is missing or older than this file is made."""
+    """Writes a page of each recording that is missing or older than this file, and the page that shows all of them."""
     folder = docs / "_static" / "recordings"
     folder.mkdir(parents=True, exist_ok=True)
     robot, parts = None, []
@@ -169,11 +181,13 @@ def write_recordings(docs: Path) -> set[Path]:
         parts.append(
             f"## {title}\n\n{text}\n\n```{{raw}} html\n"
             f'<iframe src="{source}" title="{title}" loading="lazy" width="100%" height="420"></iframe>\n'
-            f'<p><a href="{source}">On a page of its own</a></p>\n```\n'
+            f'<p><a href="{source}">Open on a separate page</a></p>\n```\n'
         )
     path = docs / "recordings" / "index.md"
     path.parent.mkdir(exist_ok=True)
-    lead = "A Go2 in the embedded plant, as the viewer records it; drag to turn, wind it by the bar below.\n"
+    lead = (
+        "A Go2 in the embedded plant, recorded by the viewer. Drag to rotate the view; the bar below sets the time.\n"
+    )
     path.write_text(f"# Recordings\n\n{lead}\n" + "\n".join(parts), encoding="utf-8")
     for page in folder.glob("*.html"):
         if page.stem not in RECORDINGS:
