@@ -1,4 +1,4 @@
-"""The pages are true: blocks print what they say, commands exist, links lead to what they name."""
+"""Pages of the documentation: blocks print what the page states, commands exist, links lead to what they name."""
 
 from __future__ import annotations
 
@@ -82,6 +82,16 @@ def test_every_element_has_its_equation_and_its_picture() -> None:
         assert name in drawn, f"docs/_ext/element_pictures.py: no picture of {element.__name__}"
         if element is not wbc.Constraint:
             assert ".. math::" in (element.__doc__ or ""), f"{element.__name__} has no equation"
+
+
+def test_migration_page_lists_every_old_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import migration_table
+
+    assert migration_table.PAGE.read_text(encoding="utf-8") == migration_table.text(), (
+        "run: python docs/_ext/migration_table.py"
+    )
+    sys.modules.pop("migration_table")
 
 
 def test_the_check_of_the_site_finds_what_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

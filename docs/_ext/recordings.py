@@ -113,7 +113,7 @@ RECORDINGS: dict[str, tuple[Callable[[qd.Robot], Run], str, str]] = {
     "stairs": (
         lambda r: climb(r, told=True),
         "Stairs",
-        "Steps of a quarter of the leg length, with a terrain map. Dots are foothold candidates of the swing feet, from "
+        "Steps of a quarter of the leg length, with a terrain map. Dots are foothold candidates, from "
         "green to red by their cost, discs the selected footholds, blue arrows the terrain normals of the stance feet.",
     ),
     "blind_stairs": (

@@ -1,0 +1,81 @@
+"""Writes ``docs/migration.md``, the table of old and new public names, from `quaddyn.deprecation.RENAMED`.
+
+``python docs/_ext/migration_table.py`` after renaming something; a test compares the page with the table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "migration.md"
+HEAD = """# Old and new names
+
+Public names and command-line options that changed. An old name works for one more version; it causes a `DeprecationWarning` (on the command line a warning on
+stderr) that gives the new name. `Name(parameter=)` stands for a parameter of a function or of a constructor, `Name.attribute` for an attribute or method.
+"""
+
+
+def import_all() -> None:
+    """Imports every module of the package, since each declares its old names when it is imported."""
+    import quaddyn
+
+    for info in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
+        if not info.name.endswith("__main__"):
+            importlib.import_module(info.name)
+
+
+def shown(name: str) -> tuple[str, str]:
+    """Returns the subpackage of an old name and the name as it is written in the table."""
+    if " " in name:
+        return "command line", name
+    path, parenthesis, parameter = name.removesuffix(")").partition("(")
+    parts = path.split(".")
+    modules = max(n for n in range(1, len(parts) + 1) if ".".join(parts[:n]) in sys.modules)
+    rest = ".".join(parts[modules:])
+    if not rest:
+        return "quaddyn", path
+    subpackage = ".".join(parts[: min(modules, 2)])
+    if not parenthesis:
+        return subpackage, rest
+    return subpackage, f"{rest}({parameter if '=' in parameter else parameter + '='})"
+
+
+def new_name(old: str, new: str) -> str:
+    """Returns the new name, written like the old one in the table."""
+    if "(" in old:
+        before, _, parameter = old.partition("(")
+        if "=" in parameter.removesuffix("=)"):
+            return f"{before}({parameter.partition('=')[0]}={new})"
+        return f"{before}({new}=)"
+    if " " in old:
+        return f"{old.rpartition(' ')[0]} {new}"
+    owner, dot, _ = old.rpartition(".")
+    return new if new.startswith("quaddyn.") else f"{owner}{dot}{new}"
+
+
+def text() -> str:
+    """Returns the whole page."""
+    from quaddyn.deprecation import RENAMED
+
+    import_all()
+    tables: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, new in RENAMED.items():
+        if name.startswith(("quaddyn.", "quaddyn ")):
+            subpackage, old = shown(name)
+            tables[subpackage][old] = new_name(old, new)
+    out = HEAD
+    for subpackage in sorted(tables, key=lambda each: (each == "command line", each)):
+        title = "Command line" if subpackage == "command line" else f"`{subpackage}`"
+        rows = sorted(tables[subpackage].items(), key=lambda row: row[0].lower())
+        out += f"\n## {title}\n\n| old | new |\n|---|---|\n" + "".join(f"| `{a}` | `{b}` |\n" for a, b in rows)
+    return out
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    PAGE.write_text(text(), encoding="utf-8")
