@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from quaddyn.campaigns import Failure, Record, run, workers
-from quaddyn.campaigns.agreement import AgreementCampaign
+from quaddyn.campaigns.verification import AgreementCampaign
 from quaddyn.verification.algorithms import ILL_CONDITIONED
 
 HEADER = f"{'robot':<34}{'root':<7}{'dof':>4}{'largest':>10}  {'algorithm':<24}{'solving':>9}{'cond(M)':>9}  MuJoCo"

@@ -27,9 +27,9 @@ import numpy as np
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
-from quaddyn.campaigns.plain import encode, encode_record
-from quaddyn.campaigns.processes import Workers
+from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.worker_processes import Workers
 from quaddyn.demo.report import cpu_name
 
 SECONDS_OF_A_TROT = 8.0  # of one core, for 20 s of a trot in the embedded plant

@@ -3,7 +3,7 @@
 Cells of robot, plant with its contact model, task and setting of the controller, with the same random numbers for all
 settings.  The settings are "estimated" (the defaults: friction and contacts of the feet are estimated), "assumed" (the
 friction is assumed), "scheduled" (the contacts follow the gait's schedule) and "neither" (no estimate).  A cell passes
-if all of its trials succeed, see `quaddyn.campaigns.driving.drive`.  The tasks are "flat", a trot at 0.4 sqrt(g l) on
+if all of its trials succeed, see `quaddyn.campaigns.trial_runner.drive`.  The tasks are "flat", a trot at 0.4 sqrt(g l) on
 level ground; "wrong-model", the same with masses, damping, rotor inertias and radii of feet that the controller has
 wrong (`Trial.model_error` of 0.25); "slope-10", "slope-15" and "slope-20", up, in degrees; the obstacles "stairs" (with
 a terrain map), "stairs-blind", "boxes" and "relief" (blind); the gaits "pace" and "bound"; and "push-0.1" and
@@ -22,10 +22,10 @@ import sys
 from collections import defaultdict
 from dataclasses import replace
 
-from quaddyn.campaigns.driving import drive
 from quaddyn.campaigns.obstacles import Obstacles
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trials import SPEED
+from quaddyn.campaigns.trial_campaign import SPEED
+from quaddyn.campaigns.trial_runner import drive
 from quaddyn.campaigns.worker_memory import generator, robot
 from quaddyn.locomotion import Proportions
 

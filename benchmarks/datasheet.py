@@ -17,9 +17,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from quaddyn.campaigns import Failure, Store, run, workers
+from quaddyn.campaigns.binomial_bounds import interval
 from quaddyn.campaigns.datasheet import DataSheet, measure
-from quaddyn.campaigns.sheet_words import reading
-from quaddyn.campaigns.statistics import interval
+from quaddyn.campaigns.sheet_text import reading
 
 
 def main() -> int:

@@ -33,7 +33,7 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
-from quaddyn.campaigns import scene
+from quaddyn.campaigns import trial_setup
 from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.estimation import BaseEstimator
 from quaddyn.kernels import TickTerms
@@ -45,7 +45,7 @@ DT, LATE = 2e-3, 2
 PLANTS = {"embedded": Simulation, "mujoco": MujocoPlant}
 GAITS = ("stand", "crawl", "walk", "trot", "pace", "bound")
 GROUNDS = ("flat", "slope=10", "stairs=0.05,0.3", "waves=0.04,0.8")
-NOISE = scene.sensor_noise()
+NOISE = trial_setup.sensor_noise()
 #: What is true of feet in the embedded plant, whose contacts are rigid: they stay where they stand, but for how a
 #: sphere's rolling is simplified.
 RIGID = replace(NOISE, creep=1e-4, slip=1e-3)
@@ -127,7 +127,7 @@ def read(motion: Motion, seed: int, delay: float = 0.0) -> Iterator[tuple[int, M
     robot = motion.robot
     feet = FootSensors(noise=1e-3 * robot.mass * 9.81)
     rng = np.random.default_rng(seed)
-    sensors = Sensors(robot, rng, encoders=scene.encoders(), imu=scene.imu(), feet=feet, delay=delay)
+    sensors = Sensors(robot, rng, encoders=trial_setup.encoders(), imu=trial_setup.imu(), feet=feet, delay=delay)
     for k in range(len(motion.states)):
         motion.at[0] = k
         m = sensors.read(motion)

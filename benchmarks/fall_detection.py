@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.campaigns.grounds import ground
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_terrain import ground
 from quaddyn.errors import QuaddynError
 from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.simulation import MujocoPlant, Plant, Simulation, Terrain

@@ -25,11 +25,11 @@ from quaddyn.campaigns import Failure, run, workers
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.gaits import Gaits
 from quaddyn.campaigns.obstacles import TOUCHING, Obstacles
+from quaddyn.campaigns.outcome_counts import Tally
 from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.scene import scene
-from quaddyn.campaigns.tally import Tally
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trials import SPEED, cruise
+from quaddyn.campaigns.trial_campaign import SPEED, cruise
+from quaddyn.campaigns.trial_setup import scene
 from quaddyn.locomotion import GAITS, LocomotionController, Proportions
 from quaddyn.simulation import Simulation
 

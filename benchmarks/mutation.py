@@ -131,7 +131,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "windows of one lane are all entries"
     ),
     ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
-    ("quaddyn/campaigns/running.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
+    ("quaddyn/campaigns/campaign_runner.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
     ("quaddyn/hierarchy/level_solver.py", "2 * n + 10", "2 | n + 10"): (
         "rounds after which a guess is given up: the same answer, sooner or later"
     ),

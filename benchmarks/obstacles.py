@@ -18,7 +18,7 @@ import numpy as np
 
 from quaddyn.campaigns import Failure, Progress, run, workers
 from quaddyn.campaigns.obstacles import OBSTACLES, TOUCHING, Obstacles
-from quaddyn.campaigns.trials import SPEED, proportions
+from quaddyn.campaigns.trial_campaign import SPEED, proportions
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
 

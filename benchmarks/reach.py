@@ -14,8 +14,8 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.reach import Reach, refused
-from quaddyn.campaigns.statistics import lower_bound
+from quaddyn.campaigns.binomial_bounds import lower_bound
+from quaddyn.campaigns.velocity_limits import Reach, refused
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 GAITS = ("crawl", "walk", "trot", "pace", "bound")

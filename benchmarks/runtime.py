@@ -72,8 +72,8 @@ from quaddyn.runtime import (
     load_recording,
 )
 from quaddyn.runtime.controller import Controller
+from quaddyn.runtime.loop_statistics import BIN
 from quaddyn.runtime.stages import Stage
-from quaddyn.runtime.statistics import BIN
 from quaddyn.simulation import Measurement
 
 

@@ -15,7 +15,7 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.slippery import BELIEVING, SLIPS, Slippery
+from quaddyn.campaigns.friction_drop import BELIEVING, SLIPS, Slippery
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 VIOLENT = 4.0

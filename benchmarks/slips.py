@@ -28,8 +28,8 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn.campaigns.disturbances import friction as slippery_ground
-from quaddyn.campaigns.scene import scene
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_setup import scene
 from quaddyn.locomotion import Mode, Proportions
 from quaddyn.simulation import Plant
 from quaddyn.urdf.tree import Array

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quaddyn as qd
-from quaddyn.campaigns.scene import scene
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trials import SPEED
+from quaddyn.campaigns.trial_campaign import SPEED
+from quaddyn.campaigns.trial_setup import scene
 from quaddyn.locomotion import Mode, Proportions
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_c", "b1")

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.campaigns.trials import SPEED
+from quaddyn.campaigns.trial_campaign import SPEED
 from quaddyn.locomotion import LocomotionController, Mode
 from quaddyn.robot import with_payload
 from quaddyn.simulation import MujocoPlant, Plant, Simulation

@@ -19,10 +19,20 @@ from campaign_examples import Throws
 from printed import rounded, same_as_kept
 
 import quaddyn as qd
-from quaddyn.campaigns import Failure, Progress, Store, Tally, cluster, driving, processes, run, running, store
-from quaddyn.campaigns import trials as campaign_trials
-from quaddyn.campaigns.cells import MOVING, cells, curves
-from quaddyn.campaigns.cluster import Cluster, InsecureClusterWarning, _warn
+from quaddyn.campaigns import (
+    Failure,
+    Progress,
+    Store,
+    Tally,
+    campaign_runner,
+    cluster,
+    run,
+    store,
+    trial_campaign,
+    trial_runner,
+    worker_processes,
+)
+from quaddyn.campaigns.dask_cluster import Cluster, InsecureClusterWarning, _warn
 from quaddyn.campaigns.datasheet import (
     Bound,
     DataSheet,
@@ -35,24 +45,25 @@ from quaddyn.campaigns.datasheet import (
     _point,
     facts,
 )
-from quaddyn.campaigns.deaths import WorkerDied, deaths
+from quaddyn.campaigns.datasheet_bounds import MOVING, cells, curves
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.driving import _Figures, drive
-from quaddyn.campaigns.exporting import _as, _kinds, _one
+from quaddyn.campaigns.friction_drop import Slippery
 from quaddyn.campaigns.gaits import Gaits
-from quaddyn.campaigns.grounds import _relief, ground
 from quaddyn.campaigns.obstacles import Obstacles
-from quaddyn.campaigns.reach import Reach
 from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.scene import scene, sensor_noise
 from quaddyn.campaigns.sheet_page import page
-from quaddyn.campaigns.sheet_words import NOTES, STYLE
-from quaddyn.campaigns.slippery import Slippery
+from quaddyn.campaigns.sheet_text import NOTES, STYLE
 from quaddyn.campaigns.slopes import Slopes
 from quaddyn.campaigns.store import Row
+from quaddyn.campaigns.store_export import _as, _kinds, _one
 from quaddyn.campaigns.sweep import Sweep
-from quaddyn.campaigns.threshold import Threshold, search
+from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_runner import _Figures, drive
+from quaddyn.campaigns.trial_setup import scene, sensor_noise
+from quaddyn.campaigns.trial_terrain import _relief, ground
+from quaddyn.campaigns.velocity_limits import Reach
+from quaddyn.campaigns.worker_failures import WorkerDied, deaths
 from quaddyn.campaigns.worker_memory import generator
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import GAITS, LocomotionController, Proportions
@@ -354,7 +365,7 @@ def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch
     def burst(*_: object) -> Any:
         raise qd.DivergenceError("state: not finite", 0.5, None, None)
 
-    monkeypatch.setattr(driving, "_loop", burst)
+    monkeypatch.setattr(trial_runner, "_loop", burst)
     record = drive(Trial(robot="go2"))
     assert (record["success"], record["reason"], record["fell"]) == (False, "the plant diverged", 0.0)
 
@@ -606,8 +617,8 @@ def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first()
 
 def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = SimpleNamespace(now=50.0), []
-    monkeypatch.setattr(running.time, "monotonic", lambda: clock.now)
-    task = running._Drive(Throws(1), running._Here(), None, told.append, 100)  # type: ignore[arg-type]
+    monkeypatch.setattr(campaign_runner.time, "monotonic", lambda: clock.now)
+    task = campaign_runner._Drive(Throws(1), campaign_runner._Here(), None, told.append, 100)  # type: ignore[arg-type]
     task.ran, task.skipped, task.failures = 20, 30, 4
     clock.now += 0.09
     task._tell()
@@ -628,21 +639,21 @@ def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pyt
 
 
 def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
-    for executor, most in ((running._Here(), 1), (SimpleNamespace(slots=20), 80), (SimpleNamespace(slots=2), 64),
+    for executor, most in ((campaign_runner._Here(), 1), (SimpleNamespace(slots=20), 80), (SimpleNamespace(slots=2), 64),
                            (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
-        assert running._enough(executor) == most  # type: ignore[arg-type]
+        assert campaign_runner._enough(executor) == most  # type: ignore[arg-type]
     own = CampaignError("mine")
-    assert running._broken(own) is own
+    assert campaign_runner._broken(own) is own
     for error, words in (
         (
-            running.BrokenExecutor("x"),
+            campaign_runner.BrokenExecutor("x"),
             "the executor's workers died, and it cannot replace them; quaddyn.campaigns.workers does",
         ),
         (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
-        (running.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
+        (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
         (ValueError("x"), "a worker cannot run the campaign: ValueError: x"),
     ):
-        assert str(running._broken(error)) == f"{words}. What is done is kept; run it again to go on"
+        assert str(campaign_runner._broken(error)) == f"{words}. What is done is kept; run it again to go on"
 
 
 def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
@@ -666,21 +677,23 @@ def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.M
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("BLIS_NUM_THREADS", raising=False)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-    with processes._one_thread_each():
-        assert [processes.os.environ[name] for name in names] == ["1"] * 4
-    assert processes.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in processes.os.environ
+    with worker_processes._one_thread_each():
+        assert [worker_processes.os.environ[name] for name in names] == ["1"] * 4
+    assert (
+        worker_processes.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in worker_processes.os.environ
+    )
     made: list[int] = []
     monkeypatch.setattr(processes, "Workers", made.append)
-    monkeypatch.setattr(processes.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set())
-    processes.workers()
-    processes.workers(2)
+    monkeypatch.setattr(worker_processes.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set())
+    worker_processes.workers()
+    worker_processes.workers(2)
     assert made == [3, 2]
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.0, "2"])
 def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
     with pytest.raises(qd.ArgumentError, match=f"count: expected a positive number of processes, got {count!r}"):
-        processes.Workers(count)
+        worker_processes.Workers(count)
 
 
 @pytest.mark.parametrize(
@@ -742,7 +755,7 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
     assert set(MOVING) == {name for name, gait in GAITS.items() if gait.moves} and "stand" not in MOVING
-    assert campaign_trials.SPEED == 0.25
+    assert trial_campaign.SPEED == 0.25
 
 
 def test_numbers_of_cases_have_no_digits_that_rounding_decides() -> None:

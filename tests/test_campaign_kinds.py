@@ -10,10 +10,10 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
-from quaddyn.campaigns.agreement import AgreementCampaign
 from quaddyn.campaigns.campaign import digest
 from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, Gaits
 from quaddyn.campaigns.identification import LogIdentification, gathered, merged
+from quaddyn.campaigns.verification import AgreementCampaign
 from quaddyn.identification import Accumulator, Samples, save, solve
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.locomotion import Proportions

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.campaigns.statistics import incomplete_beta, interval, looks, lower_bound, upper_bound
-from quaddyn.campaigns.threshold import Search, Threshold, search
+from quaddyn.campaigns.binomial_bounds import incomplete_beta, interval, looks, lower_bound, upper_bound
+from quaddyn.campaigns.threshold_search import Search, Threshold, search
 
 
 def tail(k: int, n: int, p: float) -> float:

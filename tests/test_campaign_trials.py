@@ -18,26 +18,26 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns.campaign import Campaign
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.driving import _Figures, drive
+from quaddyn.campaigns.friction_drop import Slippery
 from quaddyn.campaigns.gaits import Gaits
-from quaddyn.campaigns.plain import decode, encode, encode_record
-from quaddyn.campaigns.reach import Reach
+from quaddyn.campaigns.plain_values import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
 from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.scene import _sensors, burdened, scene
-from quaddyn.campaigns.slippery import Slippery
 from quaddyn.campaigns.slopes import Slopes
 from quaddyn.campaigns.sweep import Sweep
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trials import proportions
+from quaddyn.campaigns.trial_campaign import proportions
+from quaddyn.campaigns.trial_runner import _Figures, drive
+from quaddyn.campaigns.trial_setup import _sensors, burdened, scene
+from quaddyn.campaigns.velocity_limits import Reach
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 
 SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
 CHILD = """
 import sys
-from quaddyn.campaigns.driving import drive
-from quaddyn.campaigns.plain import decode, encode_record
+from quaddyn.campaigns.trial_runner import drive
+from quaddyn.campaigns.plain_values import decode, encode_record
 from quaddyn.campaigns.trial import Trial
 print(encode_record(drive(decode(Trial, sys.argv[1]))))
 """
@@ -47,7 +47,7 @@ print(encode_record(drive(decode(Trial, sys.argv[1]))))
 CAMPAIGN = """
 import dataclasses, itertools
 from quaddyn.campaigns import run
-from quaddyn.campaigns.plain import encode, encode_record
+from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.robustness import Robustness
 campaign = Robustness(trials=1, disturbances=("push", "noise"), plants=("embedded",), seed=5)
 cases = [dataclasses.replace(case, seconds=0.3, measured=0.1, push_time=0.1) for case in campaign.cases()]

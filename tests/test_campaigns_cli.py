@@ -19,7 +19,7 @@ from sparing import others_slow
 from typer.testing import CliRunner
 
 from quaddyn.campaigns import Store, registry, run
-from quaddyn.campaigns.exporting import frame
+from quaddyn.campaigns.store_export import frame
 from quaddyn.cli import app
 from quaddyn.errors import ArgumentError, CampaignError, StoreError
 
@@ -186,7 +186,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
 
 FIRST_WORKER = """
 import signal
-from quaddyn.campaigns.processes import workers
+from quaddyn.campaigns.worker_processes import workers
 if __name__ == "__main__":
     with workers(1) as executor:
         print(signal.SIGINT in executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())

@@ -23,9 +23,9 @@ from sparing import others_slow
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Cluster, Failure, Progress, Store, run
-from quaddyn.campaigns.cluster import tls
-from quaddyn.campaigns.plain import encode, encode_record
-from quaddyn.campaigns.processes import Workers
+from quaddyn.campaigns.dask_cluster import tls
+from quaddyn.campaigns.plain_values import encode, encode_record
+from quaddyn.campaigns.worker_processes import Workers
 from quaddyn.errors import CampaignError, StoreError
 
 TESTS = Path(__file__).resolve().parent

@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.campaigns import run, workers
-from quaddyn.campaigns import trials as campaign_trials
+from quaddyn.campaigns import run, trial_campaign, workers
 from quaddyn.campaigns.campaign import Record
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
 from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, Shares, polar, success
@@ -55,7 +54,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sheet(stores: Path) -> Sheet:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign_trials, "drive", easy)
+        patch.setattr(trial_campaign, "drive", easy)
         quick = DataSheet(robot=("go2", "solo12"), probability=0.8, directions=2, pilot=6, checks=1)
         return measure(quick, None, str(stores / "two.db"))
 
@@ -134,7 +133,7 @@ def test_gaits_are_named_with_their_robot_where_there_are_several(sheet: Sheet) 
 
 
 def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign_trials, "drive", lambda case, watch=None: pytest.fail("ran again"))
+    monkeypatch.setattr(trial_campaign, "drive", lambda case, watch=None: pytest.fail("ran again"))
     assert sheet.store is not None
     again = measure(sheet.campaign, None, sheet.store)
     assert page(again) == page(sheet)
@@ -189,7 +188,7 @@ def test_a_worker_process_gives_the_same_records() -> None:
 
 
 def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign_trials, "drive", easy)
+    monkeypatch.setattr(trial_campaign, "drive", easy)
     out = stores / "small.html"
     words = ["datasheet", "go2", "--compare", "solo12", "--quick", "--workers", "0", "--only", "friction"]
     result = CliRunner().invoke(app, [*words, "--out", str(out)])

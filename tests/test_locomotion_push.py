@@ -9,8 +9,8 @@ import pytest
 from sparing import NIGHT, others_slow
 
 import quaddyn as qd
-from quaddyn.campaigns.driving import drive
 from quaddyn.campaigns.pushes import Pushes
+from quaddyn.campaigns.trial_runner import drive
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Proportions
 from quaddyn.locomotion.course import Course, Preview

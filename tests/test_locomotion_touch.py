@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.campaigns.scene import scene
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_setup import scene
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.felt_ground import FeltGround
 from quaddyn.locomotion.footwork import Footwork

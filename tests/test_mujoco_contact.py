@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.campaigns.scene import scene
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_setup import scene
 from quaddyn.robot import Robot
 from quaddyn.simulation import MujocoContact
 from quaddyn.simulation.mujoco_contact import PRESETS, contact_named

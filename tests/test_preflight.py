@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import HangingRobot, MotorCommand, OperatorPrompt, RealTimeOptions, preflight
-from quaddyn.runtime.hanging import SOFT
+from quaddyn.runtime.hanging_robot import SOFT
 from quaddyn.runtime.preflight import _Preflight
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.simulation import Measurement

@@ -38,7 +38,7 @@ from quaddyn.runtime import (
     SharedMemoryInterface,
     Stage,
 )
-from quaddyn.runtime.link import PacketChannel
+from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, plant_of
 from quaddyn.runtime.safety_checks import LINK_LOST
 from quaddyn.runtime.server import FAULT, SILENCES

@@ -24,7 +24,7 @@ from quaddyn.runtime import (
     export_interface,
     export_program,
 )
-from quaddyn.runtime.simulated import make_noisy_sensors
+from quaddyn.runtime.simulated_interface import make_noisy_sensors
 from quaddyn.simulation import Measurement, Simulation
 
 DT, SECONDS = 2e-3, 0.6

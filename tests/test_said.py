@@ -20,8 +20,8 @@ from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
 from quaddyn.runtime.faults import KINDS, Fault
 from quaddyn.runtime.loop import LoopReport
+from quaddyn.runtime.loop_statistics import LoopStatistics
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
-from quaddyn.runtime.statistics import LoopStatistics
 from quaddyn.urdf.tree import Finding, Where
 from quaddyn.verification.report import SHOWN, Deviation, ThirdOpinion
 from quaddyn.wbc import ComTask, FrameTask, PostureTask

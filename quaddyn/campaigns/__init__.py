@@ -4,14 +4,14 @@ A `Campaign` gives cases and a pure function of a case; `run` drives it on any e
 """
 
 from .campaign import Campaign, Failure, Record, digest
-from .cluster import Cluster, InsecureClusterWarning, cluster
-from .plain import Plain
-from .processes import workers
-from .running import Progress, Summary, run
+from .campaign_runner import Progress, Summary, run
+from .dask_cluster import Cluster, InsecureClusterWarning, cluster
+from .outcome_counts import Tally
+from .plain_values import Plain
 from .store import Row, Store
-from .tally import Tally
-from .work import again
+from .worker_calls import again
 from .worker_memory import generator, robot, robot_hash
+from .worker_processes import workers
 
 __all__ = [
     "Campaign",

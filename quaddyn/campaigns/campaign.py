@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..errors import ArgumentError
-from .plain import Plain, encode
+from .plain_values import Plain, encode
 
 if TYPE_CHECKING:
     from ..robot import Robot

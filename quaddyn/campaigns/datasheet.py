@@ -18,13 +18,13 @@ from ..robot import CATALOGUE
 from ..version import __version__
 from . import worker_memory
 from .campaign import Failure
-from .cells import Cell, cells, curves
-from .plain import encode
-from .running import Progress, run
+from .campaign_runner import Progress, run
+from .datasheet_bounds import Cell, cells, curves
+from .plain_values import encode
 from .store import MEMORY, Row, Store
-from .threshold import Ask, Search, Threshold, search
+from .threshold_search import Ask, Search, Threshold, search
 from .trial import ALL_PLANTS, Trial
-from .trials import Trials
+from .trial_campaign import Trials
 
 #: Versions that say what a sheet was measured with.
 PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..locomotion import Proportions
-from .trials import SPEED, cruise
+from .trial_campaign import SPEED, cruise
 
 #: A trial's fields beside robot, plant and seeds, of a size and random numbers.
 Draw = Callable[[Proportions, float, np.random.Generator], dict[str, Any]]

@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .trial import ALL_PLANTS, Trial
-from .trials import SPEED, Trials, proportions
+from .trial_campaign import SPEED, Trials, proportions
 
 #: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.
 DIRECTIONS = MappingProxyType(

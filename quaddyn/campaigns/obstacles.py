@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion.gait import gait_named
-from .driving import START
-from .grounds import FIELD, LEAD, STEPS
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trials import SPEED, Trials, proportions
+from .trial_campaign import SPEED, Trials, proportions
+from .trial_runner import START
+from .trial_terrain import FIELD, LEAD, STEPS
 
 #: Level ground after the last edge, and what a robot at the commanded speed goes before it is counted [l].
 BEYOND, AWAY = 0.4, 1.0

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .disturbances import START, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trials import Trials, cruise, proportions
+from .trial_campaign import Trials, cruise, proportions
 from .worker_memory import generator
 
 #: From how many directions pushes come, evenly spread over the circle.

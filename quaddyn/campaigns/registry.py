@@ -11,15 +11,15 @@ from .campaign import Campaign
 
 #: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
 OWN: dict[str, str] = {
-    "agreement": "quaddyn.campaigns.agreement:AgreementCampaign",
+    "agreement": "quaddyn.campaigns.verification:AgreementCampaign",
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
     "gaits": "quaddyn.campaigns.gaits:Gaits",
     "identification": "quaddyn.campaigns.identification:LogIdentification",
     "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
     "pushes": "quaddyn.campaigns.pushes:Pushes",
-    "reach": "quaddyn.campaigns.reach:Reach",
+    "reach": "quaddyn.campaigns.velocity_limits:Reach",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
-    "slippery": "quaddyn.campaigns.slippery:Slippery",
+    "slippery": "quaddyn.campaigns.friction_drop:Slippery",
     "slopes": "quaddyn.campaigns.slopes:Slopes",
     "sweep": "quaddyn.campaigns.sweep:Sweep",
 }

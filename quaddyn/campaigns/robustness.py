@@ -9,7 +9,7 @@ from typing import ClassVar
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES, Disturbance
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trials import Trials, proportions
+from .trial_campaign import Trials, proportions
 from .worker_memory import generator
 
 

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
+from .binomial_bounds import interval
 from .datasheet import QUICK, Bound, DataSheet, Facts, Measured, Sheet
 from .sheet_charts import Series, Shares, lines, polar, success
-from .sheet_words import NOTES, STYLE, Reading, reading
-from .statistics import interval
+from .sheet_text import NOTES, STYLE, Reading, reading
 
 #: Failing cases listed of one bound; the store holds all.
 LISTED = 40

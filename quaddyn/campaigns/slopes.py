@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trials import SPEED, Trials, proportions
+from .trial_campaign import SPEED, Trials, proportions
 from .worker_memory import generator
 
 #: Which way the ground rises, from the robot's forward direction [rad].

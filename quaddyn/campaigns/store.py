@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..version import __version__
 from .campaign import Campaign, Failure, Record
-from .plain import decode, decode_record, encode, key, shortened
+from .plain_values import decode, decode_record, encode, key, shortened
 from .registry import find
-from .work import Outcome, Worker
+from .worker_calls import Outcome, Worker
 
 FORMAT = 1
 MEMORY = ":memory:"

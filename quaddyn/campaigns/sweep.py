@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES
-from .plain import Plain
-from .scene import check_options
+from .plain_values import Plain
 from .trial import ALL_PLANTS, Trial
-from .trials import Trials, proportions
+from .trial_campaign import Trials, proportions
+from .trial_setup import check_options
 from .worker_memory import generator
 
 

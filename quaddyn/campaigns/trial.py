@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, UnknownNameError
-from .plain import Plain
+from .plain_values import Plain
 
 PLANTS = ("embedded", "mujoco")
 #: All plants of trials: a kind, or a kind and its contact model.
@@ -77,7 +77,7 @@ class Trial:
             told an estimate instead of the true state.
         estimated: whether it is told an estimate in any case.
         model_error: largest relative error of the masses in the controller's model; joint damping, rotor inertia and
-            the feet's radii are wrong in proportion, see `quaddyn.campaigns.scene.with_model_error`.
+            the feet's radii are wrong in proportion, see `quaddyn.campaigns.trial_setup.with_model_error`.
         strength: of the motors, as a share of the robot's effort limits; the controller knows nothing of it.
         seed, number: of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
     """

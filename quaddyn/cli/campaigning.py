@@ -21,10 +21,10 @@ from rich.table import Table
 
 from .. import campaigns
 from ..campaigns import Campaign, Failure, Store, Tally
-from ..campaigns.cluster import tls
-from ..campaigns.plain import encode_record
+from ..campaigns.binomial_bounds import interval
+from ..campaigns.dask_cluster import tls
+from ..campaigns.plain_values import encode_record
 from ..campaigns.registry import find, imported, names
-from ..campaigns.statistics import interval
 from ..errors import ArgumentError
 from .app import app
 from .campaign_options import command, renamed_fields_of
@@ -152,12 +152,12 @@ def export(
     parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="extra: export")] = None,
 ) -> None:
     """Write a store as a table: a row for each case, its fields and its record in columns."""
-    from ..campaigns import exporting
+    from ..campaigns import store_export
 
     if csv is None and parquet is None:
         raise ArgumentError("--csv, --parquet: name a file")
     with _opened(store, campaign) as there:
-        for path, write in ((csv, exporting.write_csv), (parquet, exporting.write_parquet)):
+        for path, write in ((csv, store_export.write_csv), (parquet, store_export.write_parquet)):
             if path is not None:
                 check_writable(path)
                 write(there, path)

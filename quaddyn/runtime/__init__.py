@@ -6,15 +6,16 @@ from .controller import Controller
 from .estimator_export import export_estimator
 from .faults import Fault
 from .gamepad import GamepadOperator
-from .hanging import HangingRobot
+from .hanging_robot import HangingRobot
 from .interface import RobotInterface
 from .interface_export import export_interface
 from .keyboard import KeyboardOperator
-from .link import LinkQuality
 from .loop import ControlLoop, LoopReport, LoopTick, OverrunPolicy, Recorder
+from .loop_statistics import Histogram, LoopStatistics
 from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
+from .packet_channel import LinkQuality
 from .packets import PacketError, Packets
 from .preflight import preflight
 from .preflight_report import OperatorPrompt, PreflightCheck, PreflightReport
@@ -29,12 +30,11 @@ from .safety_export import export_safety
 from .safety_limits import SafetyLimits
 from .server import RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
-from .simulated import PlantInterface, SimulatedInterface
+from .simulated_interface import PlantInterface, SimulatedInterface
 from .stages import Stage
-from .statistics import Histogram, LoopStatistics
 from .udp import UdpInterface
 from .unitree import UnitreeInterface
-from .walker import WalkingController
+from .walking_controller import WalkingController
 
 __all__ = [
     "Clock",

@@ -19,13 +19,13 @@ from .clock import Clock, SystemClock
 from .controller import Controller
 from .faults import Fault
 from .interface import RobotInterface
+from .loop_statistics import LoopStatistics
 from .motor_command import MotorCommand
 from .operator import Operator, Request
 from .realtime import RealTimeOptions
 from .safety import Safety
 from .stages import Stage, StageMachine
-from .stamps import Stamps
-from .statistics import LoopStatistics
+from .time_stamps import Stamps
 
 
 class OverrunPolicy(enum.Enum):

@@ -15,7 +15,7 @@ from ..simulation.sensors import Observable, Sensors
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
 from .motor_command import MotorCommand
-from .simulated import SimulatedInterface
+from .simulated_interface import SimulatedInterface
 
 #: How far joints may lie from where the robot has them, as a share of its size, and how far axes may turn (cosine).
 MISPLACED, TURNED = 0.05, 0.95

@@ -13,7 +13,7 @@ from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
 from .safety_export import safety_c
-from .walker import LATEST
+from .walking_controller import LATEST
 
 _MAIN = """\
 /* Drives ROBOT in another process, which shares memory with this one: state estimate, whole-body control and safety

@@ -20,11 +20,11 @@ from ..robot.robot import Robot
 from ..safe_files import remove_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
-from .link import LinkQuality
+from .packet_channel import LinkQuality
 from .realtime import RealTimeOptions
 from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
-from .simulated import PlantInterface, make_noisy_sensors
+from .simulated_interface import PlantInterface, make_noisy_sensors
 
 #: Plants by name.
 PLANTS = ("embedded", "mujoco")

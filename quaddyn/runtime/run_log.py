@@ -29,7 +29,7 @@ from .motor_command import MotorCommand
 from .recording import HEAD, MAGIC, MOTOR, STAGES, VERSION, record_type
 from .run_mcap import write
 from .stages import Stage
-from .walker import make_walking_controller
+from .walking_controller import make_walking_controller
 
 #: A size of a robot in a recording, at most.
 MOST_SIZE = 1 << 20

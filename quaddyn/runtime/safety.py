@@ -18,7 +18,7 @@ from . import safety_checks as checks
 from .faults import Fault
 from .motor_command import MotorCommand
 from .safety_checks import Reading, SafetyMemory
-from .safety_core import Asked, guard
+from .safety_filter import Asked, guard
 from .safety_limits import SafetyLimits
 
 #: Codes of what the layer does not find itself.

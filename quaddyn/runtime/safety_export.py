@@ -11,7 +11,7 @@ from ..wbc.export_data import StaticData
 from .c_files import SourceFiles, c_name, core_named, filled, strings
 from .faults import KINDS
 from .safety import Safety
-from .safety_core import guard
+from .safety_filter import guard
 
 _HEADER = """\
 /* NAME: the safety layer of ROBOT, written by quaddyn VERSION. Do not edit.
@@ -209,7 +209,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     files = {
         f"{name}.h": filled(_HEADER, name, parts),
         f"{name}.c": filled(_SOURCE, name, parts),
-        f"{name}_core.h": core_named(core.header, "runtime_safety_core", name, about),
-        f"{name}_core.c": core_named(core.source, "runtime_safety_core", name, about),
+        f"{name}_core.h": core_named(core.header, "runtime_safety_filter", name, about),
+        f"{name}_core.c": core_named(core.source, "runtime_safety_filter", name, about),
     }
     return SourceFiles(name, files)

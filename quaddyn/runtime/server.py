@@ -11,12 +11,12 @@ from ..strict_attributes import StrictAttributes
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .faults import Fault
-from .link import LinkQuality, PacketChannel
 from .motor_command import MotorCommand
+from .packet_channel import LinkQuality, PacketChannel
 from .safety import Safety
 from .safety_limits import SafetyLimits
 from .shared_memory import SharedMemory
-from .simulated import SimulatedInterface
+from .simulated_interface import SimulatedInterface
 
 #: Entries of `SharedMemory.status`.
 TICKS, COMMANDS, SILENT, LATE, TIME, FAULT, SILENCES = range(7)

@@ -22,7 +22,7 @@ from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
-from .stamps import Stamps
+from .time_stamps import Stamps
 
 MAGIC, VERSION = b"QDRING", 2
 #: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.

@@ -16,7 +16,7 @@ from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
-from .stamps import Stamps
+from .time_stamps import Stamps
 
 #: Datagrams that are taken in one call, so that a flood costs a tick a fraction of a millisecond.
 MOST = 64

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, CampaignError
-from .deaths import WorkerDied
+from .worker_failures import WorkerDied
 
 T = TypeVar("T")
 #: One thread of linear algebra for each worker: they share the cores already, and sums do not depend on their number.

@@ -16,8 +16,8 @@ from ..locomotion import LocomotionCommand, LocomotionController, Mode, heading_
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
-from .scene import Scene, scene
 from .trial import Trial
+from .trial_setup import Scene, scene
 from .worker_memory import generator, robot
 
 #: Called with the plant before each tick, and the command.

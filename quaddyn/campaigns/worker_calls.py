@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import ArgumentError
 from ..version import __version__
 from .campaign import Campaign, Failure, Record
-from .plain import encode_record
+from .plain_values import encode_record
 
 if TYPE_CHECKING:
     from ..viewer import Viewer

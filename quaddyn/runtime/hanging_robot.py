@@ -14,7 +14,7 @@ from ..simulation import Simulation
 from ..simulation.sensors import Observable, Sensors
 from ..urdf.tree import Array
 from .preflight_report import OperatorPrompt
-from .simulated import SimulatedInterface, make_noisy_sensors
+from .simulated_interface import SimulatedInterface, make_noisy_sensors
 
 #: How fast the trunk is leaned [rad/s].
 LEANING = 0.5

@@ -6,7 +6,7 @@ A search is a generator that asks for trials and is sent how they went, so that 
 1. *Find*: bisection.  A level passes if `pilot` trials in a row succeed; the first failure ends it.  Trial number k
    is the same randomness at every level (common random numbers), which takes most of the noise out of comparing them.
 2. *Claim*: the level below the one found is tested afresh, with trials that had no part in choosing it, by the `looks`
-   of `quaddyn.campaigns.statistics`.  (A few trials in a row are no proof, and an attempt that fails costs more than a
+   of `quaddyn.campaigns.binomial_bounds`.  (A few trials in a row are no proof, and an attempt that fails costs more than a
    level.)  Where that fails an easier level is tried, again with trials of its own.  The a-th attempt may be wrong
    with probability ``risk / 2^a``, so that all together stay below ``risk = 1 - confidence`` whatever the curve, and
    whether or not it is monotone: given all that came before, each attempt is an exact test of one level.
@@ -20,7 +20,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ArgumentError
-from .statistics import Look, looks, upper_bound
+from .binomial_bounds import Look, looks, upper_bound
 
 #: Trials asked for at once while bisecting, while claiming, and while checking.
 WAVES, CLAIM_WAVE = (4, 16), 10

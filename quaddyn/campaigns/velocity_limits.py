@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS, LocomotionController
 from .trial import ALL_PLANTS, Trial
-from .trials import Trials
+from .trial_campaign import Trials
 from .worker_memory import generator, robot
 
 #: Least share of what is possible that is commanded.

@@ -11,8 +11,8 @@ import numpy as np
 from ..locomotion import Proportions
 from ..robot import Robot
 from .campaign import Campaign, Record, digest
-from .driving import drive
 from .trial import Trial
+from .trial_runner import drive
 from .worker_memory import robot, robot_hash
 
 if TYPE_CHECKING:

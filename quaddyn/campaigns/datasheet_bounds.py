@@ -15,11 +15,11 @@ from ..errors import ArgumentError
 from ..locomotion import GAITS, LocomotionController, Proportions
 from . import disturbances
 from .disturbances import START, run_time
+from .friction_drop import BELIEVING, Slip
 from .obstacles import TOUCHING, Obstacle
-from .slippery import BELIEVING, Slip
 from .slopes import WAYS
 from .trial import Trial
-from .trials import SPEED
+from .trial_campaign import SPEED
 from .worker_memory import generator, robot
 
 #: Gaits whose speed is measured.

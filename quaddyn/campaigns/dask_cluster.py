@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, CampaignError
-from .deaths import LIVES
-from .processes import interrupts_blocked
+from .worker_failures import LIVES
+from .worker_processes import interrupts_blocked
 
 T = TypeVar("T")
 _LOOK_EVERY = 2.0  # [s] workers come and go

@@ -15,7 +15,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import Proportions
 from .disturbances import AFTER, LATE, PERIOD, START, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trials import Trials, cruise, proportions
+from .trial_campaign import Trials, cruise, proportions
 from .worker_memory import generator
 
 #: Yaw rates are drawn up to this [rad/s].

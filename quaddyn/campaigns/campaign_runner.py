@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, CampaignError
 from .campaign import Campaign, Failure, Record
-from .deaths import LIVES, deaths
-from .plain import encode
+from .outcome_counts import Tally
+from .plain_values import encode
 from .store import COMMIT_EVERY, MEMORY, Row, Store
-from .tally import Tally
-from .work import Answer, work
+from .worker_calls import Answer, work
+from .worker_failures import LIVES, deaths
 
 
 class Progress(NamedTuple):

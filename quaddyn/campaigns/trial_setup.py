@@ -23,8 +23,8 @@ from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Plane, Terrain
 from ..urdf.tree import Array, Inertial, frozen
-from .grounds import ground
 from .trial import Trial
+from .trial_terrain import ground
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 #: What options may belong to, and what makes it.
