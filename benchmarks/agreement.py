@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from quaddyn.campaigns import Failure, Record, run, workers
-from quaddyn.campaigns.verification import AgreementCampaign
+from quaddyn.campaigns import Failure, Record, process_pool, run
+from quaddyn.campaigns.verification import VerificationCampaign
 from quaddyn.verification.algorithms import ILL_CONDITIONED
 
 HEADER = f"{'robot':<34}{'root':<7}{'dof':>4}{'largest':>10}  {'algorithm':<24}{'solving':>9}{'cond(M)':>9}  MuJoCo"
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--store", help="file of results, gone on with if it is there")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     options = parser.parse_args()
-    campaign = AgreementCampaign(
+    campaign = VerificationCampaign(
         names=tuple(options.names),
         samples=options.samples,
         n_derivative_samples=options.derivatives,
@@ -44,7 +44,7 @@ def main() -> int:
     )
     start, done, failed, refused = time.perf_counter(), [], [], 0
     print(HEADER)
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         for case, record in run(campaign, pool, options.store).results:
             name = Path(case.file).stem
             if isinstance(record, Failure):

@@ -29,7 +29,7 @@ from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
 from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.worker_processes import Workers
+from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.demo.report import cpu_name
 
 SECONDS_OF_A_TROT = 8.0  # of one core, for 20 s of a trot in the embedded plant
@@ -146,9 +146,9 @@ def scaling(rounds: int, cases: int) -> float:
     On a machine with neighbours two workers do not get two cores.  What a case then takes of a processor, by one worker
     and by two, tells whether the engine stands in the way; it is printed.
     """
-    with campaigns.workers(1) as one, campaigns.workers(2) as two:
-        took: dict[Workers, list[float]] = {one: [], two: []}
-        spent: dict[Workers, list[float]] = {one: [], two: []}
+    with campaigns.process_pool(1) as one, campaigns.process_pool(2) as two:
+        took: dict[ProcessPool, list[float]] = {one: [], two: []}
+        spent: dict[ProcessPool, list[float]] = {one: [], two: []}
         for executor in took:
             run(Busy(4), executor)
         for _ in range(rounds):
@@ -166,7 +166,7 @@ def scaling(rounds: int, cases: int) -> float:
 
 def shortened(case: Trial, seconds: float) -> Trial:
     """A trial over so many seconds, its push within."""
-    return replace(case, seconds=seconds, measured=0.5 * seconds, push_time=min(case.push_time, 0.5 * seconds))
+    return replace(case, seconds=seconds, averaging_time=0.5 * seconds, push_time=min(case.push_time, 0.5 * seconds))
 
 
 def equal(name: str, count: int, seconds: float) -> bool:
@@ -179,9 +179,9 @@ def equal(name: str, count: int, seconds: float) -> bool:
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         executors: dict[str, Executor | None] = {
             "serial": None,
-            "processes": stack.enter_context(campaigns.workers(2)),
+            "processes": stack.enter_context(campaigns.process_pool(2)),
             "threads": stack.enter_context(ThreadPoolExecutor(2)),
-            "Dask": stack.enter_context(campaigns.cluster("local:2")),
+            "Dask": stack.enter_context(campaigns.dask_executor("local:2")),
         }
         for title, executor in executors.items():
             path, start = Path(folder) / f"{title}.db", time.perf_counter()
@@ -201,7 +201,7 @@ def kills(count: int, cases: int) -> bool:
     """Whether every case is there once, with its record, after workers were killed one after the other."""
     campaign, killed = Busy(cases), 0
     every = max(cases // (count + 1), 1)
-    with campaigns.workers(2) as executor, tempfile.TemporaryDirectory() as folder:
+    with campaigns.process_pool(2) as executor, tempfile.TemporaryDirectory() as folder:
 
         def kill(progress: Progress) -> None:
             nonlocal killed
@@ -213,7 +213,7 @@ def kills(count: int, cases: int) -> bool:
 
         summary = run(campaign, executor, Path(folder) / "kills.db", progress=kill)
         rows = list(summary.rows)
-    poison = sum(isinstance(row.result, Failure) and row.result.poison for row in rows)
+    poison = sum(isinstance(row.result, Failure) and row.result.killed_workers for row in rows)
     lost = cases - len({encode(row.case) for row in rows})
     same = all(not isinstance(r.result, Failure) and r.result == campaign.run(r.case) for r in rows)
     good = killed == count and not lost and len(rows) == cases and not poison and same
@@ -267,8 +267,8 @@ def main() -> int:
         costs = []
         for title, make in (
             ("serial", None),
-            ("processes", lambda: campaigns.workers(2)),
-            ("Dask", lambda: campaigns.cluster("local:2")),
+            ("processes", lambda: campaigns.process_pool(2)),
+            ("Dask", lambda: campaigns.dask_executor("local:2")),
         ):
             with ExitStack() as stack:
                 executor = stack.enter_context(make()) if make else None

@@ -45,7 +45,7 @@ import numpy as np
 from collision_campaign import DT, EVERY, Distances, HostileReferences, controller, geometry
 
 import quaddyn as qd
-from quaddyn.campaigns import Failure, Progress, Record, run, workers
+from quaddyn.campaigns import Failure, Progress, Record, process_pool, run
 from quaddyn.compiler import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
@@ -83,7 +83,7 @@ def runner(jobs: int, store: str | None) -> Run:
         if store is not None:
             Path(store).mkdir(parents=True, exist_ok=True)
             path = Path(store) / f"{campaign.name}{'' if getattr(campaign, 'limited', True) else ', free'}.sqlite"
-        with workers(jobs) if jobs else nullcontext() as pool:
+        with process_pool(jobs) if jobs else nullcontext() as pool:
             summary = run(campaign, pool, path, progress=say)
         out = []
         for case, record in summary.results:

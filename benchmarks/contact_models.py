@@ -1,12 +1,12 @@
 """Quadrupeds on the contact models of both plants, with each estimate of the controller on and off.
 
 Cells of robot, plant with its contact model, task and setting of the controller, with the same random numbers for all
-settings.  The settings are "estimated" (the defaults: friction and contacts of the feet are estimated), "assumed" (the
-friction is assumed), "scheduled" (the contacts follow the gait's schedule) and "neither" (no estimate).  A cell passes
-if all of its trials succeed, see `quaddyn.campaigns.trial_runner.drive`.  The tasks are "flat", a trot at 0.4 sqrt(g l) on
-level ground; "wrong-model", the same with masses, damping, rotor inertias and radii of feet that the controller has
-wrong (`Trial.model_error` of 0.25); "slope-10", "slope-15" and "slope-20", up, in degrees; the obstacles "stairs" (with
-a terrain map), "stairs-blind", "boxes" and "relief" (blind); the gaits "pace" and "bound"; and "push-0.1" and
+settings. The settings are "estimated" (the defaults: friction and contacts of the feet are estimated), "assumed" (the
+friction is assumed), "scheduled" (the contacts follow the gait's schedule) and "neither" (no estimate). A cell passes
+if all of its trials succeed, see `quaddyn.campaigns.trial_runner.run_trial`. The tasks are "flat", a trot at 0.4 sqrt(g
+l) on level ground; "wrong-model", the same with masses, damping, rotor inertias and radii of feet that the controller
+has wrong (`Trial.model_error` of 0.25); "slope-10", "slope-15" and "slope-20", up, in degrees; the obstacles "stairs"
+(with a terrain map), "stairs-blind", "boxes" and "relief" (blind); the gaits "pace" and "bound"; and "push-0.1" and
 "push-0.5", a force of so many m g from the side for 0.1 s.
 
 The table has a row per plant and setting, and every failure is listed with its cause.  ``--check`` exits with 1 where,
@@ -22,11 +22,11 @@ import sys
 from collections import defaultdict
 from dataclasses import replace
 
-from quaddyn.campaigns.obstacles import Obstacles
+from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED
-from quaddyn.campaigns.trial_runner import drive
-from quaddyn.campaigns.worker_memory import generator, robot
+from quaddyn.campaigns.trial_runner import run_trial
+from quaddyn.campaigns.worker_memory import case_rng, load_cached_robot
 from quaddyn.locomotion import Proportions
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
@@ -56,12 +56,12 @@ ALLOWED = 1.0 / 40.0  # fraction of the cells
 
 def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: int, seconds: float) -> Trial:
     """Returns one trial; the same number is the same motion and ground for every plant and setting."""
-    p, rng = Proportions.of(robot(name)), generator(seed, number)
+    p, rng = Proportions.of(load_cached_robot(name)), case_rng(seed, number)
     turn, haste = rng.uniform(-DIRECTION_SPREAD, DIRECTION_SPREAD), 1.0 + rng.uniform(-SPEED_SPREAD, SPEED_SPREAD)
     friction, contacts = SETTINGS[setting]
     options = (("controller.friction", friction), ("controller.touching", contacts))
     if task in OBSTACLES:
-        made = Obstacles(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
+        made = ObstacleCampaign(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
         return replace(made, options=options, friction=FRICTION)
     kind, _, size = task.partition("-")
     speed = (FLAT_SPEED if kind in ("flat", "wrong") else SPEED) * p.speed * haste
@@ -71,7 +71,7 @@ def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: i
         options=options,
         dt=DT,
         seconds=round(seconds / DT) * DT,
-        measured=round(0.5 * seconds / DT) * DT,
+        averaging_time=round(0.5 * seconds / DT) * DT,
         velocity=(speed, 0.0, 0.0),
         friction=FRICTION,
         seed=seed,
@@ -112,10 +112,10 @@ def main() -> int:
                     causes = []
                     for number in range(options.trials):
                         case = case_of(name, plant, task, setting, number, options.seed, options.seconds)
-                        record = drive(case)
+                        record = run_trial(case)
                         if not record["success"]:
                             when = "" if record["fell"] is None else f"{record['fell']:.1f} s: "
-                            limit = f" [{record['limit']}]" if record["limit"] else ""
+                            limit = f" [{record['limit_reason']}]" if record["limit_reason"] else ""
                             causes.append(f"{number}: {when}{record['reason']}{limit}")
                     passed[plant, task, setting].append(not causes)
                     if causes:

@@ -16,7 +16,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from quaddyn.campaigns import Failure, Store, run, workers
+from quaddyn.campaigns import Failure, Store, process_pool, run
 from quaddyn.campaigns.binomial_bounds import interval
 from quaddyn.campaigns.datasheet import DataSheet, measure
 from quaddyn.campaigns.sheet_text import reading
@@ -39,7 +39,7 @@ def main() -> int:
         parser.error("--seed: that of the sheet is not fresh")
     fresh = dataclasses.replace(campaign, seed=seed)
     missed, seconds = [], 0.0
-    with nullcontext() if options.workers == 0 else workers(options.workers) as pool:
+    with nullcontext() if options.workers == 0 else process_pool(options.workers) as pool:
         sheet = measure(campaign, pool, str(options.store))
         print(f"{options.trials} trials of seed {seed} at each claim of {options.store}")
         for robot in sheet.robots:

@@ -28,7 +28,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_terrain import ground
+from quaddyn.campaigns.trial_terrain import make_trial_terrain
 from quaddyn.errors import QuaddynError
 from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.simulation import MujocoPlant, Plant, Simulation, Terrain
@@ -148,7 +148,7 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
     if trial.ground == "stairs":
         size["tread"] = 0.9 * p.length
     case = None if trial.ground == "floor" else Trial(robot=trial.robot, **size)
-    surfaces = None if case is None else ground(case, p, robot, np.random.default_rng([1, trial.number]))
+    surfaces = None if case is None else make_trial_terrain(case, p, robot, np.random.default_rng([1, trial.number]))
     plant = plant_of(trial.plant, robot, friction=trial.friction, terrain=surfaces)
     known = Terrain.from_surfaces(surfaces) if trial.told and surfaces is not None else None
     controller = LocomotionController(robot, dt=DT, gait=trial.gait, terrain=known)

@@ -25,7 +25,7 @@ import fuzz_bodies
 import fuzzing
 from fuzz_campaign import Fuzz, drawn, outcomes
 
-from quaddyn.campaigns import run, workers
+from quaddyn.campaigns import process_pool, run
 
 #: Loads whose CPU time is measured.
 TIMED = 200
@@ -56,13 +56,13 @@ def main() -> int:
     )
     with (
         Progress(*columns, console=console) as progress,
-        nullcontext() if not options.jobs else workers(options.jobs) as pool,
+        nullcontext() if not options.jobs else process_pool(options.jobs) as pool,
     ):
         task = progress.add_task(f"fuzzing {options.loader}", total=options.cases)
         summary = run(
             campaign, pool, options.store, progress=lambda p: progress.update(task, completed=p.done), batch=20
         )
-    tally = fuzzing.Tally()
+    tally = fuzzing.OutcomeCounts()
     for outcome in outcomes(summary.results):
         if tally.add(outcome) and options.keep:
             save(outcome, options.keep)
@@ -82,7 +82,7 @@ def main() -> int:
     return 0 if not tally.failures() and loads_enough(tally, options.loader) else 1
 
 
-def loads_enough(tally: fuzzing.Tally, loader: str) -> bool:
+def loads_enough(tally: fuzzing.OutcomeCounts, loader: str) -> bool:
     """Of those that an independent reader calls good; it knows nothing of loops: there, of those that are the same."""
     if loader != "bodies":
         return tally.share() >= 0.95

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from hostile_campaign import LEAST, LEVELS, HostileTicks
 from hostile_ticks import HANDS
 
-from quaddyn.campaigns import Failure, run, workers
+from quaddyn.campaigns import Failure, process_pool, run
 
 #: Share of the ticks that keep `LEAST` on every level.
 MOST = 0.98
@@ -39,7 +39,7 @@ def main() -> int:
     missed = []
     if options.store is not None:
         options.store.mkdir(parents=True, exist_ok=True)
-    with nullcontext() if not options.jobs else workers(options.jobs) as pool:
+    with nullcontext() if not options.jobs else process_pool(options.jobs) as pool:
         for name in options.robots:
             store = None if options.store is None else options.store / f"{name}.sqlite"
             summary = run(HostileTicks(robot=(name,), ticks=options.ticks, seed=options.seed), pool, store)

@@ -30,8 +30,8 @@ from rich.console import Console
 from rich.table import Table
 
 import quaddyn as qd
-from quaddyn.campaigns import run, workers
-from quaddyn.campaigns.identification import LogIdentification, gathered
+from quaddyn.campaigns import process_pool, run
+from quaddyn.campaigns.identification import IdentificationCampaign, merge_results
 from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, save, solve
 from quaddyn.identification.consistent_fit import spread_out
 from quaddyn.identification.inertia import parameters_of, pseudo_inertia
@@ -120,8 +120,8 @@ def streaming(name: str, count: int, seed: int, force_noise: bool, jobs: int) ->
     noises = {"torque_noise": machine.torque_noise, "force_noise": machine.force_noise}
     options = noises if force_noise else {}
     before = memory()
-    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else workers(jobs) as pool:
-        campaign = LogIdentification(
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else process_pool(jobs) as pool:
+        campaign = IdentificationCampaign(
             robot=name,
             files=written(machine, count, Path(folder)),
             torque_noise=float(np.mean(machine.torque_noise)) if force_noise else None,
@@ -130,7 +130,7 @@ def streaming(name: str, count: int, seed: int, force_noise: bool, jobs: int) ->
         cpu_start = time.process_time()
         summary = run(campaign, pool)
         spent, cpu_spent = summary.seconds, time.process_time() - cpu_start
-        factors = gathered(summary.results)  # the results know their files
+        factors = merge_results(summary.results)  # the results know their files
     start = time.perf_counter()
     found = solve(factors, method="consistent")
     solving = time.perf_counter() - start
@@ -165,14 +165,14 @@ def many_logs(name: str, files: int, seed: int, jobs: int) -> bool:
     machine = Machine(name, seed)
     noise = float(np.mean(machine.torque_noise))
     once = Accumulator(base_parameters(machine.robot), torque_noise=noise)
-    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else workers(jobs) as pool:
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else process_pool(jobs) as pool:
         paths = [str(Path(folder) / f"log {i}.npz") for i in range(files)]
         for path in paths:
             part = machine.draw(2000)
             once.add(part)
             save(path, machine.robot, part)
-        summary = run(LogIdentification(robot=name, files=tuple(paths), torque_noise=noise), pool)
-        merged = gathered(summary.results)
+        summary = run(IdentificationCampaign(robot=name, files=tuple(paths), torque_noise=noise), pool)
+        merged = merge_results(summary.results)
     one, other = (solve(each, method="weighted").beta for each in (merged, once))
     difference = float(np.abs(one - other).max() / np.abs(other).max())
     console.print(

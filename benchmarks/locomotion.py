@@ -21,15 +21,15 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
-from quaddyn.campaigns import Failure, run, workers
+from quaddyn.campaigns import Failure, process_pool, run
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.gaits import Gaits
-from quaddyn.campaigns.obstacles import TOUCHING, Obstacles
-from quaddyn.campaigns.outcome_counts import Tally
-from quaddyn.campaigns.robustness import Robustness
+from quaddyn.campaigns.gaits import GaitCampaign
+from quaddyn.campaigns.obstacles import TOUCHING, ObstacleCampaign
+from quaddyn.campaigns.outcome_counts import OutcomeCounts
+from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED, cruise
-from quaddyn.campaigns.trial_setup import scene
+from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import GAITS, LocomotionController, Proportions
 from quaddyn.simulation import Simulation
 
@@ -57,10 +57,10 @@ def tick_cost(name: str) -> tuple[dict[str, tuple[float, float]], float]:
     for title, fields in GROUNDS.items():
         obstacle = fields.get("obstacle")
         if obstacle is not None:
-            case = Obstacles(robot=(name,), dt=dt).case(name, obstacle, "embedded", 0)
+            case = ObstacleCampaign(robot=(name,), dt=dt).case(name, obstacle, "embedded", 0)
         else:
             case = Trial(robot=name, dt=dt, velocity=(SPEED * Proportions.of(robot).speed, 0.0, 0.0), **fields)
-        made = scene(case, robot, np.random.default_rng(0))
+        made = make_trial_setup(case, robot, np.random.default_rng(0))
         states = []
         for _ in range(ticks):
             q, v = np.array(made.plant.q), np.array(made.plant.v)
@@ -125,7 +125,7 @@ def endurance(name: str, seconds: float, dt: float) -> list[str]:
 def fleet(options: argparse.Namespace, pool: object) -> list[str]:
     """Every robot with every command; which missed theirs."""
     print(f"{options.gait} for {options.seconds:g} s, controller at {1 / options.dt:.0f} Hz, true state")
-    campaign = Gaits(
+    campaign = GaitCampaign(
         robot=tuple(options.robots.split(",")),
         gaits=(options.gait,),
         speeds=(options.speed,),
@@ -163,7 +163,7 @@ def trials(options: argparse.Namespace, pool: object) -> list[str]:
         if not (any(part in words for part in parts) if parts else name in USUAL):
             continue
         for plant in options.plants.split(","):
-            campaign = Robustness(
+            campaign = RobustnessCampaign(
                 robot=options.robot,
                 trials=options.trials,
                 disturbances=(name,),
@@ -171,7 +171,7 @@ def trials(options: argparse.Namespace, pool: object) -> list[str]:
                 dt=options.dt,
                 seed=options.seed,
             )
-            tally: Tally = run(campaign, pool, options.store).tally
+            tally: OutcomeCounts = run(campaign, pool, options.store).tally
             said = "; ".join(f"{n} x {why}" for why, n in (*tally.failures.items(), *tally.errors.items()))
             share = f"{tally.successes:4d}/{tally.total:<4d} {disturbance.bar:.0%}"
             print(f"{disturbance.title:42s} {plant:9s} {share}  {said}", flush=True)
@@ -215,7 +215,7 @@ def main() -> int:
         missed = [title for title, (_, p99) in found.items() if p99 > 60.0 * terms]
         missed += [title for title, (_, p99) in found.items() if p99 > (2.0 if "told" in title else 1.2) * level]
     else:
-        with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+        with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
             missed = fleet(options, pool) if options.fleet else trials(options, pool)
     if missed:
         print("missed:", ", ".join(missed))

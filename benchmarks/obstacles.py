@@ -16,8 +16,8 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.obstacles import OBSTACLES, TOUCHING, Obstacles
+from quaddyn.campaigns import Failure, Progress, process_pool, run
+from quaddyn.campaigns.obstacles import OBSTACLES, TOUCHING, ObstacleCampaign
 from quaddyn.campaigns.trial_campaign import SPEED, proportions
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
@@ -28,7 +28,7 @@ def tell(progress: Progress) -> None:
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: Obstacles, pool: object, store: str | None) -> list[str]:
+def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; which missed the bar of its obstacle."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
@@ -43,12 +43,14 @@ def cells(campaign: Obstacles, pool: object, store: str | None) -> list[str]:
                 continue
             good += bool(record["success"])
             flagged.append(record["flagged"])
-            where = f" at {(record['ahead'] - case.stretch[0]) / proportions(name).length:.1f} l"
+            where = f" at {(record['ahead'] - case.course_interval[0]) / proportions(name).length:.1f} l"
             if record["vx"] is not None:
                 speeds.append(record["vx"] / case.unit_speed)
                 where = f" ({speeds[-1]:.2f} of the speed"
-                where += f", {record['limit']})" if record["limit"] else ")"
-                slow = (record["allowed"] or 0.0) < 1.0 and abs(speeds[-1] - record["allowed"]) < campaign.miss
+                where += f", {record['limit_reason']})" if record["limit_reason"] else ")"
+                slow = (record["allowed_fraction"] or 0.0) < 1.0 and abs(
+                    speeds[-1] - record["allowed_fraction"]
+                ) < campaign.max_velocity_error
                 said += not record["success"] and slow
             causes += [] if record["success"] else [f"{record['reason']}{where}"]
         pace = f"{np.mean(speeds):.2f}" if speeds else "   -"
@@ -81,7 +83,7 @@ def main() -> int:
     for word in words:
         if not any(word in name for name in OBSTACLES):
             parser.error(f"--obstacles: no obstacle has {word!r} in its name; there are {', '.join(OBSTACLES)}")
-    campaign = Obstacles(
+    campaign = ObstacleCampaign(
         robot=tuple(options.robots.split(",")),
         obstacles=tuple(name for name in OBSTACLES if not words or any(word in name for word in words)),
         plants=tuple(options.plants.split(",")),
@@ -93,7 +95,7 @@ def main() -> int:
         dt=options.dt,
         seed=options.seed,
     )
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         missed = cells(campaign, pool, options.store)
     if missed:
         print("missed:", "; ".join(missed))

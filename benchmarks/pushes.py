@@ -14,8 +14,8 @@ import sys
 from collections import defaultdict
 from contextlib import nullcontext
 
-from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.pushes import DIRECTIONS, Pushes
+from quaddyn.campaigns import Failure, Progress, process_pool, run
+from quaddyn.campaigns.pushes import DIRECTIONS, PushCampaign
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 
@@ -24,7 +24,7 @@ ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 BARS = {("trot", 0.3): 0.92, ("trot", 0.5): 0.82}
 
 
-def bars(campaign: Pushes) -> dict[tuple[str, float], float]:
+def bars(campaign: PushCampaign) -> dict[tuple[str, float], float]:
     """Those of the gaits and sizes that are asked for."""
     return {key: bar for key, bar in BARS.items() if key[0] in campaign.gaits and key[1] in campaign.sizes}
 
@@ -34,7 +34,7 @@ def tell(progress: Progress) -> None:
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: Pushes, pool: object, store: str | None) -> list[str]:
+def cells(campaign: PushCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell, then sums; the bars that are missed."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
-    campaign = Pushes(
+    campaign = PushCampaign(
         robot=tuple(options.robots.split(",")),
         gaits=tuple(options.gaits.split(",")),
         sizes=tuple(float(size) for size in options.sizes.split(",")),
@@ -95,7 +95,7 @@ def main() -> int:
     )
     if options.check and not bars(campaign):
         parser.error(f"--check: bars are of {', '.join(f'{gait} {size:g}' for gait, size in BARS)}")
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         missed = cells(campaign, pool, options.store)
     if missed:
         print("missed:", "; ".join(missed))

@@ -13,9 +13,9 @@ import itertools
 import sys
 from contextlib import nullcontext
 
-from quaddyn.campaigns import Failure, Progress, run, workers
+from quaddyn.campaigns import Failure, Progress, process_pool, run
 from quaddyn.campaigns.binomial_bounds import lower_bound
-from quaddyn.campaigns.velocity_limits import Reach, refused
+from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign, refused
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 GAITS = ("crawl", "walk", "trot", "pace", "bound")
@@ -27,7 +27,7 @@ def tell(progress: Progress) -> None:
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: Reach, pool: object, store: str | None) -> list[str]:
+def cells(campaign: VelocityLimitCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; what missed the bar."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit with 1 if the bar is missed")
     options = parser.parse_args()
-    campaign = Reach(
+    campaign = VelocityLimitCampaign(
         robot=tuple(options.robots.split(",")),
         gaits=tuple(options.gaits.split(",")),
         plants=tuple(options.plants.split(",")),
@@ -75,7 +75,7 @@ def main() -> int:
         seconds=options.seconds,
         seed=options.seed,
     )
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         missed = cells(campaign, pool, options.store)
     if missed:
         print("missed:", "; ".join(missed))

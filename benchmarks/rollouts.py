@@ -5,7 +5,7 @@
 
 The same scene on both sides: every robot stands under the torques of joint springs, recorded once and then played.
 MuJoCo's is the model that `MujocoPlant` makes.  Beside them: `Simulation.step` from Python, and `rollout` in worker
-processes of `quaddyn.campaigns.workers`.  All of ours are compared bit for bit.  Wall time is the best of several
+processes of `quaddyn.campaigns.process_pool`.  All of ours are compared bit for bit.  Wall time is the best of several
 rounds in alternation, so that it means something on a machine with neighbours; CPU time of a step is given, too.
 """
 
@@ -136,7 +136,7 @@ def main() -> int:
     given = parser.parse_args()
     name, count, steps = given.robot, given.plants, round(given.seconds * 1e3)
     theirs = Mujocos(name, count, steps)
-    with campaigns.workers(2) as two:
+    with campaigns.process_pool(2) as two:
         alone, everyone = stepped(name, count, steps), range(count)
         others = [ours(name, everyone, count, steps, threads) for threads in (1, 2)]
         same = all(each == alone for each in (*others, spread(two, 2, name, count, steps)))

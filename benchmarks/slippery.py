@@ -14,8 +14,8 @@ import itertools
 import sys
 from contextlib import nullcontext
 
-from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.friction_drop import BELIEVING, SLIPS, Slippery
+from quaddyn.campaigns import Failure, Progress, process_pool, run
+from quaddyn.campaigns.friction_drop import BELIEVING, SLIPS, FrictionDropCampaign
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 VIOLENT = 4.0
@@ -26,7 +26,7 @@ def tell(progress: Progress) -> None:
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: Slippery, pool: object, store: str | None) -> list[str]:
+def cells(campaign: FrictionDropCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; what missed the bars."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
@@ -44,7 +44,7 @@ def cells(campaign: Slippery, pool: object, store: str | None) -> list[str]:
                     continue
                 good += bool(record["success"])
                 up += record["fell"] is None
-                burst = max(burst, float(record["burst"] or 0.0))
+                burst = max(burst, float(record["peak_motor_power"] or 0.0))
                 after = "" if record["fell"] is None else f"{record['fell'] - case.slip_time:.1f} s after: "
                 causes += [] if record["success"] else [f"{after}{record['reason']}"]
             print(
@@ -73,16 +73,16 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
-    campaign = Slippery(
+    campaign = FrictionDropCampaign(
         robot=tuple(options.robots.split(",")),
         slips=tuple(options.slips.split(",")),
         friction=tuple(options.friction.split(",")),
         plants=tuple(options.plants.split(",")),
         trials=options.trials,
-        noise=options.noise,
+        noise_scale=options.noise,
         seed=options.seed,
     )
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         missed = cells(campaign, pool, options.store)
     if missed:
         print("missed:", "; ".join(missed))

@@ -29,7 +29,7 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.campaigns.disturbances import friction as slippery_ground
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import scene
+from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import Mode, Proportions
 from quaddyn.simulation import Plant
 from quaddyn.urdf.tree import Array
@@ -135,9 +135,15 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
     velocity = slippery_ground(p, mu, rng)["velocity"]
     options = (("controller.friction", "estimated" if estimate else "assumed"),)
     trial = Trial(
-        robot=name, plant=kind, velocity=velocity, noise=noise, delay=2e-3 * bool(noise), friction=dry, options=options
+        robot=name,
+        plant=kind,
+        velocity=velocity,
+        noise_scale=noise,
+        delay=2e-3 * bool(noise),
+        friction=dry,
+        options=options,
     )
-    made = scene(trial, robot, rng)
+    made = make_trial_setup(trial, robot, rng)
     plant, controller, dynamics, truth = made.plant, made.controller, qd.Dynamics(robot), qd.Dynamics(robot)
     begins = round((START + rng.uniform(0.0, 2.2)) * p.time / DT)
     ends, last = begins + lasting / DT, begins + round(AFTER * p.time / DT)

@@ -14,8 +14,8 @@ import itertools
 import sys
 from contextlib import nullcontext
 
-from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.slopes import WAYS, Slopes
+from quaddyn.campaigns import Failure, Progress, process_pool, run
+from quaddyn.campaigns.slopes import WAYS, SlopeCampaign
 from quaddyn.campaigns.trial import Trial
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
@@ -39,7 +39,7 @@ def outcome(case: Trial, record: object) -> str:
     return f"{record['reason']} ({x:.2f}, {y:.2f})"  # type: ignore[index]
 
 
-def slopes(campaign: Slopes, pool: object, store: str | None) -> list[str]:
+def slopes(campaign: SlopeCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; what missed the bars."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
@@ -56,7 +56,7 @@ def slopes(campaign: Slopes, pool: object, store: str | None) -> list[str]:
             causes += [why] if why else []
             if isinstance(record, Failure):
                 continue
-            said.append(str(record["foreseen"]))
+            said.append(str(record["predicted_slope_limit"]))
             flagged = max(flagged, float(record["flagged"] or 0.0))
             right += (not why) == (not said[-1])
             over += bool(why) and not said[-1]
@@ -90,7 +90,7 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
-    campaign = Slopes(
+    campaign = SlopeCampaign(
         robot=tuple(options.robots.split(",")),
         angles=tuple(float(angle) for angle in options.angles.split(",")),
         ways=tuple(options.ways.split(",")),
@@ -101,7 +101,7 @@ def main() -> int:
         seconds=options.seconds,
         seed=options.seed,
     )
-    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+    with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
         missed = slopes(campaign, pool, options.store)
     if missed:
         print("missed:", "; ".join(missed))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED
-from quaddyn.campaigns.trial_setup import scene
+from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import Mode, Proportions
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_c", "b1")
@@ -54,7 +54,7 @@ def feel(name: str, kind: str, strips: float, seconds: float) -> tuple[str, bool
         velocity=(speed, 0.0, 0.0),
         options=(("controller.touching", "estimated"),),
     )
-    made = scene(case, robot, np.random.default_rng(0))
+    made = make_trial_setup(case, robot, np.random.default_rng(0))
     dynamics, plant = qd.Dynamics(robot), made.plant
     true, felt = [], []
     for k in range(round(seconds / DT)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from quaddyn import Robot
-from quaddyn.campaigns import Campaign, Record, digest, generator, robot
+from quaddyn.campaigns import Campaign, Record, case_rng, hash_texts, load_cached_robot
 
 if TYPE_CHECKING:
     from quaddyn.viewer import Viewer
@@ -49,7 +49,7 @@ class Throws(Campaign[Throw]):
         return self.trials
 
     def model_hash(self) -> str:
-        return digest("throws")
+        return hash_texts("throws")
 
     def run(self, case: Throw) -> Record:
         if case.what == "raise":
@@ -67,7 +67,7 @@ class Throws(Campaign[Throw]):
             with (Path(case.folder) / "ran").open("a") as file:
                 file.write(f"{case.number}\n")
         time.sleep(self.seconds)
-        x = generator(case.seed, case.number).standard_normal(3)
+        x = case_rng(case.seed, case.number).standard_normal(3)
         success = bool(x[0] < 1.0)
         return {
             "x": float(x[0]),
@@ -96,8 +96,8 @@ class Shown(Throws):
 
     name: ClassVar[str] = "shown"
 
-    def shown(self, case: Throw) -> Robot:
-        return robot("go2")
+    def case_robot(self, case: Throw) -> Robot:
+        return load_cached_robot("go2")
 
     def replay(self, case: Throw, viewer: Viewer) -> Record:
         record = self.run(case)

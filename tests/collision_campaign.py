@@ -12,7 +12,7 @@ import numpy as np
 from optimality import worst_residual
 
 import quaddyn as qd
-from quaddyn.campaigns import Campaign, Record, digest, generator, robot, robot_hash
+from quaddyn.campaigns import Campaign, Record, case_rng, hash_robot, hash_texts, load_cached_robot
 from quaddyn.kinematics import CapsuleModel, CollisionModel
 from quaddyn.wbc import CollisionLimits, Command, JointBounds, PostureTask, TorqueLimits
 from quaddyn.wbc.problem import Problem
@@ -41,10 +41,10 @@ class PoseCase:
 @functools.lru_cache(maxsize=4)
 def geometry(name: str) -> tuple[CapsuleModel, CollisionModel]:
     """A robot's capsules, all pairs of them, and its own shapes."""
-    exact = CollisionModel(robot(name))
+    exact = CollisionModel(load_cached_robot(name))
     for each in exact._scratch.distanceRequests:
         each.gjk_tolerance, each.gjk_max_iterations = COAL, 1000
-    return CapsuleModel(robot(name), reach=np.inf), exact
+    return CapsuleModel(load_cached_robot(name), reach=np.inf), exact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +67,14 @@ class Distances(Campaign[PoseCase]):
         return len(self.robot) * -(-self.poses // POSES)
 
     def model_hash(self) -> str:
-        return digest(*(robot_hash(name) for name in sorted(self.robot)))
+        return hash_texts(*(hash_robot(name) for name in sorted(self.robot)))
 
     def run(self, case: PoseCase) -> Record:
         try:
             model, exact = geometry(case.robot)
         except qd.ArgumentError as error:
             return {"success": True, "reason": None, "void": str(error)}
-        rng, links = generator(case.seed, case.number), [each.link for each in model.capsules]
+        rng, links = case_rng(case.seed, case.number), [each.link for each in model.capsules]
         excess = np.array([each.excess for each in model.capsules])
         too_large, too_small, lacks = 0.0, 0.0, list[float]()
         for _ in range(case.poses):
@@ -123,7 +123,7 @@ def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float
 @functools.lru_cache(maxsize=4)
 def guarded(name: str) -> tuple[qd.Robot, CapsuleModel]:
     """A robot with a fixed root, with limits where its file has void ones, and its capsules."""
-    found = robot(name, root="fixed")
+    found = load_cached_robot(name, root="fixed")
     if found.velocity_limits.max() >= 100.0:
         limits = {"lower": -3.0, "upper": 3.0, "velocity": 10.0, "effort": 5.0}
         found = qd.load(name, root="fixed", limits=dict.fromkeys(found.actuated, limits))
@@ -175,7 +175,7 @@ class HostileReferences(Campaign[HostileCase]):
         return len(self.robot) * -(-self.ticks // TICKS)
 
     def model_hash(self) -> str:
-        return digest(*(robot_hash(name, root="fixed") for name in sorted(self.robot)))
+        return hash_texts(*(hash_robot(name, root="fixed") for name in sorted(self.robot)))
 
     def run(self, case: HostileCase) -> Record:
         robot, model = guarded(case.robot)
@@ -184,7 +184,7 @@ class HostileReferences(Campaign[HostileCase]):
         pairs = [f"{links[i]} - {links[j]}" for i, j in model.pairs.tolist()]
         kept = [k for k, pair in enumerate(pairs) if pair in limits.pairs]
         wbc = controller(robot, limits if case.limited else None, 200.0)
-        rng, count = generator(case.seed, case.number), Counter[str]()
+        rng, count = case_rng(case.seed, case.number), Counter[str]()
         q, v, steps, caused, worst = np.array(robot.q_home), np.zeros(robot.nv), list[float](), 0.0, 0.0
         for _ in range(200 if case.number else 0):  # at rest anywhere is viable where no pair is too near
             q = robot.random_configuration(rng)

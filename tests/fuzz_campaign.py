@@ -15,7 +15,7 @@ import fuzz_bodies
 import fuzz_mutants
 import fuzzing
 
-from quaddyn.campaigns import Campaign, Failure, Record, digest
+from quaddyn.campaigns import Campaign, Failure, Record, hash_texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Fuzz(Campaign[FuzzCase]):
             yield FuzzCase(index=index, seed=self.seed, loader=self.loader, mujoco=ask)
 
     def model_hash(self) -> str:
-        return digest(*(base.data for base in bases(self.loader)))
+        return hash_texts(*(base.data for base in bases(self.loader)))
 
     def run(self, case: FuzzCase) -> Record:
         mutant = drawn(case.index, case.seed, case.loader)

@@ -142,7 +142,7 @@ def _is_text(data: bytes) -> bool:
 
 # -- the child --------------------------------------------------------------------------------------------------
 def probe(robot: Any) -> dict[str, Any]:
-    """Plain facts about a loaded robot: names, placements, mass properties, and what is `wrong` by itself."""
+    """PlainValue facts about a loaded robot: names, placements, mass properties, and what is `wrong` by itself."""
     import pinocchio as pin
 
     model = robot.model
@@ -437,7 +437,7 @@ def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -
 
 
 @dataclass
-class Tally:
+class OutcomeCounts:
     """The running figures of a campaign."""
 
     outcomes: list[Outcome] = field(default_factory=list)

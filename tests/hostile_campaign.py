@@ -9,7 +9,7 @@ from typing import ClassVar
 from exact_judge import excess
 from hostile_ticks import HANDS, of_controller
 
-from quaddyn.campaigns import Campaign, Record, digest, robot_hash
+from quaddyn.campaigns import Campaign, Record, hash_robot, hash_texts
 
 #: Levels of the controllers; largest excess of one.
 LEVELS, LEAST = 5, 1e-9
@@ -45,7 +45,7 @@ class HostileTicks(Campaign[ControllerCase]):
         return len(self.robot) * -(-self.ticks // 5)
 
     def model_hash(self) -> str:
-        return digest(*(robot_hash(name) for name in sorted(self.robot)))
+        return hash_texts(*(hash_robot(name) for name in sorted(self.robot)))
 
     def run(self, case: ControllerCase) -> Record:
         outcomes, wrong = [], []

@@ -21,50 +21,50 @@ from printed import rounded, same_as_kept
 import quaddyn as qd
 from quaddyn.campaigns import (
     Failure,
+    OutcomeCounts,
     Progress,
     Store,
-    Tally,
     campaign_runner,
-    cluster,
+    dask_executor,
     run,
     store,
     trial_campaign,
     trial_runner,
     worker_processes,
 )
-from quaddyn.campaigns.dask_cluster import Cluster, InsecureClusterWarning, _warn
+from quaddyn.campaigns.dask_cluster import DaskExecutor, InsecureClusterWarning, _warn
 from quaddyn.campaigns.datasheet import (
     Bound,
     DataSheet,
-    Facts,
     FailedCase,
-    Measured,
     Point,
+    RobotBounds,
+    RobotFacts,
     Sheet,
     _failed,
     _point,
     facts,
 )
-from quaddyn.campaigns.datasheet_bounds import MOVING, cells, curves
+from quaddyn.campaigns.datasheet_bounds import MOVING, make_bound_specs, make_speed_trials
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.friction_drop import Slippery
-from quaddyn.campaigns.gaits import Gaits
-from quaddyn.campaigns.obstacles import Obstacles
-from quaddyn.campaigns.robustness import Robustness
+from quaddyn.campaigns.friction_drop import FrictionDropCampaign
+from quaddyn.campaigns.gaits import GaitCampaign
+from quaddyn.campaigns.obstacles import ObstacleCampaign
+from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.sheet_page import page
 from quaddyn.campaigns.sheet_text import NOTES, STYLE
-from quaddyn.campaigns.slopes import Slopes
-from quaddyn.campaigns.store import Row
+from quaddyn.campaigns.slopes import SlopeCampaign
+from quaddyn.campaigns.store import StoredCase
 from quaddyn.campaigns.store_export import _as, _kinds, _one
-from quaddyn.campaigns.sweep import Sweep
+from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_runner import _Figures, drive
-from quaddyn.campaigns.trial_setup import scene, sensor_noise
-from quaddyn.campaigns.trial_terrain import _relief, ground
-from quaddyn.campaigns.velocity_limits import Reach
+from quaddyn.campaigns.trial_runner import _Figures, run_trial
+from quaddyn.campaigns.trial_setup import make_trial_setup, sensor_noise
+from quaddyn.campaigns.trial_terrain import _relief, make_trial_terrain
+from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.campaigns.worker_failures import WorkerDied, deaths
-from quaddyn.campaigns.worker_memory import generator
+from quaddyn.campaigns.worker_memory import case_rng
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import GAITS, LocomotionController, Proportions
 from quaddyn.robot.payload import with_payload
@@ -93,13 +93,15 @@ def test_cases_are_drawn_as_they_always_were() -> None:
     """Stores of other versions hold these cases: what is drawn anew would be compared with what it is not."""
     lines = []
     campaigns: tuple[Any, ...] = (
-        Robustness(robot="go2", trials=2, plants=("embedded",), disturbances=tuple(DISTURBANCES)),
-        Gaits(robot=("go2",), gaits=("trot", "pace"), speeds=(0.1, 0.3), directions=("forward", "sideways", "turning")),
-        Slopes(robot=("go2",), trials=2, angles=(15.0,), plants=("embedded",)),
-        Sweep(values=(0.2, 0.8), trials=2),
-        Obstacles(robot=("go2",), trials=1, plants=("embedded",)),
-        Slippery(robot=("go2",), trials=2, plants=("embedded",)),
-        Reach(robot=("go2",), gaits=("trot", "bound"), trials=2),
+        RobustnessCampaign(robot="go2", trials=2, plants=("embedded",), disturbances=tuple(DISTURBANCES)),
+        GaitCampaign(
+            robot=("go2",), gaits=("trot", "pace"), speeds=(0.1, 0.3), directions=("forward", "sideways", "turning")
+        ),
+        SlopeCampaign(robot=("go2",), trials=2, angles=(15.0,), plants=("embedded",)),
+        SweepCampaign(values=(0.2, 0.8), trials=2),
+        ObstacleCampaign(robot=("go2",), trials=1, plants=("embedded",)),
+        FrictionDropCampaign(robot=("go2",), trials=2, plants=("embedded",)),
+        VelocityLimitCampaign(robot=("go2",), gaits=("trot", "bound"), trials=2),
     )
     for campaign in campaigns:
         found = list(campaign.cases())
@@ -109,11 +111,11 @@ def test_cases_are_drawn_as_they_always_were() -> None:
 
 def test_cells_of_a_data_sheet_are_what_they_always_were() -> None:
     lines = []
-    for cell in cells("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
+    for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
         lines.append(f"{cell.name}: {cell.title} [{cell.unit}], {cell.harder} is harder")
         lines.append(rounded(", ".join(map(repr, cell.values)), 5))
         lines += [changed(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))]
-    for gait, levels in curves("go2", plant="mujoco", dt=2e-3, seed=1).items():
+    for gait, levels in make_speed_trials("go2", plant="mujoco", dt=2e-3, seed=1).items():
         lines += [f"{gait}: {[len(trials) for trials in levels]}", changed(levels[0][0]), changed(levels[-1][2])]
     same_as_kept("cells", "\n".join(lines))
 
@@ -126,11 +128,11 @@ def test_names_of_bounds_choose_cells_and_curves() -> None:
 
 
 def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> None:
-    assert ground(Trial(robot="go2"), p, go2, generator(0)) is None
+    assert make_trial_terrain(Trial(robot="go2"), p, go2, case_rng(0)) is None
     lines = []
     for change in ({"slope": 0.2, "slope_direction": 1.0}, {"step": 0.05, "step_distance": 0.7}, {"strips": 0.04},
                    {"boxes": 0.03}, {"stairs": -0.05, "tread": 0.2}, {"rubble": 0.06}):  # fmt: skip
-        laid = ground(Trial(robot="go2", **change), p, go2, generator(0)) or []  # type: ignore[arg-type]
+        laid = make_trial_terrain(Trial(robot="go2", **change), p, go2, case_rng(0)) or []  # type: ignore[arg-type]
         lines.append(f"{change}: {len(laid)}")
         for each in laid[:5]:
             names = ("point", "normal") if hasattr(each, "normal") else ("center", "size", "rotation")
@@ -142,7 +144,7 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> 
 @pytest.mark.parametrize("yaw", [0.0, 0.7])
 def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
     """Its waves are those of the same random numbers, and it is level where the robot starts."""
-    field, straight = _relief(0.1, 0.5, yaw, generator(0)), _relief(0.1, 0.5, 0.0, generator(0))
+    field, straight = _relief(0.1, 0.5, yaw, case_rng(0)), _relief(0.1, 0.5, 0.0, case_rng(0))
     ahead, left = np.meshgrid(np.linspace(-1.0, 6.0, 40), np.linspace(-1.5, 1.5, 20))
     x, y = math.cos(yaw) * ahead - math.sin(yaw) * left, math.sin(yaw) * ahead + math.cos(yaw) * left
     heights = field.height(x, y)
@@ -152,7 +154,7 @@ def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
 
 def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -> None:
     for told in (False, True):
-        made = scene(Trial(robot="go2", stairs=0.05, tread=0.2, told=told), go2, generator(0))
+        made = make_trial_setup(Trial(robot="go2", stairs=0.05, tread=0.2, terrain_known=told), go2, case_rng(0))
         assert (made.controller.terrain is not None) is told
         x = np.linspace(-0.5, 2.0, 7)
         if made.controller.terrain is not None:
@@ -175,18 +177,18 @@ def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -
     ],
 )
 def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot) -> None:
-    made = scene(Trial(robot="go2", dt=4e-3, **change), go2, generator(0))
+    made = make_trial_setup(Trial(robot="go2", dt=4e-3, **change), go2, case_rng(0))
     assert made.feels is feels and (made.sensors is not None) is told is (made.estimator is not None)
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
 
 
 def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proportions) -> None:
-    made = scene(Trial(robot="go2", strength=0.5, friction=0.3), go2, generator(0))
+    made = make_trial_setup(Trial(robot="go2", torque_scale=0.5, friction=0.3), go2, case_rng(0))
     assert made.plant.friction == 0.3
     for _ in range(3):
         made.plant.step(np.full(go2.nu, 1e3))
     np.testing.assert_allclose(made.plant.tau, 0.5 * go2.effort_limits)
-    loaded = scene(Trial(robot="go2", payload=2.0), go2, generator(0)).plant.robot
+    loaded = make_trial_setup(Trial(robot="go2", payload=2.0), go2, case_rng(0)).plant.robot
     expected = with_payload(
         go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.offset), diameter=0.1 * math.sqrt(10) * p.length
     )
@@ -195,11 +197,11 @@ def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proporti
 
 
 def test_sensors_are_those_of_consumer_parts(go2: qd.Robot) -> None:
-    made = scene(Trial(robot="go2", noise=1.0, delay=4e-3), go2, generator(0)).sensors
+    made = make_trial_setup(Trial(robot="go2", noise_scale=1.0, delay=4e-3), go2, case_rng(0)).sensors
     assert made is not None
     lines = [rounded(repr(part), 5) for part in (made.encoders, made.imu, made.delay, sensor_noise())]
     same_as_kept("sensors", "\n".join(lines))
-    silent = scene(Trial(robot="go2", estimated=True), go2, generator(0)).sensors
+    silent = make_trial_setup(Trial(robot="go2", use_state_estimate=True), go2, case_rng(0)).sensors
     assert silent is not None and silent.encoders.resolution == 0.0
 
 
@@ -219,9 +221,9 @@ def test_a_run_is_pushed_once_and_commanded_from_its_start(go2: qd.Robot, monkey
     monkeypatch.setattr(Simulation, "push", pushed)
     monkeypatch.setattr(LocomotionController, "compute", computed)
     dt, velocity = 4e-3, (0.1, 0.05, 0.2)
-    case = Trial(robot="go2", dt=dt, seconds=0.4, measured=0.2, velocity=velocity, push=0.2, push_direction=0.5,
+    case = Trial(robot="go2", dt=dt, seconds=0.4, averaging_time=0.2, velocity=velocity, push=0.2, push_direction=0.5,
                  push_time=0.2, push_duration=0.05, step=0.01, step_distance=2.0)  # fmt: skip
-    drive(case)
+    run_trial(case)
     ((at, frame, force, options),) = pushes
     assert (at, frame, options) == (0.2, go2.bodies[0].name, {"duration": 0.05})
     np.testing.assert_allclose(np.linalg.norm(force), go2.mass * 0.2 / 0.05, rtol=1e-12)
@@ -266,7 +268,15 @@ def walked(go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], fla
 
 
 def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
-    case = Trial(robot="go2", dt=2e-3, seconds=0.2, measured=0.1, velocity=(0.5, 0.2, 0.3), miss=0.05, unit_speed=2.0)
+    case = Trial(
+        robot="go2",
+        dt=2e-3,
+        seconds=0.2,
+        averaging_time=0.1,
+        velocity=(0.5, 0.2, 0.3),
+        max_velocity_error=0.05,
+        unit_speed=2.0,
+    )
     figures, _ = walked(go2, case, (0.5, 0.2, 0.3), flagged=3)
     found: Any = figures.record(None, None)
     p = Proportions.of(go2)
@@ -281,9 +291,9 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     assert figures._counted == 51 and figures._ticks == 100
     wanted = np.array([0.25, 0.1, 0.3])
     got = np.array([found["vx"] / 2.0, found["vy"] / 2.0, found["wz"]])
-    assert found["progress"] == pytest.approx(got @ wanted / (wanted @ wanted))
-    assert found["miss"] == pytest.approx(np.abs(got - wanted).max())
-    assert found["allowed"] == pytest.approx(0.75) and found["limit"] == "slow"
+    assert found["velocity_ratio"] == pytest.approx(got @ wanted / (wanted @ wanted))
+    assert found["velocity_error"] == pytest.approx(np.abs(got - wanted).max())
+    assert found["allowed_fraction"] == pytest.approx(0.75) and found["limit_reason"] == "slow"
 
 
 def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
@@ -296,13 +306,13 @@ def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
 
 def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
     """Up stairs velocities are along their slope."""
-    case = Trial(robot="go2", dt=2e-3, seconds=0.8, measured=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
-                 stretch=(0.0995, 0.3), miss=0.2, unit_speed=0.5)  # fmt: skip
+    case = Trial(robot="go2", dt=2e-3, seconds=0.8, averaging_time=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
+                 course_interval=(0.0995, 0.3), max_velocity_error=0.2, unit_speed=0.5)  # fmt: skip
     figures, _ = walked(go2, case, (0.5, 0.0, 0.0))
     found: Any = figures.record(None, None)
     assert figures.passed and found["ahead"] == pytest.approx(0.4, abs=2e-3) and figures._counted == 301
     assert found["vx"] == pytest.approx(0.5 * math.hypot(1.0, 0.5), rel=1e-6) and found["success"]
-    short: Any = walked(go2, dataclasses.replace(case, stretch=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
+    short: Any = walked(go2, dataclasses.replace(case, course_interval=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
     assert not short.passed and short.record(None, "late")["reason"] == "late"
 
 
@@ -322,17 +332,19 @@ def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
 def test_a_run_is_judged_by_its_velocity(
     velocity: tuple[float, float, float], change: dict[str, Any], reason: str | None, go2: qd.Robot
 ) -> None:
-    case = Trial(robot="go2", dt=2e-3, seconds=0.1, measured=0.1, velocity=(0.5, 0.0, 0.0), **change)
+    case = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1, velocity=(0.5, 0.0, 0.0), **change)
     figures, _ = walked(go2, case, velocity)
     found = figures.record(None, None)
     assert (found["reason"], found["success"]) == (reason, reason is None)
     fell = figures.record(1.5, "sank")
-    kept = {name: found[name] for name in ("flagged", "allowed", "limit")}
+    kept = {name: found[name] for name in ("flagged", "allowed_fraction", "limit_reason")}
     assert fell == dict.fromkeys(found, None) | {"success": False, "reason": "sank", "fell": 1.5} | kept
     assert kept["flagged"] == 0.0
-    still = Trial(robot="go2", dt=2e-3, seconds=0.1, measured=0.1)
+    still = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1)
     nothing = walked(go2, still, (0.0, 0.0, 0.0))[0].record(None, None)
-    assert nothing["success"] is True and nothing["progress"] is nothing["miss"] is nothing["cost"] is None
+    assert (
+        nothing["success"] is True and nothing["velocity_ratio"] is nothing["velocity_error"] is nothing["cost"] is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -366,7 +378,7 @@ def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch
         raise qd.DivergenceError("state: not finite", 0.5, None, None)
 
     monkeypatch.setattr(trial_runner, "_loop", burst)
-    record = drive(Trial(robot="go2"))
+    record = run_trial(Trial(robot="go2"))
     assert (record["success"], record["reason"], record["fell"]) == (False, "the plant diverged", 0.0)
 
 
@@ -411,8 +423,9 @@ def test_searches_ask_for_what_they_always_asked_for() -> None:
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
-def measured(name: str, factor: float) -> Measured:
-    known = Facts(source=name, name="<dog>", mass=15.0 * factor, degrees=18, length=0.4, height=0.3, speed=2.0 * factor,
+def measured(name: str, factor: float) -> RobotBounds:
+    known = RobotFacts(source=name, name="<dog>", mass=15.0 * factor, degrees=18, length=0.4, height=0.3,
+                       speed=2.0 * factor,
                   reach={"FL": (0.1, 0.41234), "FR": (0.1, 0.4)},
                   joints=(("hip<1>", -1.0, 1.23456, 30.0, 23.7),
                           ("wheel", -math.inf, math.inf, math.inf, 5.0)))  # fmt: skip
@@ -448,12 +461,12 @@ def measured(name: str, factor: float) -> Measured:
     good = Point(0.3, 3, 3, 0.29, 0.0456, 0.51, 40.0, 80.0, 0.456, 7.89)
     trot = (Point(0.1, 3, 3, 0.1, 0.02, 0.8, 30.0, 60.0, 0.3, 5.0), good, Point(0.6, 0, 3, *[None] * 7))
     none = (Point(0.1, 0, 3, *[None] * 7),)
-    return Measured(
+    return RobotBounds(
         known, bounds[: 11 if factor == 1.0 else 5], {"trot": trot, "walk": none} if factor == 1.0 else {"trot": trot}
     )
 
 
-def sheet(*robots: Measured, **changes: Any) -> Sheet:
+def sheet(*robots: RobotBounds, **changes: Any) -> Sheet:
     campaign = DataSheet(robot=tuple(m.facts.source for m in robots), plant="mujoco", seed=7)
     versions = {"quaddyn": "0.1", "Python": "3.12"}
     given: dict[str, Any] = {
@@ -482,13 +495,13 @@ def test_a_page_without_store_or_gaits_or_pushes_says_so() -> None:
     assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text
 
 
-def row(case: Trial, result: Any, number: int = 1) -> Row:
-    return Row(number, case, result, 0.5, 0.0, "w", "v", "m")
+def row(case: Trial, result: Any, number: int = 1) -> StoredCase:
+    return StoredCase(number, case, result, 0.5, 0.0, "w", "v", "m")
 
 
 def test_points_are_means_of_what_succeeded_and_peaks_are_peaks() -> None:
     case = Trial(robot="go2", velocity=(0.4, 0.0, 0.0))
-    names = ("vx", "miss", "cost", "power", "power_peak", "torque", "torque_rms")
+    names = ("vx", "velocity_error", "cost", "power", "power_peak", "torque", "torque_rms")
 
     def result(value: float, success: bool = True) -> dict[str, Any]:
         return {"success": success, **dict.fromkeys(names, value)}
@@ -593,7 +606,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Any) -> None:
 
 
 def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first() -> None:
-    case, campaign = Trial(robot="go2"), Robustness()
+    case, campaign = Trial(robot="go2"), RobustnessCampaign()
     results = (
         [{"success": True}] * 2 + [{"success": False, "reason": "a"}] * 2 + [{"success": False, "reason": "b"}] * 7
     )
@@ -606,8 +619,8 @@ def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first()
         Failure("y", True),
     ]
     rows = [row(case, result, number) for number, result in enumerate([*results, *failures], 1)]
-    found = Tally.of(campaign, rows)
-    assert (found.successes, found.poison, found.total) == (2, 2, 17)
+    found = OutcomeCounts.from_rows(campaign, rows)
+    assert (found.successes, found.killed_workers, found.total) == (2, 2, 17)
     assert list(found.failures.items()) == [("b", 7), ("a", 2), ("failed", 1)]
     assert list(found.errors.items()) == [("E: … and …", 2), ("F", 1)]
     assert found.examples == {
@@ -639,7 +652,8 @@ def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pyt
 
 
 def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
-    for executor, most in ((campaign_runner._Here(), 1), (SimpleNamespace(slots=20), 80), (SimpleNamespace(slots=2), 64),
+    for executor, most in ((campaign_runner._Here(), 1), (SimpleNamespace(slots=20), 80),
+                           (SimpleNamespace(slots=2), 64),
                            (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
         assert campaign_runner._enough(executor) == most  # type: ignore[arg-type]
     own = CampaignError("mine")
@@ -647,7 +661,7 @@ def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
     for error, words in (
         (
             campaign_runner.BrokenExecutor("x"),
-            "the executor's workers died, and it cannot replace them; quaddyn.campaigns.workers does",
+            "the executor's workers died, and it cannot replace them; quaddyn.campaigns.process_pool does",
         ),
         (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
         (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
@@ -683,17 +697,17 @@ def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.M
         worker_processes.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in worker_processes.os.environ
     )
     made: list[int] = []
-    monkeypatch.setattr(processes, "Workers", made.append)
+    monkeypatch.setattr(worker_processes, "ProcessPool", made.append)
     monkeypatch.setattr(worker_processes.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set())
-    worker_processes.workers()
-    worker_processes.workers(2)
+    worker_processes.process_pool()
+    worker_processes.process_pool(2)
     assert made == [3, 2]
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.0, "2"])
 def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
     with pytest.raises(qd.ArgumentError, match=f"count: expected a positive number of processes, got {count!r}"):
-        worker_processes.Workers(count)
+        worker_processes.ProcessPool(count)
 
 
 @pytest.mark.parametrize(
@@ -717,14 +731,14 @@ def test_a_cluster_counts_its_workers_every_two_seconds_and_replaces_its_own(mon
     clock, threads, scaled = SimpleNamespace(now=10.0), {"a": 2, "b": 3}, []
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
     client = SimpleNamespace(nthreads=lambda: threads)
-    there = Cluster(client)
+    there = DaskExecutor(client)
     assert there.slots == 5
     threads.clear()
     clock.now += 1.9
     assert there.slots == 5
     clock.now += 0.2
     assert there.slots == 1  # they may come back
-    own = Cluster(client, SimpleNamespace(workers={"a": 1, "b": 2, "c": 3}, scale=scaled.append))
+    own = DaskExecutor(client, SimpleNamespace(workers={"a": 1, "b": 2, "c": 3}, scale=scaled.append))
     assert own.slots == 1 and scaled == [3]
 
 
@@ -739,8 +753,8 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
         return SimpleNamespace(workers={"a": 1})
 
     fake = SimpleNamespace(LocalCluster=local, Client=lambda *a, **options: SimpleNamespace(options=options))
-    monkeypatch.setitem(cluster.__globals__, "_dask", lambda: fake)
-    there = cluster("local:3")
+    monkeypatch.setitem(dask_executor.__globals__, "_dask", lambda: fake)
+    there = dask_executor("local:3")
     ((options, settings, routes),) = made
     assert settings == [2, 1.0, []] and routes == [], "the third death is the last"
     addresses = {name: "127.0.0.1:0" for name in ("dashboard_address", "worker_dashboard_address")}
@@ -748,9 +762,9 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
     assert options == expected and there.client.options == {"set_as_default": False} and there._count == 1
     for address in ("local:", "local:0", "local:-1", "local:x"):
         with pytest.raises(qd.ArgumentError, match="address: expected local:N with the number of workers N"):
-            cluster(address)
+            dask_executor(address)
     with pytest.raises(qd.ArgumentError, match="expected tcp://HOST:PORT, tls://HOST:PORT or local:N, got 'http://x'"):
-        cluster("http://x")
+        dask_executor("http://x")
 
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
@@ -759,8 +773,10 @@ def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
 
 
 def test_numbers_of_cases_have_no_digits_that_rounding_decides() -> None:
-    drawn = [cell.trial(3, 1) for cell in cells("go2", plant="embedded", dt=2e-3, seed=0, directions=3)]
-    drawn += [trial for levels in curves("go2", plant="embedded", dt=2e-3, seed=0).values() for trial in levels[0]]
+    drawn = [cell.trial(3, 1) for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3)]
+    drawn += [
+        trial for levels in make_speed_trials("go2", plant="embedded", dt=2e-3, seed=0).values() for trial in levels[0]
+    ]
     for trial in drawn:
         for value in (getattr(trial, field.name) for field in dataclasses.fields(trial)):
             for number in value if isinstance(value, tuple) else (value,):

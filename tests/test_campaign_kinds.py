@@ -10,10 +10,10 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
-from quaddyn.campaigns.campaign import digest
-from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, Gaits
-from quaddyn.campaigns.identification import LogIdentification, gathered, merged
-from quaddyn.campaigns.verification import AgreementCampaign
+from quaddyn.campaigns.campaign import hash_texts
+from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, GaitCampaign
+from quaddyn.campaigns.identification import IdentificationCampaign, merge_accumulators, merge_results
+from quaddyn.campaigns.verification import VerificationCampaign
 from quaddyn.identification import Accumulator, Samples, save, solve
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.locomotion import Proportions
@@ -21,7 +21,7 @@ from quaddyn.reference import Reference
 
 
 def test_blocks_of_states_give_the_largest_error_of_each() -> None:
-    campaign = AgreementCampaign(names=("two_link_leg", "three_link_leg"), samples=5, block=3, derivatives=4)
+    campaign = VerificationCampaign(names=("two_link_leg", "three_link_leg"), samples=5, block=3, derivatives=4)
     cases = list(campaign.cases())
     assert len(cases) == campaign.count() == 4
     assert [(c.samples, c.derivatives, c.seed) for c in cases[:2]] == [(3, 3, 0), (2, 1, 1)]
@@ -56,8 +56,8 @@ def logs(robot: qd.Robot, folder: Path, count: int) -> tuple[list[str], list[Sam
 def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
     robot = qd.load("ur5")
     names, parts = logs(robot, tmp_path, 7)
-    campaign = LogIdentification(robot="ur5", files=tuple(names), torque_noise=0.01)
-    found = gathered(run(campaign, store=tmp_path / "logs.db").results)
+    campaign = IdentificationCampaign(robot="ur5", files=tuple(names), torque_noise=0.01)
+    found = merge_results(run(campaign, store=tmp_path / "logs.db").results)
     once = Accumulator(robot, torque_noise=0.01)
     for part in parts:
         once.add(part)
@@ -71,13 +71,13 @@ def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
         for i in order:
             leaves.append(Accumulator(found.base, torque_noise=0.01))
             leaves[-1].add(parts[i])
-        again = solve(merged(leaves), method="weighted")
+        again = solve(merge_accumulators(leaves), method="weighted")
         assert np.abs(again.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
 
 
 def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
     names, _ = logs(qd.load("planar_3r"), tmp_path, 2)
-    campaign = LogIdentification(robot="planar_3r", files=tuple(names))
+    campaign = IdentificationCampaign(robot="planar_3r", files=tuple(names))
     first, second = campaign.cases()
     Path(names[0]).write_bytes(Path(names[1]).read_bytes())
     with pytest.raises(qd.ArgumentError, match="changed"):
@@ -85,9 +85,9 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
     Path(names[1]).write_text("nothing", encoding="utf-8")
     results = run(campaign, cases=[dataclasses.replace(second, content=next(iter(campaign.cases())).content)]).results
     with pytest.raises(qd.ArgumentError, match="log 1"):
-        gathered(results)
+        merge_results(results)
     with pytest.raises(qd.ArgumentError, match="at least one"):
-        gathered([])
+        merge_results([])
     with pytest.raises(qd.ArgumentError, match="dump"):
         Accumulator(qd.load("planar_3r")).load(b"nothing")
     with pytest.raises(qd.ArgumentError, match="another robot"):
@@ -95,7 +95,7 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
 
 
 def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
-    campaign = Gaits(gaits=("trot",), speeds=(0.2, 0.3), directions=tuple(DIRECTIONS))
+    campaign = GaitCampaign(gaits=("trot",), speeds=(0.2, 0.3), directions=tuple(DIRECTIONS))
     speed, turn = Proportions.of(qd.load("go2")).speed, YAW_RATE / SPEED
     asked = {case.velocity for case in campaign.cases()}
     expected = {(x * s * speed, y * s * speed, z * s * turn) for s in (0.2, 0.3) for x, y, z in DIRECTIONS.values()}
@@ -103,5 +103,5 @@ def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
 
 
 def test_digests_tell_parts_apart_and_stay_those_that_older_stores_know() -> None:
-    assert digest("ab", "c") != digest("a", "bc") and digest("a") == digest(b"a")
-    assert digest() == "cae66941d9efbd404e4d88758ea67670" and len(digest("a")) == 32
+    assert hash_texts("ab", "c") != hash_texts("a", "bc") and hash_texts("a") == hash_texts(b"a")
+    assert hash_texts() == "cae66941d9efbd404e4d88758ea67670" and len(hash_texts("a")) == 32

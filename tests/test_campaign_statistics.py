@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.campaigns.binomial_bounds import incomplete_beta, interval, looks, lower_bound, upper_bound
+from quaddyn.campaigns.binomial_bounds import incomplete_beta, interim_tests, interval, lower_bound, upper_bound
 from quaddyn.campaigns.threshold_search import Search, Threshold, search
 
 
@@ -59,7 +59,7 @@ def test_what_cannot_be_is_refused(wrong: tuple[int, int, float]) -> None:
 
 
 def test_the_looks_of_a_test_share_its_risk() -> None:
-    plan = looks(0.95, 0.05)
+    plan = interim_tests(0.95, 0.05)
     assert [look.failures for look in plan] == [0, 2]
     assert math.fsum(1.0 - look.confidence for look in plan) == pytest.approx(0.05)
     for look in plan:
@@ -119,7 +119,7 @@ def test_a_steep_threshold_is_claimed_within_a_level() -> None:
 
 def test_what_always_succeeds_costs_little_and_says_that_it_may_go_further() -> None:
     found, trials = play(search(32, checks=0), lambda level: 1.0, np.random.default_rng(0))
-    assert found.level == 31 and found.top and trials == 12 + looks(0.95, 0.025, failures=(0,))[0].trials
+    assert found.level == 31 and found.top and trials == 12 + interim_tests(0.95, 0.025, failures=(0,))[0].trials
 
 
 def test_what_never_succeeds_is_not_claimed_and_says_how_often_at_most() -> None:

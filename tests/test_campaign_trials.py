@@ -18,28 +18,28 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns.campaign import Campaign
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.friction_drop import Slippery
-from quaddyn.campaigns.gaits import Gaits
+from quaddyn.campaigns.friction_drop import FrictionDropCampaign
+from quaddyn.campaigns.gaits import GaitCampaign
 from quaddyn.campaigns.plain_values import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
-from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.slopes import Slopes
-from quaddyn.campaigns.sweep import Sweep
+from quaddyn.campaigns.robustness import RobustnessCampaign
+from quaddyn.campaigns.slopes import SlopeCampaign
+from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import proportions
-from quaddyn.campaigns.trial_runner import _Figures, drive
-from quaddyn.campaigns.trial_setup import _sensors, burdened, scene
-from quaddyn.campaigns.velocity_limits import Reach
+from quaddyn.campaigns.trial_runner import _Figures, run_trial
+from quaddyn.campaigns.trial_setup import _sensors, burdened, make_trial_setup
+from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 
 SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
 CHILD = """
 import sys
-from quaddyn.campaigns.trial_runner import drive
+from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.plain_values import decode, encode_record
 from quaddyn.campaigns.trial import Trial
-print(encode_record(drive(decode(Trial, sys.argv[1]))))
+print(encode_record(run_trial(decode(Trial, sys.argv[1]))))
 """
 
 
@@ -48,9 +48,9 @@ CAMPAIGN = """
 import dataclasses, itertools
 from quaddyn.campaigns import run
 from quaddyn.campaigns.plain_values import encode, encode_record
-from quaddyn.campaigns.robustness import Robustness
-campaign = Robustness(trials=1, disturbances=("push", "noise"), plants=("embedded",), seed=5)
-cases = [dataclasses.replace(case, seconds=0.3, measured=0.1, push_time=0.1) for case in campaign.cases()]
+from quaddyn.campaigns.robustness import RobustnessCampaign
+campaign = RobustnessCampaign(trials=1, disturbances=("push", "noise"), plants=("embedded",), seed=5)
+cases = [dataclasses.replace(case, seconds=0.3, averaging_time=0.1, push_time=0.1) for case in campaign.cases()]
 for case, record in run(campaign, cases=cases).results:
     print(encode(case), encode_record(record))
 """
@@ -72,11 +72,11 @@ def go2() -> qd.Robot:
 
 def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_before() -> None:
     short = SHORT | {"seconds": 0.3, "measured": 0.1}
-    case = Trial(**short, push=0.3, push_time=0.1, noise=1.0, delay=4e-3, seed=3, number=7)
+    case = Trial(**short, push=0.3, push_time=0.1, noise_scale=1.0, delay=4e-3, seed=3, number=7)
     other = Trial(**short, payload=2.0, strips=0.02)
-    first = encode_record(drive(case))
-    assert encode_record(drive(other)) != first
-    assert encode_record(drive(case)) == first
+    first = encode_record(run_trial(case))
+    assert encode_record(run_trial(other)) != first
+    assert encode_record(run_trial(case)) == first
     other_hashes = {**os.environ, "PYTHONHASHSEED": "12345", "TZ": "Pacific/Auckland"}
     answer = subprocess.run(
         [sys.executable, "-c", CHILD, encode(case)],
@@ -86,7 +86,7 @@ def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_befo
         env=other_hashes,
     )
     assert answer.stdout.strip() == first, answer.stderr
-    assert encode_record(drive(dataclasses.replace(case, number=8))) != first  # other noise
+    assert encode_record(run_trial(dataclasses.replace(case, number=8))) != first  # other noise
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_campaign_gives_the_same_records_on_another_day(capsys: pytest.Capture
 
 
 def test_a_fall_ends_the_run_and_has_a_reason() -> None:
-    record = drive(Trial(robot="go2", seconds=3.0, measured=1.0, push=3.0, push_direction=1.5, push_time=0.1))
-    assert record["success"] is False and record["progress"] is None and record["cost"] is None
+    record = run_trial(Trial(robot="go2", seconds=3.0, averaging_time=1.0, push=3.0, push_direction=1.5, push_time=0.1))
+    assert record["success"] is False and record["velocity_ratio"] is None and record["cost"] is None
     assert 0.1 < float(record["fell"] or 0.0) < 2.0 and "feet due on the ground" in str(record["reason"])
 
 
@@ -110,35 +110,35 @@ def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watch
     """Friction of 0.005, on which a robot falls; the run goes on for a second after that, whose power counts."""
     seen: list[tuple[float, float, Mode]] = []
     case = Trial(
-        robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip=0.005, slip_time=0.6, slip_duration=4.0, seconds=4.0,
-        measured=0.5,
+        robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip_friction=0.005, slip_time=0.6, slip_duration=4.0,
+        seconds=4.0, averaging_time=0.5,
     )  # fmt: skip
-    record = drive(case, lambda plant, command: seen.append((plant.time, plant.friction, command.mode)))
+    record = run_trial(case, lambda plant, command: seen.append((plant.time, plant.friction, command.mode)))
     assert all(mu == (0.005 if t >= 0.6 - 1e-9 else 0.7) for t, mu, _ in seen)
     fell = float(record["fell"] or 0.0)
     assert record["success"] is False and 0.6 < fell < 2.9
     assert seen[-1][0] == pytest.approx(fell + 1.0, abs=3e-3) and seen[-1][2] is Mode.FALLEN
-    assert 0.05 < float(record["burst"] or 0.0) < 10.0 and record["foreseen"] is None
+    assert 0.05 < float(record["peak_motor_power"] or 0.0) < 10.0 and record["predicted_slope_limit"] is None
     assert record["flagged"] <= 1.0 and record["power"] is None  # type: ignore[operator]
 
 
 def test_ground_that_was_slippery_is_not_any_more() -> None:
     seen: dict[float, float] = {}
-    case = dataclasses.replace(Trial(**SHORT), slip=0.3, slip_time=0.1, slip_duration=0.2)
-    record = drive(case, lambda plant, command: seen.update({round(plant.time, 6): plant.friction}))
+    case = dataclasses.replace(Trial(**SHORT), slip_friction=0.3, slip_time=0.1, slip_duration=0.2)
+    record = run_trial(case, lambda plant, command: seen.update({round(plant.time, 6): plant.friction}))
     assert {t: mu for t, mu in seen.items() if (mu == 0.3) != (0.0999 < t < 0.2999)} == {}
-    assert set(seen.values()) == {0.3, 0.6} and record["burst"] is not None
-    assert drive(Trial(**SHORT))["burst"] is None
+    assert set(seen.values()) == {0.3, 0.6} and record["peak_motor_power"] is not None
+    assert run_trial(Trial(**SHORT))["peak_motor_power"] is None
 
 
 @pytest.mark.parametrize(("friction", "said"), [(0.5, ""), (0.2, "friction of the ground")])
 def test_what_is_said_of_a_slope_beforehand_stands_in_the_record(friction: float, said: str) -> None:
-    case = dataclasses.replace(Trial(**SHORT), seconds=0.02, measured=0.01, slope=0.25, friction=friction)
-    assert drive(case)["foreseen"] == said
+    case = dataclasses.replace(Trial(**SHORT), seconds=0.02, averaging_time=0.01, slope=0.25, friction=friction)
+    assert run_trial(case)["predicted_slope_limit"] == said
 
 
 def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
-    campaign = Slippery(robot=("go2", "anymal_c"), trials=2)
+    campaign = FrictionDropCampaign(robot=("go2", "anymal_c"), trials=2)
     cases = list(campaign.cases())
     assert len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3 * 2 * 2
     for number in range(2):
@@ -146,18 +146,25 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
         ways = {round(math.atan2(case.velocity[1], case.velocity[0]), 9) for case in those}
         moments = {round(case.slip_time / proportions(case.robot).time, 9) for case in those}
         assert len(ways) == len(moments) == len({case.velocity[2] for case in those}) == 1
-    assert {case.slip for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {0.0, 1.0}
+    assert {case.slip_friction for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {
+        0.0,
+        1.0,
+    }
     assert {case.options for case in cases} == {(("controller.friction", by),) for by in ("assumed", "estimated")}
     for wrong in ({"slips": ("mud",)}, {"friction": ("guessed",)}, {"plants": ("bullet",)}):
         with pytest.raises(qd.UnknownNameError):
-            Slippery(**wrong)  # type: ignore[arg-type]
-    for bad in (lambda: Slippery(trials=0), lambda: Slopes(friction=(0.0,)), lambda: Trial(robot="go2", slip=-0.1)):
+            FrictionDropCampaign(**wrong)  # type: ignore[arg-type]
+    for bad in (
+        lambda: FrictionDropCampaign(trials=0),
+        lambda: SlopeCampaign(friction=(0.0,)),
+        lambda: Trial(robot="go2", slip_friction=-0.1),
+    ):
         with pytest.raises(qd.ArgumentError):
             bad()
 
 
 def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every_day() -> None:
-    campaign = Reach(robot=("go2", "a1"), gaits=("trot", "bound"), trials=3, seconds=4.0)
+    campaign = VelocityLimitCampaign(robot=("go2", "a1"), gaits=("trot", "bound"), trials=3, seconds=4.0)
     cases = list(campaign.cases())
     assert cases == list(campaign.cases()) and len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3
     made = {of: LocomotionController(qd.load(of[0]), gait=of[1]) for of in {(c.robot, c.gait) for c in cases}}
@@ -166,44 +173,44 @@ def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every
         np.testing.assert_array_equal(controller.reach(case.velocity), case.velocity)
         most = controller.reach(np.multiply(case.velocity, 100.0))
         assert 0.3 <= case.velocity[0] / most[0] <= 1.0
-        assert case.seconds == 4.0 == 2.0 * case.measured
+        assert case.seconds == 4.0 == 2.0 * case.averaging_time
     assert len({case.velocity for case in cases if case.robot == "go2" and case.gait == "trot"}) == 3
     for wrong in ({"gaits": ("moonwalk",)}, {"plants": ("bullet",)}):
         with pytest.raises(qd.UnknownNameError):
-            Reach(**wrong)  # type: ignore[arg-type]
-    for bad in (lambda: Reach(trials=0), lambda: Reach(seconds=0.0)):
+            VelocityLimitCampaign(**wrong)  # type: ignore[arg-type]
+    for bad in (lambda: VelocityLimitCampaign(trials=0), lambda: VelocityLimitCampaign(seconds=0.0)):
         with pytest.raises(qd.ArgumentError):
             bad()
 
 
 def test_the_reach_campaign_leaves_out_gaits_that_a_robot_is_refused() -> None:
-    campaign = Reach(robot=("anymal_c", "go2"), gaits=("bound", "trot"), trials=2)
+    campaign = VelocityLimitCampaign(robot=("anymal_c", "go2"), gaits=("bound", "trot"), trials=2)
     cells = {(case.robot, case.gait) for case in campaign.cases()}
     assert cells == {("anymal_c", "trot"), ("go2", "bound"), ("go2", "trot")} and campaign.count() == 2 * len(cells)
     with pytest.raises(qd.ArgumentError, match="quadruped"):
-        Reach(robot=("ur5",)).count()
+        VelocityLimitCampaign(robot=("ur5",)).count()
 
 
 def test_who_reaches_less_than_the_share_of_the_command_fails() -> None:
-    record = drive(dataclasses.replace(Trial(**SHORT), progress=5.0))
+    record = run_trial(dataclasses.replace(Trial(**SHORT), min_velocity_ratio=5.0))
     assert record["success"] is False and record["fell"] is None and "500 %" in str(record["reason"])
-    missed = drive(dataclasses.replace(Trial(**SHORT), progress=-5.0, miss=1e-6))
+    missed = run_trial(dataclasses.replace(Trial(**SHORT), min_velocity_ratio=-5.0, max_velocity_error=1e-6))
     assert missed["success"] is False and "misses" in str(missed["reason"])
 
 
 def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
-    record = drive(Trial(robot="go2", seconds=2.0, measured=0.8, velocity=(0.4, 0.0, 0.0)))
+    record = run_trial(Trial(robot="go2", seconds=2.0, averaging_time=0.8, velocity=(0.4, 0.0, 0.0)))
     assert record["success"] is True and record["reason"] is None and record["flagged"] == 0.0
     power, peak, vx, vy = (float(record[name]) for name in ("power", "power_peak", "vx", "vy"))  # type: ignore[arg-type]
     assert 0.0 < power < peak and 0.0 < float(record["torque"] or 0.0) < 1.0
     assert record["cost"] == pytest.approx(power / (go2.mass * 9.81 * math.hypot(vx, vy)), rel=1e-12)
-    assert record["progress"] == pytest.approx(vx / 0.4, rel=1e-12)
+    assert record["velocity_ratio"] == pytest.approx(vx / 0.4, rel=1e-12)
 
 
 @pytest.mark.parametrize("payload", [0.0, 3.0])
 def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: float) -> None:
     p = Proportions.of(go2)
-    case = Trial(robot="go2", payload=payload, com=0.02, com_direction=0.5)
+    case = Trial(robot="go2", payload=payload, com_offset=0.02, com_offset_direction=0.5)
     real = burdened(go2, p, case)
     q = np.array(go2.q_home)
     before, after = (qd.Dynamics(robot).center_of_mass(q) for robot in (go2, real))
@@ -216,7 +223,7 @@ def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: 
 def test_a_wrong_model_is_wrong_within_what_the_case_says_and_the_same_for_every_plant(go2: qd.Robot) -> None:
     case = Trial(robot="go2", model_error=0.25)
     real, again = (
-        scene(dataclasses.replace(case, plant=plant), go2, np.random.default_rng(3)).plant.robot
+        make_trial_setup(dataclasses.replace(case, plant=plant), go2, np.random.default_rng(3)).plant.robot
         for plant in ("embedded", "mujoco")
     )
     masses = np.array([b.inertial.mass / a.inertial.mass for a, b in zip(go2.bodies, real.bodies, strict=True)])
@@ -225,15 +232,19 @@ def test_a_wrong_model_is_wrong_within_what_the_case_says_and_the_same_for_every
     assert 0.7 <= radii.min() < radii.max() <= 1.3
     assert (real.armature[6:] > go2.armature[6:]).all() and (real.damping[6:] > go2.damping[6:]).all()
     assert real.mass == again.mass and real.armature.tolist() == again.armature.tolist()
-    assert scene(dataclasses.replace(case, model_error=0.0), go2, np.random.default_rng(3)).plant.robot is go2
+    assert (
+        make_trial_setup(dataclasses.replace(case, model_error=0.0), go2, np.random.default_rng(3)).plant.robot is go2
+    )
 
 
 @pytest.mark.parametrize("kind", [name for name in DISTURBANCES])
 def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None:
     """No foot starts inside the ground or in the air: within a few steps the weight is carried."""
-    case = Robustness(robot="go2", disturbances=(kind,), plants=("embedded",), trials=1).case(kind, "embedded", 3)
+    case = RobustnessCampaign(robot="go2", disturbances=(kind,), plants=("embedded",), trials=1).case(
+        kind, "embedded", 3
+    )
     assert decode(Trial, encode(case)) == case and hash(case) == hash(decode(Trial, encode(case)))
-    made = scene(case, go2, np.random.default_rng(0))
+    made = make_trial_setup(case, go2, np.random.default_rng(0))
     dynamics = qd.Dynamics(made.robot)
     for _ in range(25):
         state = dynamics.update(np.array(made.plant.q), np.array(made.plant.v))
@@ -243,40 +254,44 @@ def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None
 
 
 def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size() -> None:
-    campaign = Robustness(robot="solo12", trials=2)
+    campaign = RobustnessCampaign(robot="solo12", trials=2)
     cases = list(campaign.cases())
     assert len(cases) == campaign.count() == 2 * 2 * (len(DISTURBANCES) - 1) == len(set(cases))
     for a, b in zip(cases[::2], cases[1::2], strict=True):
         assert a == dataclasses.replace(b, plant="embedded") and a != b
-    larger = Robustness(robot="solo12", disturbances=("push",), size=0.9).case("push", "embedded", 1)
+    larger = RobustnessCampaign(robot="solo12", disturbances=("push",), size=0.9).case("push", "embedded", 1)
     usual = campaign.case("push", "embedded", 1)
     assert (
         larger == dataclasses.replace(usual, push=0.9)
         and usual.push_time != campaign.case("push", "mujoco", 0).push_time
     )
     # A smaller campaign is a part of a larger one, and they may share a store.
-    assert set(Robustness(robot="solo12", trials=1).cases()) < set(cases)
-    assert campaign.model_hash() == Robustness(robot="solo12", trials=1).model_hash() != Robustness().model_hash()
+    assert set(RobustnessCampaign(robot="solo12", trials=1).cases()) < set(cases)
+    assert (
+        campaign.model_hash()
+        == RobustnessCampaign(robot="solo12", trials=1).model_hash()
+        != RobustnessCampaign().model_hash()
+    )
 
 
 def test_a_sweep_changes_one_option_and_nothing_else() -> None:
-    sweep = Sweep(robot="go2", option="gait.duty", values=(0.6, 0.7), trials=2, disturbance="friction")
+    sweep = SweepCampaign(robot="go2", option="gait.duty", values=(0.6, 0.7), trials=2, disturbance="friction")
     cases = list(sweep.cases())
     assert len(cases) == sweep.count() == 4
     assert cases[0].options == (("gait.duty", 0.6),)
     assert dataclasses.replace(cases[1], options=cases[0].options) == cases[0]
-    made = scene(cases[1], qd.load("go2"), np.random.default_rng(0))
+    made = make_trial_setup(cases[1], qd.load("go2"), np.random.default_rng(0))
     assert made.controller.gait.duty == 0.7
     stiff = Trial(
         robot="go2", options=(("plant.contact", "compliant"), ("plant.stiffness", 9e3), ("controller.friction", 0.3))
     )
-    made = scene(stiff, qd.load("go2"), np.random.default_rng(0))
+    made = make_trial_setup(stiff, qd.load("go2"), np.random.default_rng(0))
     assert made.controller.whole_body.friction == 0.3
-    assert next(Sweep(option="dt", values=(1e-3,), trials=1).cases()).dt == 1e-3
+    assert next(SweepCampaign(option="dt", values=(1e-3,), trials=1).cases()).dt == 1e-3
 
 
 def test_gaits_command_what_they_say() -> None:
-    campaign = Gaits(
+    campaign = GaitCampaign(
         robot=("go2", "solo12"), gaits=("trot", "walk"), speeds=(0.1, 0.25), directions=("forward", "turning")
     )
     cases = list(campaign.cases())
@@ -292,16 +307,16 @@ def test_gaits_command_what_they_say() -> None:
     [
         (lambda: Trial(robot="go2", slope=0.1, step=0.1), "slope and step"),
         (lambda: Trial(robot="go2", push=-1.0), "push"),
-        (lambda: Trial(robot="go2", strength=0.0), "strength"),
-        (lambda: Trial(robot="go2", measured=9.0), "measured"),
+        (lambda: Trial(robot="go2", torque_scale=0.0), "torque_scale"),
+        (lambda: Trial(robot="go2", averaging_time=9.0), "averaging_time"),
         (lambda: Trial(robot="go2", plant="bullet"), "plant"),
-        (lambda: Robustness(disturbances=("pussh",)), "push"),
-        (lambda: Robustness(size=1.0), "size"),
-        (lambda: Robustness(plants=("bullet",)), "plant"),
-        (lambda: Gaits(gaits=("moonwalk",)), "gait"),
-        (lambda: Sweep(option="controller.frictoin"), "controller.friction"),
-        (lambda: Sweep(option="plant.integrator", plant="mujoco", disturbance="nix"), "disturbance"),
-        (lambda: Sweep(values=()), "values"),
+        (lambda: RobustnessCampaign(disturbances=("pussh",)), "push"),
+        (lambda: RobustnessCampaign(size=1.0), "size"),
+        (lambda: RobustnessCampaign(plants=("bullet",)), "plant"),
+        (lambda: GaitCampaign(gaits=("moonwalk",)), "gait"),
+        (lambda: SweepCampaign(option="controller.frictoin"), "controller.friction"),
+        (lambda: SweepCampaign(option="plant.integrator", plant="mujoco", disturbance="nix"), "disturbance"),
+        (lambda: SweepCampaign(values=()), "values"),
     ],
 )
 def test_what_cannot_be_is_refused_before_any_run(make: Callable[[], object], message: str) -> None:
@@ -335,8 +350,8 @@ class Drawn:
 def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> None:
     case = Trial(**SHORT, boxes=0.02, seed=2, number=1)
     drawn = Drawn()
-    record = Robustness().replay(case, drawn)  # type: ignore[arg-type]
-    assert encode_record(record) == encode_record(drive(case))
+    record = RobustnessCampaign().replay(case, drawn)  # type: ignore[arg-type]
+    assert encode_record(record) == encode_record(run_trial(case))
     (terrain,) = drawn.terrains
     heights = [s.size[2] for s in terrain.surfaces[1:]]
     assert len(heights) > 10 and set(heights) == {0.02}
@@ -350,7 +365,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
     made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
-    figures = _Figures(Trial(robot="go2", seconds=0.1, measured=0.1, dt=2e-3), made)
+    figures = _Figures(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
     for _ in range(4):
         figures.add(0.0, SimpleNamespace(ok=True, asked=np.zeros(3)))
     assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak
@@ -359,7 +374,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
 @pytest.mark.parametrize("size", [0.0, 2.0])
 def test_noise_of_every_sensor_grows_with_its_size(go2: qd.Robot, size: float) -> None:
     def numbers(noise: float) -> dict[str, float]:
-        made = _sensors(go2, Trial(**SHORT, noise=noise), np.random.default_rng(0))
+        made = _sensors(go2, Trial(**SHORT, noise_scale=noise), np.random.default_rng(0))
         settings = (
             *((made.imu, each.name) for each in dataclasses.fields(made.imu)),
             (made.encoders, "position_noise"),
@@ -371,3 +386,13 @@ def test_noise_of_every_sensor_grows_with_its_size(go2: qd.Robot, size: float) -
     one, other = numbers(1.0), numbers(size)
     assert len(one) == 8 and min(one.values()) > 0.0
     assert other == pytest.approx({name: size * value for name, value in one.items()})
+
+
+def test_cases_and_options_of_earlier_versions_are_read_under_their_new_names() -> None:
+    old = '{"robot":"go2","seconds":0.2,"measured":0.1,"progress":0.0,"miss":0.3,"com":0.01,"strength":0.9}'
+    case = decode(Trial, old)
+    assert (case.averaging_time, case.min_velocity_ratio, case.max_velocity_error) == (0.1, 0.0, 0.3)
+    assert (case.com_offset, case.torque_scale) == (0.01, 0.9) and decode(Trial, encode(case)) == case
+    assert decode(GaitCampaign, '{"miss":0.1}').max_velocity_error == 0.1
+    assert find("reach") is VelocityLimitCampaign and find("slippery") is FrictionDropCampaign
+    assert VelocityLimitCampaign.renamed_entries["burst"] == "peak_motor_power"

@@ -77,8 +77,8 @@ def test_serial_run_keeps_every_case_in_order() -> None:
 def executors() -> Iterator[dict[str, Executor]]:
     """Those in this process and of processes; Dask's by night: by day test_campaigns_faults has its records."""
     with (
-        campaigns.cluster("local:2") if NIGHT else contextlib.nullcontext() as dask,
-        campaigns.workers(2) as processes,
+        campaigns.dask_executor("local:2") if NIGHT else contextlib.nullcontext() as dask,
+        campaigns.process_pool(2) as processes,
         ThreadPoolExecutor(3) as threads,
         ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool,
     ):
@@ -133,7 +133,7 @@ def test_exceptions_are_results_with_their_text(tmp_path: Path) -> None:
     summary = run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db")
     failures = [result for _, result in summary.results if isinstance(result, Failure)]
     assert [f.error for f in failures] == [f"ValueError: throw {i} fails\nfor a test" for i in (2, 5)]
-    assert all("campaign_examples.py" in f.trace and not f.poison for f in failures)
+    assert all("campaign_examples.py" in f.trace and not f.killed_workers for f in failures)
     assert summary.tally.errors == {"ValueError: throw … fails": 2}
     assert summary.tally.examples["ValueError: throw … fails"] == (3, 6)
     assert run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db").ran == 0
@@ -156,7 +156,7 @@ class Other(Throws):
 @dataclass(frozen=True)
 class Heavier(Throws):
     def model_hash(self) -> str:
-        return campaigns.digest("heavier")
+        return campaigns.hash_texts("heavier")
 
 
 def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_pat
         run(Other(3), store=store)
     with pytest.raises(StoreError, match="another model"):
         run(Heavier(4), store=store)
-    assert run(Heavier(4), store=store, force=True).ran == 1
+    assert run(Heavier(4), store=store, ignore_mismatch=True).ran == 1
     with Store.read(store, Throws) as there:
         assert len({row.model for row in there.rows()}) == 2
     with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
-        run(Other(3), store=store, force=True)
+        run(Other(3), store=store, ignore_mismatch=True)
 
 
 def test_a_store_of_another_version_is_refused_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,9 +186,9 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
 
 FIRST_WORKER = """
 import signal
-from quaddyn.campaigns.worker_processes import workers
+from quaddyn.campaigns.worker_processes import process_pool
 if __name__ == "__main__":
-    with workers(1) as executor:
+    with process_pool(1) as executor:
         print(signal.SIGINT in executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())
 """
 

@@ -22,10 +22,10 @@ from campaign_examples import Throw, Throws
 from sparing import others_slow
 
 from quaddyn import campaigns
-from quaddyn.campaigns import Cluster, Failure, Progress, Store, run
+from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run
 from quaddyn.campaigns.dask_cluster import tls
 from quaddyn.campaigns.plain_values import encode, encode_record
-from quaddyn.campaigns.worker_processes import Workers
+from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.errors import CampaignError, StoreError
 
 TESTS = Path(__file__).resolve().parent
@@ -46,14 +46,14 @@ def records(campaign: Throws) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module", params=["processes", "Dask"])
-def executor(request: pytest.FixtureRequest) -> Iterator[Workers | Cluster]:
-    with campaigns.workers(2) if request.param == "processes" else campaigns.cluster("local:2") as there:
+def executor(request: pytest.FixtureRequest) -> Iterator[ProcessPool | DaskExecutor]:
+    with campaigns.process_pool(2) if request.param == "processes" else campaigns.dask_executor("local:2") as there:
         yield there
 
 
-def pids(executor: Workers | Cluster) -> list[int]:
+def pids(executor: ProcessPool | DaskExecutor) -> list[int]:
     """The worker processes that are there now."""
-    if isinstance(executor, Workers):
+    if isinstance(executor, ProcessPool):
         return executor.pids()
     return [nanny.pid for nanny in executor.local.workers.values() if nanny.pid and nanny.is_alive()]
 
@@ -61,7 +61,7 @@ def pids(executor: Workers | Cluster) -> list[int]:
 class Killer:
     """A progress that kills workers each time so many more cases are done."""
 
-    def __init__(self, executor: Workers | Cluster, *, every: int, times: int, how_many: int = 1) -> None:
+    def __init__(self, executor: ProcessPool | DaskExecutor, *, every: int, times: int, how_many: int = 1) -> None:
         self.executor, self.every, self.left, self.how_many = executor, every, times, how_many
         self.killed = 0
 
@@ -78,19 +78,21 @@ class Killer:
 
 @pytest.mark.parametrize(("how_many", "times"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_killed_workers_lose_and_double_nothing(
-    tmp_path: Path, executor: Workers | Cluster, how_many: int, times: int
+    tmp_path: Path, executor: ProcessPool | DaskExecutor, how_many: int, times: int
 ) -> None:
     campaign = Throws(40, seconds=0.03)
     killer = Killer(executor, every=10, times=times, how_many=how_many)
     summary = run(campaign, executor, tmp_path / "runs.db", progress=killer)
     assert killer.killed == how_many * times
-    assert (summary.ran, summary.tally.poison) == (40, 0)
+    assert (summary.ran, summary.tally.killed_workers) == (40, 0)
     assert contents(tmp_path / "runs.db") == records(campaign)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "cases"), [(3, 30), (50, 500)])
-def test_many_kills_in_one_campaign(tmp_path: Path, executor: Workers | Cluster, kills: int, cases: int) -> None:
+def test_many_kills_in_one_campaign(
+    tmp_path: Path, executor: ProcessPool | DaskExecutor, kills: int, cases: int
+) -> None:
     campaign = Throws(cases, seconds=0.03)
     killer = Killer(executor, every=8, times=kills)
     run(campaign, executor, tmp_path / "runs.db", progress=killer)
@@ -99,21 +101,21 @@ def test_many_kills_in_one_campaign(tmp_path: Path, executor: Workers | Cluster,
 
 
 @pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
-def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: Workers | Cluster) -> None:
+def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: ProcessPool | DaskExecutor) -> None:
     campaign = Throws(12, what="die once", every=6, folder=str(tmp_path))
     summary = run(campaign, executor, tmp_path / "runs.db", batch=4)
-    assert summary.tally.poison == 0
+    assert summary.tally.killed_workers == 0
     assert len(contents(tmp_path / "runs.db")) == 12
 
 
 @pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
-def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: Workers | Cluster) -> None:
+def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: ProcessPool | DaskExecutor) -> None:
     campaign = Throws(10, what="die", every=10)
-    summary = run(campaign, executor, tmp_path / "runs.db", batch=5 if isinstance(executor, Workers) else 1)
-    assert (summary.ran, summary.tally.poison) == (10, 1)
+    summary = run(campaign, executor, tmp_path / "runs.db", batch=5 if isinstance(executor, ProcessPool) else 1)
+    assert (summary.ran, summary.tally.killed_workers) == (10, 1)
     (row,) = [row for row in summary.rows if isinstance(row.result, Failure)]
     assert row.case.number == 9
-    assert row.result.poison
+    assert row.result.killed_workers
     assert row.result.error == "its worker died 3 times"
     there = contents(tmp_path / "runs.db")
     assert {k: v for k, v in there.items() if "died" not in v} == records(Throws(9))
@@ -132,7 +134,7 @@ def test_a_pool_that_cannot_replace_its_workers_ends_with_what_is_done(tmp_path:
 
 UNGUARDED = """
 from quaddyn import campaigns
-with campaigns.workers(1) as executor:
+with campaigns.process_pool(1) as executor:
     executor.submit(print).result()
 """
 
@@ -161,8 +163,10 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("executor_text", "pids_text"),
     [
-        ("campaigns.workers(2)", "executor.pids()"),
-        pytest.param('campaigns.cluster("local:1")', "executor.client.run(os.getpid).values()", marks=pytest.mark.slow),
+        ("campaigns.process_pool(2)", "executor.pids()"),
+        pytest.param(
+            'campaigns.dask_executor("local:1")', "executor.client.run(os.getpid).values()", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
@@ -442,7 +446,7 @@ def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
     (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"
     assert address.startswith("tls://127.0.0.1:")
     with pytest.raises(CampaignError, match="no scheduler answers at tls://"):
-        campaigns.cluster(address, timeout=0.5)  # without a certificate
+        campaigns.dask_executor(address, timeout=0.5)  # without a certificate
     campaign = Throws(2000, seconds=0.01)
 
     def kill(progress: Progress) -> None:
@@ -452,7 +456,7 @@ def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
 
     with (
         pytest.raises(CampaignError, match=r"the connection to the executor's workers is lost.*What is done is kept"),
-        campaigns.cluster(address, security=tls(pem, pem, key)) as executor,
+        campaigns.dask_executor(address, security=tls(pem, pem, key)) as executor,
     ):
         run(campaign, executor, store, progress=kill)
     kept = contents(store)

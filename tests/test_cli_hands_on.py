@@ -389,8 +389,8 @@ def test_executors_are_those_of_the_options(
         warnings.warn("open to [all]", UserWarning, stacklevel=2)
         return Pool(f"{address} {security}")
 
-    monkeypatch.setattr("quaddyn.campaigns.workers", lambda count: Pool(f"workers {count}"))
-    monkeypatch.setattr("quaddyn.campaigns.cluster", cluster)
+    monkeypatch.setattr("quaddyn.campaigns.process_pool", lambda count: Pool(f"workers {count}"))
+    monkeypatch.setattr("quaddyn.campaigns.dask_executor", cluster)
     for workers, dask in ((0, None), (3, None), (None, None), (None, "tcp://x")):
         with campaigning.executor(workers, dask, "tls") as found:
             assert (found is None) is (workers == 0)

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.campaigns import run, trial_campaign, workers
+from quaddyn.campaigns import process_pool, run, trial_campaign
 from quaddyn.campaigns.campaign import Record
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
-from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, Shares, polar, success
+from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, SuccessCurve, polar, success
 from quaddyn.campaigns.sheet_page import _command, _gait_table, page
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.worker_memory import generator
+from quaddyn.campaigns.worker_memory import case_rng
 from quaddyn.cli import app
 
 
@@ -28,9 +28,9 @@ def easy(case: Trial, watch: object = None) -> Record:
     speed = math.hypot(case.velocity[0], case.velocity[1])
     hard = max(
         case.push / (0.9 + 0.3 * math.cos(case.push_direction)), 0.1 / case.friction, case.slope / 0.4,
-        case.step / 0.06, case.payload / 6.0, case.delay / 0.012, 0.4 / case.strength, speed / 0.8,
+        case.step / 0.06, case.payload / 6.0, case.delay / 0.012, 0.4 / case.torque_scale, speed / 0.8,
     )  # fmt: skip
-    luck = generator(case.seed, case.number, 99).random()
+    luck = case_rng(case.seed, case.number, 99).random()
     well = luck < 1.0 / (1.0 + math.exp(min((hard - 1.0) / 0.02, 500.0))) and case.gait != "crawl"
     return {
         "success": well,
@@ -181,7 +181,7 @@ def test_a_worker_process_gives_the_same_records() -> None:
     campaign = DataSheet(robot=("go2",), bounds=("strength",))
     (cell,) = campaign.cells("go2")
     cases = [cell.trial(len(cell.values) - 1, number) for number in range(2)]
-    with workers(1) as pool:
+    with process_pool(1) as pool:
         rows = list(run(campaign, pool, cases=cases).rows)
     assert [row.result for row in rows] == [campaign.run(case) for case in cases]
     assert all(row.result["fell"] is not None for row in rows)  # type: ignore[index]
@@ -226,7 +226,9 @@ def test_scales_have_round_ticks() -> None:
 
 
 def test_shares_are_drawn_from_the_bottom_to_the_top() -> None:
-    drawn = success([Shares("", 0, [(0.0, 0.0, 0.0, 0.5), (1.0, 0.5, 0.0, 1.0), (2.0, 1.0, 0.5, 1.0)], None)], "x")
+    drawn = success(
+        [SuccessCurve("", 0, [(0.0, 0.0, 0.0, 0.5), (1.0, 0.5, 0.0, 1.0), (2.0, 1.0, 0.5, 1.0)], None)], "x"
+    )
     bottom, top = HEIGHT - BOTTOM, TOP
     assert [float(y) for y in re.findall(r'cy="([-.\d]+)"', drawn)] == [bottom, (bottom + top) / 2, top]
 

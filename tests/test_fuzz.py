@@ -45,8 +45,8 @@ def deep_tree() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def tally() -> fuzzing.Tally:
-    out = fuzzing.Tally()
+def tally() -> fuzzing.OutcomeCounts:
+    out = fuzzing.OutcomeCounts()
     for outcome in fuzz_campaign.outcomes(run(fuzz_campaign.Fuzz(number=CASES, seed=SEED, mujoco=1.0)).results):
         out.add(outcome)
     print(f"\n{out.table()}\n{out.figures()}")
@@ -63,30 +63,32 @@ def explain(outcomes: list[fuzzing.Outcome]) -> str:
 
 # -- the guard --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("verdict", ["crash", "hang", "error"])
-def test_no_mutant_makes_load_end_in_anything_but_a_robot_or_a_modelerror(tally: fuzzing.Tally, verdict: str) -> None:
+def test_no_mutant_makes_load_end_in_anything_but_a_robot_or_a_modelerror(
+    tally: fuzzing.OutcomeCounts, verdict: str
+) -> None:
     found = [o for o in tally.outcomes if o.verdict == verdict]
     assert len(tally.outcomes) == CASES
     assert not found, explain(found)
 
 
-def test_no_impossible_robot_is_accepted(tally: fuzzing.Tally) -> None:
+def test_no_impossible_robot_is_accepted(tally: fuzzing.OutcomeCounts) -> None:
     found = [o for o in tally.outcomes if o.misfits]
     assert not found, explain(found)
 
 
-def test_good_mutants_load(tally: fuzzing.Tally) -> None:
+def test_good_mutants_load(tally: fuzzing.OutcomeCounts) -> None:
     refused = [o for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
     assert sum(o.oracle == "good" for o in tally.outcomes) >= CASES // 4
     assert tally.share() >= 0.95, explain(refused)
 
 
-def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.Tally) -> None:
+def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.OutcomeCounts) -> None:
     pytest.importorskip("mujoco")
     assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= CASES // 6
     assert tally.share(mujoco=True) >= 0.95
 
 
-def test_every_refusal_says_why(tally: fuzzing.Tally) -> None:
+def test_every_refusal_says_why(tally: fuzzing.OutcomeCounts) -> None:
     mute = [o for o in tally.outcomes if o.verdict == "refused" and len(o.message) < 20]
     nameless = [
         o for o in tally.outcomes if o.verdict == "refused" and o.case.via == "path" and ".urdf" not in o.message

@@ -9,8 +9,8 @@ import pytest
 from sparing import NIGHT, others_slow
 
 import quaddyn as qd
-from quaddyn.campaigns.pushes import Pushes
-from quaddyn.campaigns.trial_runner import drive
+from quaddyn.campaigns.pushes import PushCampaign
+from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Proportions
 from quaddyn.locomotion.course import Course, Preview
@@ -147,7 +147,7 @@ def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurri
 
 @pytest.mark.parametrize("number", others_slow([2, 6], [2]))  # from the left and from the right
 def test_pushes_of_a_third_of_the_unit_of_speed_are_recovered_from_without_crossing_legs(number: int) -> None:
-    case = Pushes(dt=2e-3 if NIGHT else 4e-3).case("go2", "trot", 0.35, "embedded", number)
+    case = PushCampaign(dt=2e-3 if NIGHT else 4e-3).case("go2", "trot", 0.35, "embedded", number)
     dynamics, gaps, modes = qd.Dynamics(qd.load("go2")), [], set()
 
     def watch(plant: Plant, command: LocomotionCommand) -> None:
@@ -157,13 +157,13 @@ def test_pushes_of_a_third_of_the_unit_of_speed_are_recovered_from_without_cross
             feet, yaw = s.origins(("FL", "FR", "RL", "RR")), Proportions.of(dynamics.robot).yaw(plant.q)
             gaps.append((feet[::2] - feet[1::2])[:, :2] @ [-math.sin(yaw), math.cos(yaw)])
 
-    record = drive(case, watch)
+    record = run_trial(case, watch)
     assert record["success"], record["reason"]
     assert np.min(gaps) > 0.0
 
 
 def test_the_same_number_is_the_same_push_at_the_same_phase() -> None:
-    campaign = Pushes(robot=("go2", "hyq"), gaits=("trot", "stand"), sizes=(0.2, 0.5), trials=9)
+    campaign = PushCampaign(robot=("go2", "hyq"), gaits=("trot", "stand"), sizes=(0.2, 0.5), trials=9)
     assert len(list(campaign.cases())) == campaign.count() == 2 * 2 * 2 * 2 * 9
     weak, hard = (campaign.case("go2", "trot", size, "embedded", 3) for size in (0.2, 0.5))
     assert (weak.push_time, weak.push_direction, weak.velocity) == (hard.push_time, hard.push_direction, hard.velocity)
@@ -176,8 +176,8 @@ def test_the_same_number_is_the_same_push_at_the_same_phase() -> None:
 
 def test_bad_pushes_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="gait"):
-        Pushes(gaits=("tort",))
+        PushCampaign(gaits=("tort",))
     with pytest.raises(ArgumentError, match=r"sizes: expected positive numbers, got \(0.0,\)"):
-        Pushes(sizes=(0.0,))
+        PushCampaign(sizes=(0.0,))
     with pytest.raises(ArgumentError, match="trials: expected at least 1, got 0"):
-        Pushes(trials=0)
+        PushCampaign(trials=0)

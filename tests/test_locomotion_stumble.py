@@ -8,7 +8,7 @@ from sparing import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns import run
-from quaddyn.campaigns.obstacles import Obstacles
+from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Proportions
 from quaddyn.locomotion.footwork import Footwork
 from quaddyn.locomotion.gait import Clock
@@ -165,7 +165,7 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
 @pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))
 @pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
 def test_stairs_that_nobody_told_of_are_passed(name: str, obstacle: str) -> None:
-    campaign = Obstacles(
+    campaign = ObstacleCampaign(
         robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1, dt=DT if NIGHT else 2.0 * DT
     )
     ((_, record),) = run(campaign).results

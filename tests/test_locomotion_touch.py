@@ -7,7 +7,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import scene
+from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.felt_ground import FeltGround
 from quaddyn.locomotion.footwork import Footwork
@@ -113,8 +113,8 @@ def test_one_foot_that_meets_an_obstacle_is_no_error_of_the_model_but_two_are_wi
 
 
 def test_a_robot_with_other_masses_damping_and_rotors_than_its_model_trots() -> None:
-    case = Trial(robot="solo12", seconds=3.0, measured=1.5, velocity=(0.4, 0.0, 0.0), model_error=0.25)
-    made = scene(case, qd.load("solo12"), np.random.default_rng(1))
+    case = Trial(robot="solo12", seconds=3.0, averaging_time=1.5, velocity=(0.4, 0.0, 0.0), model_error=0.25)
+    made = make_trial_setup(case, qd.load("solo12"), np.random.default_rng(1))
     dynamics, said = qd.Dynamics(made.robot), 0
     for k in range(round(case.seconds / case.dt)):
         command = made.controller.compute(

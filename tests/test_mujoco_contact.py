@@ -7,7 +7,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import scene
+from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.robot import Robot
 from quaddyn.simulation import MujocoContact
 from quaddyn.simulation.mujoco_contact import PRESETS, contact_named
@@ -107,15 +107,15 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
 
 def test_trials_name_a_contact_model_after_their_plant() -> None:
     robot = qd.load("solo12")
-    made = scene(Trial(robot="solo12", plant="mujoco:soft"), robot, np.random.default_rng(0)).plant
+    made = make_trial_setup(Trial(robot="solo12", plant="mujoco:soft"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.MujocoPlant)
     np.testing.assert_array_equal(made.model.geom_solref[0], PRESETS["soft"].solref)
-    made = scene(Trial(robot="solo12", plant="embedded:compliant"), robot, np.random.default_rng(0)).plant
+    made = make_trial_setup(Trial(robot="solo12", plant="embedded:compliant"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.Simulation)
-    made = scene(Trial(robot="solo12", plant="embedded:creeping"), robot, np.random.default_rng(0)).plant
+    made = make_trial_setup(Trial(robot="solo12", plant="embedded:creeping"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.Simulation)
     with pytest.raises(qd.UnknownNameError, match="plant"):
         Trial(robot="solo12", plant="mujoco:glass")
     twice = Trial(robot="solo12", plant="mujoco:soft", options=(("plant.contact", "stiff"),))
     with pytest.raises(qd.ArgumentError, match=r"plant\.contact"):
-        scene(twice, robot, np.random.default_rng(0))
+        make_trial_setup(twice, robot, np.random.default_rng(0))

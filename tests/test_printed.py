@@ -16,7 +16,7 @@ from printed import same_as_kept, terminal
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.campaigns import Progress, Tally
+from quaddyn.campaigns import OutcomeCounts, Progress
 from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
 from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
@@ -213,19 +213,19 @@ def test_a_tick_that_is_solved_again(forces: dict[str, Any]) -> None:
 
 
 def test_the_tally_of_a_campaign() -> None:
-    tally = Tally(
+    tally = OutcomeCounts(
         successes=1234,
         failures={"too far": 20, "a long reason that goes on and on until it no longer fits into a line": 1},
         errors={"ValueError: [x] …": 3},
         poison=2,
         examples={"too far": (1, 2, 3, 4, 5), "ValueError: [x] …": (7,), "poison": (8, 9)},
     )
-    empty = Tally(0, {}, {}, 0, {})
+    empty = OutcomeCounts(0, {}, {}, 0, {})
 
     def all_of_them() -> None:
         campaigning._print(tally, "my runs.db")
         campaigning._print(tally, "")
-        campaigning._print(Tally(5, {}, {}, 0, {}), "runs.db")
+        campaigning._print(OutcomeCounts(5, {}, {}, 0, {}), "runs.db")
         campaigning._print(empty, "runs.db")
 
     printed("tally", all_of_them, modules=(campaigning, console))

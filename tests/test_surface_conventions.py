@@ -275,7 +275,7 @@ def test_every_argument_may_be_given_by_its_name() -> None:
             continue
         unnamed |= {name for p in parameters if p.kind is p.POSITIONAL_ONLY}
     # Whatever else it is given is the function's.
-    assert unnamed == {"quaddyn.campaigns.Cluster.submit"}
+    assert unnamed == {"quaddyn.campaigns.DaskExecutor.submit"}
 
 
 def test_friction_has_one_default_and_is_printed() -> None:

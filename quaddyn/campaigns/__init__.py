@@ -3,34 +3,52 @@
 A `Campaign` gives cases and a pure function of a case; `run` drives it on any executor and keeps records in a `Store`.
 """
 
-from .campaign import Campaign, Failure, Record, digest
+from ..deprecation import renamed_names
+from .campaign import Campaign, Failure, Record, hash_texts
 from .campaign_runner import Progress, Summary, run
-from .dask_cluster import Cluster, InsecureClusterWarning, cluster
-from .outcome_counts import Tally
-from .plain_values import Plain
-from .store import Row, Store
-from .worker_calls import again
-from .worker_memory import generator, robot, robot_hash
-from .worker_processes import workers
+from .dask_cluster import DaskExecutor, InsecureClusterWarning, dask_executor
+from .outcome_counts import OutcomeCounts
+from .plain_values import PlainValue
+from .store import Store, StoredCase
+from .worker_calls import rerun_case
+from .worker_memory import case_rng, hash_robot, load_cached_robot
+from .worker_processes import process_pool
 
 __all__ = [
     "Campaign",
-    "Cluster",
+    "DaskExecutor",
     "Failure",
     "InsecureClusterWarning",
-    "Plain",
+    "OutcomeCounts",
+    "PlainValue",
     "Progress",
     "Record",
-    "Row",
     "Store",
+    "StoredCase",
     "Summary",
-    "Tally",
-    "again",
-    "cluster",
-    "digest",
-    "generator",
-    "robot",
-    "robot_hash",
+    "case_rng",
+    "dask_executor",
+    "hash_robot",
+    "hash_texts",
+    "load_cached_robot",
+    "process_pool",
+    "rerun_case",
     "run",
-    "workers",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "Cluster": "DaskExecutor",
+        "Plain": "PlainValue",
+        "Row": "StoredCase",
+        "Tally": "OutcomeCounts",
+        "again": "rerun_case",
+        "cluster": "dask_executor",
+        "digest": "hash_texts",
+        "generator": "case_rng",
+        "robot": "load_cached_robot",
+        "robot_hash": "hash_robot",
+        "workers": "process_pool",
+    },
+)

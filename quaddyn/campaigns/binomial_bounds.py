@@ -23,7 +23,7 @@ def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
 
     Args:
         successes: how many trials succeeded.
-        trials: how many there were, a number that must not depend on how they went; see `looks` where it does.
+        trials: how many there were, a number that must not depend on how they went; see `interim_tests` where it does.
         confidence: in (0, 1).
 
     Raises:
@@ -58,7 +58,7 @@ def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[flo
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimTest:
     """A moment at which a test may end in favour of the claim.
 
     Attributes:
@@ -72,7 +72,7 @@ class Look:
     confidence: float
 
 
-def looks(probability: float, risk: float, *, failures: tuple[int, ...] = (0, 2)) -> tuple[Look, ...]:
+def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] = (0, 2)) -> tuple[InterimTest, ...]:
     """The looks of a test of "succeeds with at least `probability`" that ends early where all goes well.
 
     After each number of trials in the answer the claim is made if no more than so many have failed: the lower bound
@@ -106,7 +106,7 @@ def looks(probability: float, risk: float, *, failures: tuple[int, ...] = (0, 2)
             middle = (low + high) // 2
             enough = lower_bound(middle - allowed, middle, confidence) >= probability
             low, high = (low, middle) if enough else (middle, high)
-        out.append(Look(high, allowed, confidence))
+        out.append(InterimTest(high, allowed, confidence))
     return tuple(out)
 
 

@@ -1,4 +1,4 @@
-"""What a campaign is: cases, and a pure function of a case."""
+"""`Campaign`: base class of experiments, which yields cases and runs each as a pure function of the case."""
 
 from __future__ import annotations
 
@@ -7,88 +7,101 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from ..deprecation import renamed_overrides
 from ..errors import ArgumentError
-from .plain_values import Plain, encode
+from .plain_values import PlainValue, encode
 
 if TYPE_CHECKING:
     from ..robot import Robot
     from ..viewer import Viewer
 
 C = TypeVar("C")
-Record = Mapping[str, Plain]
+Record = Mapping[str, PlainValue]
 
 
 class Failure(NamedTuple):
-    """Why there is no record of a case.
+    """Reason for which a case has no record.
 
     Attributes:
-        error: type and text of the exception, or how its workers died.
-        poison: whether its workers died.
-        trace: where it was raised, or how the last worker died.
+        error: type and text of the exception, or a description of how its worker processes died.
+        killed_workers: whether the case was abandoned because its worker processes died.
+        trace: traceback of the exception, or how the last worker process died.
     """
 
     error: str
-    poison: bool = False
+    killed_workers: bool = False
     trace: str = ""
 
 
+@renamed_overrides(failure="failure_reason", shown="case_robot")
 class Campaign(ABC, Generic[C]):
-    """Many runs of one experiment; subclasses are frozen dataclasses at the top of a module.
+    """Many runs of one experiment; subclasses are frozen dataclasses at the top level of a module.
 
-    The fields of a campaign are its options: plain values (`Plain`), which say what cases there are.  They become the
-    options of the command line; ``field(metadata={"help": ...})`` is their help there.  A *case* holds everything that
-    its run depends on, so that it can be replayed anywhere: robot, controller options, plant, disturbance, seed.
+    The fields of a campaign are its options.  They hold plain values (`PlainValue`), determine the cases, and become
+    options of the command line with ``field(metadata={"help": ...})`` as their help.  A *case* holds everything on
+    which its run depends, so that it can be replayed anywhere: robot, controller options, plant, disturbance, seed.
 
     Attributes:
-        name: by which `registry.find` knows it; also in the store.
-        Case: frozen, hashable dataclass of plain values.
+        name: name of the campaign for `registry.find`, on the command line and in stores.
+        Case: type of the cases, a frozen, hashable dataclass of plain values.
+        renamed_entries: new names of entries of records, by the old names that stores of earlier versions have.
     """
 
     name: ClassVar[str]
     Case: ClassVar[type[Any]]
+    renamed_entries: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def cases(self) -> Iterator[C]:
-        """The cases, always in the same order and one at a time: there may be ten million."""
+        """Yields the cases one at a time, always in the same order; there may be ten million."""
 
     @abstractmethod
     def run(self, case: C) -> Record:
-        """The record of a case: plain numbers and words by name.
+        """Runs one case and returns its record, a mapping of names to plain values.
 
-        It depends on the case alone: not on time, host, order or what ran before.  An exception is recorded with its
-        text.  By convention "success" (bool) says whether what was tried went well, and "reason" (str) why not.
+        The record must depend on the case alone, not on time, host, order or earlier cases.  An exception is recorded
+        with its text.  By convention the entry "success" (bool) holds the verdict and "reason" (str) the cause of a
+        failure.
         """
 
     def run_batch(self, cases: Sequence[C]) -> Sequence[Record]:
-        """The records of several cases, each as `run` would give it; override where running together is faster."""
+        """Runs several cases and returns the record of each, equal to that of `run`; override it if that is faster."""
         return [self.run(case) for case in cases]
 
     def count(self) -> int | None:
-        """How many cases there are, for the progress; None if unknown."""
+        """Returns the number of cases, for progress reports; None if unknown."""
         return None
 
     def model_hash(self) -> str:
-        """Digest of what the records depend on beside the case, such as robot files.
+        """Returns a hash of everything besides the case on which records depend, such as robot files.
 
-        A store goes on only with the same digest.  By default that of all options.
+        A store can be continued only with the same hash.  By default it is the hash of all options.
         """
-        return digest(self.name, encode(self))
+        return hash_texts(self.name, encode(self))
 
-    def failure(self, record: Record) -> str | None:
-        """Why a record counts as a failure; None for a success.  By default its "success" and "reason"."""
+    def failure_reason(self, record: Record) -> str | None:
+        """Returns why a record is a failure, None for a success; by default from its "success" and "reason"."""
         return None if record.get("success", True) else str(record.get("reason") or "failed")
 
-    def shown(self, case: C) -> Robot:
-        """The robot that `replay` shows."""
-        raise ArgumentError(f"campaign {self.name!r} has nothing to show")
+    def case_robot(self, case: C) -> Robot:
+        """Returns the robot that `replay` draws for a case.
+
+        Raises:
+            ArgumentError: the campaign cannot be drawn.
+        """
+        raise ArgumentError(f"campaign {self.name!r} cannot be drawn")
 
     def replay(self, case: C, viewer: Viewer) -> Record:
-        """Run a case again, drawing it; the same record, bit for bit."""
-        raise ArgumentError(f"campaign {self.name!r} has nothing to show")
+        """Runs a case again and draws it; returns the same record, bit for bit.
+
+        Raises:
+            ArgumentError: the campaign cannot be drawn.
+        """
+        raise ArgumentError(f"campaign {self.name!r} cannot be drawn")
 
 
-def digest(*parts: str | bytes) -> str:
-    """Short digest of texts, for `Campaign.model_hash`."""
+def hash_texts(*parts: str | bytes) -> str:
+    """Returns a short hash of texts or bytes, for `Campaign.model_hash`."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, CampaignError
 from .campaign import Campaign, Failure, Record
-from .outcome_counts import Tally
+from .outcome_counts import OutcomeCounts
 from .plain_values import encode
-from .store import COMMIT_EVERY, MEMORY, Row, Store
-from .worker_calls import Answer, work
+from .store import COMMIT_EVERY, MEMORY, Store, StoredCase
+from .worker_calls import WorkerReply, work
 from .worker_failures import LIVES, deaths
 
 
@@ -59,7 +60,7 @@ class Summary:
     _cases: Sequence[Any] | None = field(repr=False)
 
     @property
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[StoredCase]:
         """What became of every case, in the order of the cases."""
         store = self._store
         with Store.read(store, type(self.campaign)) if isinstance(store, str) else nullcontext(store) as reader:
@@ -74,11 +75,12 @@ class Summary:
         return ((row.case, row.result) for row in self.rows)
 
     @cached_property
-    def tally(self) -> Tally:
+    def tally(self) -> OutcomeCounts:
         """Successes, and failures by reason."""
-        return Tally.of(self.campaign, self.rows)
+        return OutcomeCounts.from_rows(self.campaign, self.rows)
 
 
+@renamed_parameters(force="ignore_mismatch")
 def run(
     campaign: Campaign[Any],
     executor: Executor | None = None,
@@ -88,7 +90,7 @@ def run(
     batch: int = 1,
     in_flight: int | None = None,
     progress: Callable[[Progress], None] | None = None,
-    force: bool = False,
+    ignore_mismatch: bool = False,
 ) -> Summary:
     """Run the cases of a campaign that are not in the store.
 
@@ -103,7 +105,7 @@ def run(
         batch: cases sent to a worker at a time, for short ones.
         in_flight: most batches sent and not answered; by default what keeps the executor's workers busy.
         progress: called from time to time.
-        force: see `Store.open`.
+        ignore_mismatch: see `Store.open`.
 
     Raises:
         StoreError: the store cannot be used, or its disk is full.
@@ -118,7 +120,7 @@ def run(
         if store.campaign != campaign:
             raise ArgumentError(f"store: {store.path} was opened for another campaign or other options")
     else:
-        kept, ours = Store.open(MEMORY if store is None else store, campaign, force=force), True
+        kept, ours = Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch), True
     total = campaign.count() if chosen is None else len(chosen)
     drive = _Drive(campaign, executor or _Here(), kept, progress, total)
     began = time.perf_counter()
@@ -155,8 +157,8 @@ class _Drive:
         self._campaign, self._executor, self._store = campaign, executor, store
         self._progress, self._total = progress, total
         self._began = self._told = time.monotonic()
-        self._arrivals: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
-        self._flying: dict[Future[Answer], _Task] = {}
+        self._arrivals: queue.SimpleQueue[Future[WorkerReply]] = queue.SimpleQueue()
+        self._flying: dict[Future[WorkerReply], _Task] = {}
         self._out: set[str] = set()
         self._again: deque[_Task] = deque()
         self._deaths: Counter[str] = Counter()
@@ -223,7 +225,7 @@ class _Drive:
         self._flying[future] = task
         future.add_done_callback(self._arrivals.put)
 
-    def _take(self, future: Future[Answer]) -> None:
+    def _take(self, future: Future[WorkerReply]) -> None:
         task = self._flying.pop(future)
         try:
             answer = future.result()
@@ -289,7 +291,7 @@ def _broken(error: BaseException) -> CampaignError:
     if isinstance(error, CampaignError):
         return error
     if isinstance(error, BrokenExecutor):
-        why = "the executor's workers died, and it cannot replace them; quaddyn.campaigns.workers does"
+        why = "the executor's workers died, and it cannot replace them; quaddyn.campaigns.process_pool does"
     elif isinstance(error, (CancelledError, OSError)):
         why = f"the connection to the executor's workers is lost ({type(error).__name__})"
     else:

@@ -26,7 +26,7 @@ class InsecureClusterWarning(UserWarning):
     """A scheduler on the network without TLS: whoever reaches its port runs programs as its user."""
 
 
-class Cluster(Executor):
+class DaskExecutor(Executor):
     """An executor on the workers of a Dask client; made by `cluster`.
 
     Dask's scheduler places the calls, repeats those whose workers die, and says when they died too often.
@@ -85,7 +85,7 @@ async def _follow(theirs: Any, ours: Future[Any]) -> None:
         ours.set_exception(error)
 
 
-def cluster(address: str, *, security: Any = None, timeout: float = 30.0) -> Cluster:
+def dask_executor(address: str, *, security: Any = None, timeout: float = 30.0) -> DaskExecutor:
     """An executor on a Dask cluster; use it in a ``with`` block.
 
     Args:
@@ -104,7 +104,7 @@ def cluster(address: str, *, security: Any = None, timeout: float = 30.0) -> Clu
         if not rest.isdecimal() or int(rest) < 1:
             raise ArgumentError(f"address: expected local:N with the number of workers N, got {address!r}")
         local = _local(int(rest))
-        return Cluster(distributed.Client(local, set_as_default=False), local)
+        return DaskExecutor(distributed.Client(local, set_as_default=False), local)
     if not address.startswith(("tcp://", "tls://")):
         raise ArgumentError(f"address: expected tcp://HOST:PORT, tls://HOST:PORT or local:N, got {address!r}")
     _warn(address)
@@ -113,7 +113,7 @@ def cluster(address: str, *, security: Any = None, timeout: float = 30.0) -> Clu
             client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
     except Exception as error:  # whatever a port that is no scheduler's answers
         raise CampaignError(f"no scheduler answers at {address}: {error}") from error
-    return Cluster(client)
+    return DaskExecutor(client)
 
 
 def tls(

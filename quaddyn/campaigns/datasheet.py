@@ -19,12 +19,12 @@ from ..version import __version__
 from . import worker_memory
 from .campaign import Failure
 from .campaign_runner import Progress, run
-from .datasheet_bounds import Cell, cells, curves
+from .datasheet_bounds import BoundSpec, make_bound_specs, make_speed_trials
 from .plain_values import encode
-from .store import MEMORY, Row, Store
-from .threshold_search import Ask, Search, Threshold, search
+from .store import MEMORY, Store, StoredCase
+from .threshold_search import Search, Threshold, TrialRequest, search
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import Trials
+from .trial_campaign import TrialCampaign
 
 #: Versions that say what a sheet was measured with.
 PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")
@@ -35,7 +35,7 @@ QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "check
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataSheet(Trials):
+class DataSheet(TrialCampaign):
     """The trials of a data sheet: bisections, whose cases depend on what the cases before them gave (`measure`)."""
 
     name: ClassVar[str] = "datasheet"
@@ -76,13 +76,13 @@ class DataSheet(Trials):
 
     def curves(self, source: str) -> dict[str, list[list[Trial]]]:
         """Runs of each gait whose speed is measured, by speed and number."""
-        found = curves(source, plant=self.plant, dt=self.dt, seed=self.seed)
+        found = make_speed_trials(source, plant=self.plant, dt=self.dt, seed=self.seed)
         names = {cell.name for cell in self.cells(source)}
         return {gait: levels for gait, levels in found.items() if f"speed {gait}" in names}
 
-    def cells(self, source: str) -> list[Cell]:
+    def cells(self, source: str) -> list[BoundSpec]:
         """The bounds that are measured on one of the robots."""
-        found = cells(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
+        found = make_bound_specs(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
         for name in self.bounds:
             if not any(cell.name.startswith(name) for cell in found):
                 raise UnknownNameError("bound", name, [cell.name for cell in found])
@@ -113,7 +113,7 @@ class Bound:
     """A bound that was measured.
 
     Attributes:
-        name, title, unit, harder: see `Cell`.
+        name, title, unit, harder: see `BoundSpec`.
         values: by level.
         threshold: what the search found.
         failed: trials that failed, in the order of the levels.
@@ -161,7 +161,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RobotFacts:
     """What a robot's description says.
 
     Attributes:
@@ -193,10 +193,10 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RobotBounds:
     """One robot's part of a sheet."""
 
-    facts: Facts
+    facts: RobotFacts
     bounds: tuple[Bound, ...]
     gaits: dict[str, tuple[Point, ...]]
 
@@ -216,7 +216,7 @@ class Sheet:
     """
 
     campaign: DataSheet
-    robots: tuple[Measured, ...]
+    robots: tuple[RobotBounds, ...]
     trials: int
     seconds: float
     store: str | None
@@ -224,7 +224,7 @@ class Sheet:
     processors: tuple[str, ...]
 
 
-class Advance(NamedTuple):
+class MeasurementProgress(NamedTuple):
     """How far a measurement is: bounds found, of how many, and trials so far."""
 
     found: int
@@ -237,7 +237,7 @@ def measure(
     executor: Executor | None = None,
     store: str | None = None,
     *,
-    progress: Callable[[Advance], object] | None = None,
+    progress: Callable[[MeasurementProgress], object] | None = None,
 ) -> Sheet:
     """Measure a data sheet.
 
@@ -246,7 +246,7 @@ def measure(
 
     Args:
         campaign: what to measure.
-        executor: `quaddyn.campaigns.workers`, `cluster` or any other; by default this process.
+        executor: `quaddyn.campaigns.process_pool`, `cluster` or any other; by default this process.
         store: file for the trials; by default memory, and no trial can be replayed by number.
         progress: called from time to time.
 
@@ -265,18 +265,18 @@ def measure(
         )
         for key, cell in asked.items()
     }
-    asks: dict[tuple[str, str], Ask] = {key: next(each) for key, each in searches.items()}
+    asks: dict[tuple[str, str], TrialRequest] = {key: next(each) for key, each in searches.items()}
     found: dict[tuple[str, str], Threshold] = {}
     failed: dict[tuple[str, str], list[FailedCase]] = {key: [] for key in asked}
-    rows: dict[str, Row] = {}
+    rows: dict[str, StoredCase] = {}
     with Store.open(MEMORY if store is None else store, campaign) as kept:
 
-        def records(cases: Sequence[Trial]) -> list[Row]:
+        def records(cases: Sequence[Trial]) -> list[StoredCase]:
             before = len(rows)
 
             def tell(p: Progress) -> None:
                 if progress is not None:
-                    progress(Advance(len(found), len(asked), before + p.done))
+                    progress(MeasurementProgress(len(found), len(asked), before + p.done))
 
             run(campaign, executor, kept, cases=cases, progress=tell)
             out = []
@@ -319,12 +319,12 @@ def versions() -> dict[str, str]:
     return out
 
 
-def _succeeded(row: Row) -> bool:
+def _succeeded(row: StoredCase) -> bool:
     """Whether a trial succeeded; one that raised an error did not."""
     return not isinstance(row.result, Failure) and bool(row.result["success"])
 
 
-def _failed(row: Row, value: float) -> FailedCase:
+def _failed(row: StoredCase, value: float) -> FailedCase:
     result, plain = row.result, Trial(robot=row.case.robot)
     own = {f.name: getattr(row.case, f.name) for f in fields(plain)}
     changed = ", ".join(
@@ -345,11 +345,11 @@ def _short(value: Any) -> str:
 def _measured(
     campaign: DataSheet,
     source: str,
-    asked: dict[tuple[str, str], Cell],
+    asked: dict[tuple[str, str], BoundSpec],
     found: dict[tuple[str, str], Threshold],
     failed: dict[tuple[str, str], list[FailedCase]],
-    rows: dict[str, Row],
-) -> Measured:
+    rows: dict[str, StoredCase],
+) -> RobotBounds:
     bounds = []
     for key, cell in asked.items():
         if key[0] == source:
@@ -359,10 +359,10 @@ def _measured(
     gaits = {}
     for gait, levels in campaign.curves(source).items():
         gaits[gait] = tuple(_point([rows[encode(case)] for case in trials]) for trials in levels)
-    return Measured(facts(source), tuple(bounds), gaits)
+    return RobotBounds(facts(source), tuple(bounds), gaits)
 
 
-def _point(rows: list[Row]) -> Point:
+def _point(rows: list[StoredCase]) -> Point:
     commanded = float(rows[0].case.velocity[0])
     good = [row.result for row in rows if _succeeded(row) and not isinstance(row.result, Failure)]
 
@@ -371,14 +371,14 @@ def _point(rows: list[Row]) -> Point:
         return float(how(values)) if values else None
 
     return Point(
-        commanded, len(good), len(rows), over("vx"), over("miss"), over("cost"), over("power"), over("power_peak", max),
-        over("torque", max), over("torque_rms"),
+        commanded, len(good), len(rows), over("vx"), over("velocity_error"), over("cost"), over("power"),
+        over("power_peak", max), over("torque", max), over("torque_rms"),
     )  # fmt: skip
 
 
-def facts(source: str) -> Facts:
+def facts(source: str) -> RobotFacts:
     """What a robot's description says."""
-    robot = worker_memory.robot(source)
+    robot = worker_memory.load_cached_robot(source)
     p = Proportions.of(robot)
     reach = {}
     for foot in FEET:
@@ -391,4 +391,4 @@ def facts(source: str) -> Facts:
         numbers = (robot.lower[at], robot.upper[at], robot.velocity_limits[i], robot.effort_limits[i])
         low, high, speed, effort = (float(x) for x in numbers)
         joints.append((name, low, high, speed, effort))
-    return Facts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed, reach, tuple(joints))
+    return RobotFacts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed, reach, tuple(joints))

@@ -15,12 +15,12 @@ from ..errors import ArgumentError
 from ..locomotion import GAITS, LocomotionController, Proportions
 from . import disturbances
 from .disturbances import START, run_time
-from .friction_drop import BELIEVING, Slip
-from .obstacles import TOUCHING, Obstacle
+from .friction_drop import BELIEVING, FrictionDrop
+from .obstacles import TOUCHING, ObstacleCourse
 from .slopes import WAYS
 from .trial import Trial
 from .trial_campaign import SPEED
-from .worker_memory import generator, robot
+from .worker_memory import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.
 MOVING = tuple(name for name, gait in GAITS.items() if gait.moves)
@@ -34,10 +34,10 @@ AFTER, LATE = 14.0, 6.0
 LENGTH, COUNTED = 20.0, 11.0
 #: Ground whose size is measured: name, title and kind; the sign of its size is up or down.
 OBSTACLES = (
-    ("stairs up", "highest stairs up, told", Obstacle(1.0, tread=0.5)),
-    ("stairs down", "highest stairs down, told", Obstacle(-1.0, tread=0.5)),
-    ("rubble", "highest rubble, told", Obstacle(1.0, kind="rubble")),
-    ("relief", "highest relief, blind", Obstacle(1.0, kind="relief", told=False)),
+    ("stairs up", "highest stairs up, told", ObstacleCourse(1.0, tread=0.5)),
+    ("stairs down", "highest stairs down, told", ObstacleCourse(-1.0, tread=0.5)),
+    ("rubble", "highest rubble, told", ObstacleCourse(1.0, kind="rubble")),
+    ("relief", "highest relief, blind", ObstacleCourse(1.0, kind="relief", terrain_known=False)),
 )
 #: Decimals of the numbers of a case: results are kept under its text, and rounding differs between processors.
 CASE_DECIMALS = 9
@@ -51,7 +51,7 @@ SLIPS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class BoundSpec:
     """One bound of a data sheet.
 
     Attributes:
@@ -71,7 +71,7 @@ class Cell:
     trial: Callable[[int, int], Trial]
 
 
-def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> list[Cell]:
+def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, directions: int) -> list[BoundSpec]:
     """All bounds that are measured on a robot.
 
     Args:
@@ -84,21 +84,21 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
     Raises:
         ArgumentError: the robot cannot walk.
     """
-    machine = robot(source)
+    machine = load_cached_robot(source)
     p = Proportions.of(machine)
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     forward = (SPEED * p.speed, 0.0, 0.0)
 
     def cell(
         name: str, title: str, unit: str, values: list[float], draw: Callable[[float, np.random.Generator], Any]
-    ) -> Cell:
+    ) -> BoundSpec:
         key = zlib.crc32(name.encode())  # each cell has random numbers of its own
 
         def trial(level: int, number: int) -> Trial:
-            fields = draw(values[level], generator(seed, key, number))
+            fields = draw(values[level], case_rng(seed, key, number))
             return replace(base, number=number, **_rounded(fields))
 
-        return Cell(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
+        return BoundSpec(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
 
     def push(angle: float) -> Callable[[float, np.random.Generator], Any]:
         return lambda size, rng: disturbances.push(p, size, rng, direction=angle, speed=forward, after=AFTER, late=LATE)
@@ -119,7 +119,7 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         cell("slope", "steepest slope", "rad", rounded(math.radians(1.0), 46), usual(disturbances.slope)),
         cell("step", "highest step", "l", rounded(0.0125, 41), lambda size, rng: disturbances.step(p, size, rng)),
         cell("payload", "heaviest payload", "of the mass", rounded(0.025, 41), usual(disturbances.payload)),
-        cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, estimated=True)),
+        cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, use_state_estimate=True)),
         cell("strength", "weakest motors", "of the limits", rounded(-0.025, 37, 1.0), usual(disturbances.strength)),
     ]
     for way, heading in WAYS.items():
@@ -133,13 +133,13 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
     for name, title, lasts in SLIPS:
 
         def slide(size: float, rng: np.random.Generator, lasts: float = lasts) -> dict[str, Any]:
-            fields = Slip(size, 0.0, lasts).fields(p, rng, dt)
-            return {**fields, "options": BELIEVING["estimated"], "progress": Trial.progress}
+            fields = FrictionDrop(size, 0.0, lasts).fields(p, rng, dt)
+            return {**fields, "options": BELIEVING["estimated"], "min_velocity_ratio": Trial.min_velocity_ratio}
 
         out.append(cell(name, title, "", rounded(-0.02, 30, 0.6), slide))
     for name, title, kind in OBSTACLES:
 
-        def over(size: float, rng: np.random.Generator, kind: Obstacle = kind) -> dict[str, Any]:
+        def over(size: float, rng: np.random.Generator, kind: ObstacleCourse = kind) -> dict[str, Any]:
             obstacle = replace(kind, size=math.copysign(size, kind.size))
             felt = TOUCHING["estimated"]
             return {"velocity": forward, "options": felt, **obstacle.fields(p.length, forward[0], dt)}
@@ -155,7 +155,7 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
 @functools.lru_cache(maxsize=64)
 def top_speeds(source: str, dt: float) -> dict[str, float]:
     """The largest forward speed that each gait is given on these legs [m/s]; see `LocomotionController.reach`."""
-    controller = LocomotionController(robot(source), dt=dt)
+    controller = LocomotionController(load_cached_robot(source), dt=dt)
     out = {}
     for name in MOVING:
         try:
@@ -198,7 +198,7 @@ def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random
             **run_time(p, settled + cycles * kind.period, cycles * kind.period, dt),
             "gait": gait,
             "velocity": (size, 0.0, 0.0),
-            "progress": TRACKING,
+            "min_velocity_ratio": TRACKING,
             "unit_speed": size,
             "push": NUDGE * p.speed,
             "push_direction": rng.uniform(-math.pi, math.pi),
@@ -212,16 +212,16 @@ def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random
 SHARES, RUNS = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0), 3
 
 
-def curves(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[list[Trial]]]:
+def make_speed_trials(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[list[Trial]]]:
     """Runs of every gait at several speeds: by gait, by speed, by number."""
-    p = Proportions.of(robot(source))
+    p = Proportions.of(load_cached_robot(source))
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     out: dict[str, list[list[Trial]]] = {}
     for g, (gait, most) in enumerate(top_speeds(source, dt).items()):
         draw = at_speed(p, gait, dt)
         if most > 0.0:
             out[gait] = [
-                [replace(base, number=n, **_rounded(draw(share * most, generator(seed, g, i, n)))) for n in range(RUNS)]
+                [replace(base, number=n, **_rounded(draw(share * most, case_rng(seed, g, i, n)))) for n in range(RUNS)]
                 for i, share in enumerate(SHARES)
             ]
     return out

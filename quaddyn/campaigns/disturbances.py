@@ -47,7 +47,7 @@ class Disturbance:
 
 def run_time(p: Proportions, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
     """Length of a run and how much of it counts, in units of ``sqrt(l / g)``, as whole periods [s]."""
-    return {"seconds": round(length * p.time / dt) * dt, "measured": round(counted * p.time / dt) * dt}
+    return {"seconds": round(length * p.time / dt) * dt, "averaging_time": round(counted * p.time / dt) * dt}
 
 
 def push(
@@ -104,7 +104,7 @@ def com(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]
     """A centre of mass that is elsewhere than the model says [m]."""
     velocity = cruise(p, rng)
     way = rng.uniform(-math.pi, math.pi)
-    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "com": size, "com_direction": way}
+    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "com_offset": size, "com_offset_direction": way}
 
 
 def shifted_payload(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -150,12 +150,12 @@ def delay(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, An
 
 def noise(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Consumer sensors, their noise multiplied, 2 ms late."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "noise": size, "delay": 2e-3}
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "noise_scale": size, "delay": 2e-3}
 
 
 def strength(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Motors that deliver a share of their effort limits."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "strength": size}
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "torque_scale": size}
 
 
 def nothing(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`Slippery`: robots trot, and the ground becomes slippery under them, told nothing."""
+"""`FrictionDropCampaign`: the friction of the ground drops under a trotting robot, without notice to the controller."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import Proportions
 from .disturbances import AFTER, LATE, PERIOD, START, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import Trials, cruise, proportions
-from .worker_memory import generator
+from .trial_campaign import TrialCampaign, cruise, proportions
+from .worker_memory import case_rng
 
 #: Yaw rates are drawn up to this [rad/s].
 TURN = 0.5
@@ -27,7 +28,7 @@ BELIEVING = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Slip:
+class FrictionDrop:
     """One kind of slippery ground.
 
     Attributes:
@@ -51,29 +52,35 @@ class Slip:
             **run_time(p, LATE, LATE, dt),
             "seconds": seconds,
             "velocity": (x, y, turn),
-            "progress": 0.0 if self.walks else -math.inf,
-            "slip": self.friction,
+            "min_velocity_ratio": 0.0 if self.walks else -math.inf,
+            "slip_friction": self.friction,
             "slip_time": when,
             "slip_duration": self.duration,
         }
 
 
 #: All of them by name.
-SLIPS: Mapping[str, Slip] = MappingProxyType(
-    {"0.2": Slip(0.2, 0.9), "0.1-1s": Slip(0.1, 0.7, duration=1.0), "ice": Slip(0.03, 0.0, walks=False)}
+SLIPS: Mapping[str, FrictionDrop] = MappingProxyType(
+    {
+        "0.2": FrictionDrop(0.2, 0.9),
+        "0.1-1s": FrictionDrop(0.1, 0.7, duration=1.0),
+        "ice": FrictionDrop(0.03, 0.0, walks=False),
+    }
 )
 
 
+@renamed_fields(miss="max_velocity_error", noise="noise_scale")
 @dataclass(frozen=True, kw_only=True)
-class Slippery(Trials):
-    """Every robot on ground that becomes slippery, in every plant.
+class FrictionDropCampaign(TrialCampaign):
+    """Runs of robots on ground whose friction drops suddenly, for every robot, drop, controller setting and plant.
 
-    A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
-    the commanded speed (rad/s of the yaw rate); on ice it has to stay up.  How violent it was is recorded: "burst", see
-    `drive`.
+    A run succeeds if the robot is upright at the end and no component of its velocity differs from the command by more
+    than `max_velocity_error` times the commanded speed (for the yaw rate: in rad/s per unit).  On ice the
+    robot only has to stay upright.  The record entry "peak_motor_power" measures how violent the reaction was, see
+    `run_trial`.
     """
 
-    name: ClassVar[str] = "slippery"
+    name: ClassVar[str] = "friction-drop"
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     slips: tuple[str, ...] = field(default=tuple(SLIPS), metadata={"help": f"some of {', '.join(SLIPS)}"})
@@ -84,8 +91,8 @@ class Slippery(Trials):
     trials: int = field(default=10, metadata={"help": "of each"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     dry: float = field(default=0.6, metadata={"help": "friction of the ground before"})
-    noise: float = field(default=0.0, metadata={"help": "of sensors, 1: consumer parts, 2 ms late; 0: none"})
-    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    noise_scale: float = field(default=0.0, metadata={"help": "of sensors, 1: consumer parts, 2 ms late; 0: none"})
+    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
@@ -119,7 +126,7 @@ class Slippery(Trials):
     def case(self, source: str, slip: str, friction: str, plant: str, number: int) -> Trial:
         """One case.  For all robots, plants and slips the same number is the same direction and moment of the gait."""
         p, kind = proportions(source), SLIPS[slip]
-        fields = kind.fields(p, generator(self.seed, number), self.dt)
+        fields = kind.fields(p, case_rng(self.seed, number), self.dt)
         speed = math.hypot(*fields["velocity"][:2])
         return Trial(
             robot=source,
@@ -127,11 +134,11 @@ class Slippery(Trials):
             gait=self.gait,
             options=BELIEVING[friction],
             dt=self.dt,
-            miss=self.miss if kind.walks else None,
+            max_velocity_error=self.max_velocity_error if kind.walks else None,
             unit_speed=speed,
             friction=self.dry,
-            noise=self.noise,
-            delay=2e-3 if self.noise else 0.0,
+            noise_scale=self.noise_scale,
+            delay=2e-3 if self.noise_scale else 0.0,
             seed=self.seed,
             number=number,
             **fields,

@@ -1,4 +1,4 @@
-"""`Gaits`: how well robots follow a commanded velocity, by gait, speed and direction."""
+"""`GaitCampaign`: measures how well robots follow a velocity command, by gait, speed and direction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
+from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import SPEED, Trials, proportions
+from .trial_campaign import SPEED, TrialCampaign, proportions
 
 #: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.
 DIRECTIONS = MappingProxyType(
@@ -21,9 +22,14 @@ DIRECTIONS = MappingProxyType(
 YAW_RATE = 0.5
 
 
+@renamed_fields(miss="max_velocity_error")
 @dataclass(frozen=True, kw_only=True)
-class Gaits(Trials):
-    """Every robot in every gait at every speed in every direction; a run succeeds if it misses no component by much."""
+class GaitCampaign(TrialCampaign):
+    """Runs of every robot in every gait at every speed and direction.
+
+    A run succeeds if no component of the velocity differs from the command by more than `max_velocity_error` times the
+    commanded speed.
+    """
 
     name: ClassVar[str] = "gaits"
 
@@ -37,7 +43,7 @@ class Gaits(Trials):
     directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     seconds: float = field(default=8.0, metadata={"help": "of each run [s]; velocities count after the first 4"})
-    miss: float = field(default=0.15, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(default=0.15, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
 
     def __post_init__(self) -> None:
@@ -78,10 +84,13 @@ class Gaits(Trials):
                 gait=gait,
                 dt=self.dt,
                 seconds=self.seconds,
-                measured=self.seconds - 4.0,
+                averaging_time=self.seconds - 4.0,
                 velocity=(x * unit, y * unit, z * turn),
-                miss=self.miss,
-                progress=0.0,
+                max_velocity_error=self.max_velocity_error,
+                min_velocity_ratio=0.0,
                 unit_speed=unit,
                 unit_turn=turn,
             )
+
+
+__getattr__ = renamed_names(__name__, {"Gaits": "GaitCampaign"})

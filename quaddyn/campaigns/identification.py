@@ -1,4 +1,4 @@
-"""`LogIdentification`: parameters from many log files, each read where there is a core, their QR factors merged."""
+"""`IdentificationCampaign`: accumulates the QR factors of many log files in parallel and merges them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError
 from ..identification import Accumulator, BaseParameters, base_parameters, stream
 from ..robot import Robot
-from .campaign import Campaign, Failure, Record, digest
-from .worker_memory import robot, robot_hash
+from .campaign import Campaign, Failure, Record, hash_texts
+from .worker_memory import hash_robot, load_cached_robot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +39,8 @@ class LogCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogIdentification(Campaign[LogCase]):
-    """The QR factors of many log files; `gathered` merges them, and `quaddyn.identification.solve` fits."""
+class IdentificationCampaign(Campaign[LogCase]):
+    """QR factors of many log files; `merge_results` combines them, and `quaddyn.identification` fits the parameters."""
 
     name: ClassVar[str] = "identification"
     Case: ClassVar[type[LogCase]] = LogCase
@@ -76,7 +77,7 @@ class LogIdentification(Campaign[LogCase]):
 
     def model_hash(self) -> str:
         """Of the robot: more files may be added to a store."""
-        return digest(robot_hash(self.robot, root=self.root))
+        return hash_texts(hash_robot(self.robot, root=self.root))
 
     def run(self, case: LogCase) -> Record:
         """Read a file.
@@ -89,46 +90,46 @@ class LogIdentification(Campaign[LogCase]):
         """
         if _digest(Path(case.file)) != case.content:
             raise ArgumentError(f"{case.file}: it has changed since the campaign began")
-        machine = robot(case.robot, root=case.root)
-        gathered = empty(case)
+        machine = load_cached_robot(case.robot, root=case.root)
+        gathered = make_accumulator(case)
         for part in stream(case.file, machine):
             gathered.add(part)
         return {"samples": gathered.samples, "factors": base64.b64encode(gathered.dump()).decode("ascii")}
 
 
-def empty(case: LogCase) -> Accumulator:
-    """An accumulator for a case, with nothing in it."""
+def make_accumulator(case: LogCase) -> Accumulator:
+    """Returns an empty accumulator for the robot and noise of a case."""
     base = _base(case.robot, case.root)
     return Accumulator(base, torque_noise=case.torque_noise, force_noise=case.force_noise)
 
 
-def gathered(results: Iterable[tuple[LogCase, Record | Failure]]) -> Accumulator:
-    """What all files of a campaign show, merged pair by pair as a tree.
+def merge_results(results: Iterable[tuple[LogCase, Record | Failure]]) -> Accumulator:
+    """Merges the QR factors of all files of a campaign pair by pair as a tree.
 
-    The factor of stacked triangles is that of all their rows, whatever the order, up to rounding; a tree keeps the
-    rounding small and lets pairs be merged anywhere (Demmel et al. 2012, "Communication-optimal parallel and
-    sequential QR and LU factorizations").
+    The QR factor of stacked triangular factors is that of all their rows, in any order, up to rounding.  A tree keeps
+    the rounding errors small and allows pairs to be merged anywhere (Demmel et al. 2012, "Communication-optimal
+    parallel and sequential QR and LU factorizations").
 
     Args:
         results: such as ``run(campaign, ...).results``.
 
     Raises:
-        ArgumentError: none, or one of them is no record.
+        ArgumentError: no result, or a file without a record.
     """
     leaves = []
     for case, record in results:
         if isinstance(record, Failure):
             raise ArgumentError(f"{case.file}: {record.error}")
-        leaf = empty(case)
+        leaf = make_accumulator(case)
         leaf.load(base64.b64decode(str(record["factors"])))
         leaves.append(leaf)
     if not leaves:
         raise ArgumentError("results: expected those of at least one file")
-    return merged(leaves)
+    return merge_accumulators(leaves)
 
 
-def merged(parts: Sequence[Accumulator]) -> Accumulator:
-    """Accumulators merged pair by pair, into the first of each pair."""
+def merge_accumulators(parts: Sequence[Accumulator]) -> Accumulator:
+    """Merges accumulators pair by pair, into the first of each pair, and returns the last one left."""
     while len(parts) > 1:
         for one, other in zip(parts[::2], parts[1::2], strict=False):
             one.merge(other)
@@ -138,10 +139,20 @@ def merged(parts: Sequence[Accumulator]) -> Accumulator:
 
 @functools.lru_cache(maxsize=16)
 def _base(source: str, root: str | None) -> BaseParameters:
-    machine: Robot = robot(source, root=root)
+    machine: Robot = load_cached_robot(source, root=root)
     return base_parameters(machine)
 
 
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "LogIdentification": "IdentificationCampaign",
+        "gathered": "merge_results",
+        "merged": "merge_accumulators",
+    },
+)

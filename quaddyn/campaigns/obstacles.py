@@ -1,4 +1,4 @@
-"""`Obstacles`: over stairs, rubble and relief in proportion to the robot's legs, told of the ground and blind."""
+"""`ObstacleCampaign`: stairs, rubble and uneven terrain, scaled by leg length, with and without a terrain map."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion.gait import gait_named
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import SPEED, Trials, proportions
+from .trial_campaign import SPEED, TrialCampaign, proportions
 from .trial_runner import START
 from .trial_terrain import FIELD, LEAD, STEPS
 
@@ -27,7 +28,7 @@ TOUCHING = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class ObstacleCourse:
     """One kind of ground; lengths are in leg lengths.
 
     Attributes:
@@ -35,14 +36,14 @@ class Obstacle:
         bar: share of trials that should succeed.
         kind: field of `Trial` that makes it: "stairs", "rubble" or "relief".
         tread: depth of each step.
-        told: whether the controller is given the heights.
+        terrain_known: whether the controller is given the heights.
     """
 
     size: float
     bar: float = 0.9
     kind: str = "stairs"
     tread: float = 0.0
-    told: bool = True
+    terrain_known: bool = True
 
     @property
     def length(self) -> float:
@@ -60,42 +61,43 @@ class Obstacle:
         seconds = round(PATIENCE * (START + way * length / speed) / dt) * dt
         out = {
             self.kind: self.size * length,
-            "told": self.told,
-            "stretch": (LEAD * length, (LEAD + self.length + BEYOND) * length),
+            "terrain_known": self.terrain_known,
+            "course_interval": (LEAD * length, (LEAD + self.length + BEYOND) * length),
             "seconds": seconds,
-            "measured": seconds,
+            "averaging_time": seconds,
         }
         return out | ({"tread": self.tread * length} if self.tread else {})
 
 
 #: All of them by name.
-OBSTACLES: Mapping[str, Obstacle] = MappingProxyType(
+OBSTACLES: Mapping[str, ObstacleCourse] = MappingProxyType(
     {
-        "up-0.15-0.6": Obstacle(0.15, tread=0.6),
-        "up-0.15-0.4": Obstacle(0.15, tread=0.4),
-        "up-0.25-0.6": Obstacle(0.25, tread=0.6),
-        "up-0.25-0.4": Obstacle(0.25, tread=0.4),
-        "down-0.15-0.6": Obstacle(-0.15, tread=0.6),
-        "down-0.15-0.4": Obstacle(-0.15, tread=0.4),
-        "down-0.25-0.6": Obstacle(-0.25, tread=0.6),
-        "down-0.25-0.4": Obstacle(-0.25, tread=0.4),
-        "blind-up-0.1-0.6": Obstacle(0.1, 0.8, tread=0.6, told=False),
-        "blind-down-0.1-0.6": Obstacle(-0.1, 0.8, tread=0.6, told=False),
-        "blind-up-0.1-0.4": Obstacle(0.1, 0.8, tread=0.4, told=False),
-        "blind-down-0.1-0.4": Obstacle(-0.1, 0.8, tread=0.4, told=False),
-        "rubble-0.15": Obstacle(0.15, kind="rubble"),
-        "blind-rubble-0.08": Obstacle(0.08, kind="rubble", told=False),
-        "blind-relief-0.15": Obstacle(0.15, 0.95, kind="relief", told=False),
+        "up-0.15-0.6": ObstacleCourse(0.15, tread=0.6),
+        "up-0.15-0.4": ObstacleCourse(0.15, tread=0.4),
+        "up-0.25-0.6": ObstacleCourse(0.25, tread=0.6),
+        "up-0.25-0.4": ObstacleCourse(0.25, tread=0.4),
+        "down-0.15-0.6": ObstacleCourse(-0.15, tread=0.6),
+        "down-0.15-0.4": ObstacleCourse(-0.15, tread=0.4),
+        "down-0.25-0.6": ObstacleCourse(-0.25, tread=0.6),
+        "down-0.25-0.4": ObstacleCourse(-0.25, tread=0.4),
+        "blind-up-0.1-0.6": ObstacleCourse(0.1, 0.8, tread=0.6, terrain_known=False),
+        "blind-down-0.1-0.6": ObstacleCourse(-0.1, 0.8, tread=0.6, terrain_known=False),
+        "blind-up-0.1-0.4": ObstacleCourse(0.1, 0.8, tread=0.4, terrain_known=False),
+        "blind-down-0.1-0.4": ObstacleCourse(-0.1, 0.8, tread=0.4, terrain_known=False),
+        "rubble-0.15": ObstacleCourse(0.15, kind="rubble"),
+        "blind-rubble-0.08": ObstacleCourse(0.08, kind="rubble", terrain_known=False),
+        "blind-relief-0.15": ObstacleCourse(0.15, 0.95, kind="relief", terrain_known=False),
     }
 )
 
 
+@renamed_fields(miss="max_velocity_error")
 @dataclass(frozen=True, kw_only=True)
-class Obstacles(Trials):
-    """Every robot over every obstacle, straight ahead.
+class ObstacleCampaign(TrialCampaign):
+    """Runs of robots straight ahead over stairs, rubble and uneven terrain, for every robot, obstacle and plant.
 
-    A run succeeds if the robot passes the whole obstacle and misses no component of its velocity, along the ground, by
-    more than `miss` of the commanded speed.
+    A run succeeds if the robot passes the whole obstacle and no component of its velocity, along the ground, differs
+    from the command by more than `max_velocity_error` times the commanded speed.
     """
 
     name: ClassVar[str] = "obstacles"
@@ -110,7 +112,7 @@ class Obstacles(Trials):
     touching: str = field(default="estimated", metadata={"help": "how feet are felt: estimated, scheduled"})
     friction: float = field(default=0.8, metadata={"help": "of the ground"})
     speed: float = field(default=SPEED, metadata={"help": "commanded [sqrt(g l)]"})
-    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
@@ -155,11 +157,14 @@ class Obstacles(Trials):
             options=TOUCHING[self.touching],
             dt=self.dt,
             velocity=(speed, 0.0, 0.0),
-            progress=0.0,
-            miss=self.miss,
+            min_velocity_ratio=0.0,
+            max_velocity_error=self.max_velocity_error,
             unit_speed=speed,
             friction=self.friction,
             seed=self.seed,
             number=number,
             **OBSTACLES[obstacle].fields(p.length, speed, self.dt),
         )
+
+
+__getattr__ = renamed_names(__name__, {"Obstacle": "ObstacleCourse", "Obstacles": "ObstacleCampaign"})

@@ -9,37 +9,37 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from .campaign import Campaign, Failure
-from .store import Row
+from .store import StoredCase
 
 #: Numbers of cases kept for each reason.
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Tally:
+class OutcomeCounts:
     """Results counted.
 
     Attributes:
         successes: records that are none of the following.
-        failures: number of records by reason, as `Campaign.failure` gives it; most frequent first.
+        failures: number of records by reason, as `Campaign.failure_reason` gives it; most frequent first.
         errors: number of cases that raised, by the first line of the exception, its numbers replaced by dots.
-        poison: number of cases whose workers died.
+        killed_workers: number of cases whose workers died.
         examples: the first numbers in the store of each failure and error; those of `poison` under "poison".
     """
 
     successes: int
     failures: dict[str, int]
     errors: dict[str, int]
-    poison: int
+    killed_workers: int
     examples: dict[str, tuple[int, ...]]
 
     @property
     def total(self) -> int:
         """Of all cases."""
-        return self.successes + sum(self.failures.values()) + sum(self.errors.values()) + self.poison
+        return self.successes + sum(self.failures.values()) + sum(self.errors.values()) + self.killed_workers
 
     @classmethod
-    def of(cls, campaign: Campaign[Any], rows: Iterable[Row]) -> Self:
+    def of(cls, campaign: Campaign[Any], rows: Iterable[StoredCase]) -> Self:
         """Count results of a campaign."""
         successes = poison = 0
         failures: Counter[str] = Counter()
@@ -47,13 +47,13 @@ class Tally:
         examples: dict[str, tuple[int, ...]] = {}
         for row in rows:
             if isinstance(row.result, Failure):
-                reason = "poison" if row.result.poison else _kind(row.result.error)
-                if row.result.poison:
+                reason = "poison" if row.result.killed_workers else _kind(row.result.error)
+                if row.result.killed_workers:
                     poison += 1
                 else:
                     errors[reason] += 1
             else:
-                why = campaign.failure(row.result)
+                why = campaign.failure_reason(row.result)
                 if why is None:
                     successes += 1
                     continue

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
+from ..deprecation import RENAMED
 from ..errors import ArgumentError, ArgumentTypeError
 
 T = TypeVar("T")
 #: What cases and options may hold: these, and tuples of them.  Records hold no tuples.
-Plain = float | int | bool | str | None
+PlainValue = float | int | bool | str | None
 #: Characters of a foreign text that messages show.
 SHOWN = 200
 
@@ -41,11 +42,16 @@ def decode(kind: type[T], text: object) -> T:
         ArgumentError: the text does not fit the dataclass or the types of its fields.
     """
     try:
-        values = {name: _tuples(value) for name, value in _object(text).items()}
+        values = {_present_name(kind, name): _tuples(value) for name, value in _object(text).items()}
         _check_fields(kind, values)
         return kind(**values)
     except Exception as error:  # a dataclass may refuse its fields by any exception
         raise ArgumentError(f"{shortened(text)} is no {kind.__qualname__}: {shortened(error)}") from error
+
+
+def _present_name(kind: type[Any], name: str) -> str:
+    """Returns the name of a field of a dataclass, which a text of an earlier version has under its old name."""
+    return RENAMED.get(f"{kind.__module__}.{kind.__qualname__}({name})", name)
 
 
 def key(text: str) -> bytes:
@@ -61,7 +67,7 @@ def encode_record(record: Mapping[str, object]) -> str:
     """
     if not isinstance(record, Mapping):
         raise ArgumentTypeError(f"record: expected a mapping of names to plain values, got {type(record).__qualname__}")
-    plain: dict[str, Plain] = {}
+    plain: dict[str, PlainValue] = {}
     for name, value in record.items():
         item = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
         if not isinstance(name, str) or not (item is None or isinstance(item, (bool, int, float, str))):
@@ -70,7 +76,7 @@ def encode_record(record: Mapping[str, object]) -> str:
     return _text(plain)
 
 
-def decode_record(text: object) -> dict[str, Plain]:
+def decode_record(text: object) -> dict[str, PlainValue]:
     """The record that `encode_record` wrote.
 
     Raises:
@@ -78,7 +84,7 @@ def decode_record(text: object) -> dict[str, Plain]:
     """
     try:
         found = _object(text)
-        if wrong := [name for name, value in found.items() if not isinstance(value, Plain)]:
+        if wrong := [name for name, value in found.items() if not isinstance(value, PlainValue)]:
             raise ArgumentTypeError(f"{wrong[0]!r}: expected a number, text, bool or None")
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"{shortened(text)} is no record: {shortened(error)}") from error

@@ -1,4 +1,4 @@
-"""`Pushes`: robots are pushed at any moment of any gait, from all around."""
+"""`PushCampaign`: pushes from all directions at random moments of each gait."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .disturbances import START, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import Trials, cruise, proportions
-from .worker_memory import generator
+from .trial_campaign import TrialCampaign, cruise, proportions
+from .worker_memory import case_rng
 
 #: From how many directions pushes come, evenly spread over the circle.
 DIRECTIONS = 8
@@ -24,11 +25,11 @@ AFTER, LATE = 16.0, 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pushes(Trials):
-    """Every robot in every gait, pushed by every size at a moment of the cycle at random, in every plant.
+class PushCampaign(TrialCampaign):
+    """Runs of robots that are pushed at a random phase of the gait, for every robot, gait, push size and plant.
 
-    A run succeeds if the robot is upright at the end and has reached 70 % of the commanded speed again; who stands only
-    has to stay up.
+    A run succeeds if the robot is upright at the end and has reached 70 % of the commanded speed again; a standing
+    robot only has to stay upright.
     """
 
     name: ClassVar[str] = "pushes"
@@ -74,7 +75,7 @@ class Pushes(Trials):
     def case(self, source: str, gait: str, size: float, plant: str, number: int) -> Trial:
         """One case.  For all robots, gaits, sizes and plants the same number is the same push at the same phase."""
         p, kind = proportions(source), GAITS[gait]
-        rng = generator(self.seed, number)
+        rng = case_rng(self.seed, number)
         velocity, phase = cruise(p, rng), rng.uniform()
         changes = kind.spread != (1.0, 1.0) or not kind.thrust.steady
         when = START + kind.period * (phase + (CHANGING if changes else 0.0))
@@ -93,3 +94,6 @@ class Pushes(Trials):
             seed=self.seed,
             number=number,
         )
+
+
+__getattr__ = renamed_names(__name__, {"Pushes": "PushCampaign"})

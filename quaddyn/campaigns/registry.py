@@ -11,18 +11,27 @@ from .campaign import Campaign
 
 #: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
 OWN: dict[str, str] = {
-    "agreement": "quaddyn.campaigns.verification:AgreementCampaign",
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
-    "gaits": "quaddyn.campaigns.gaits:Gaits",
-    "identification": "quaddyn.campaigns.identification:LogIdentification",
-    "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
-    "pushes": "quaddyn.campaigns.pushes:Pushes",
-    "reach": "quaddyn.campaigns.velocity_limits:Reach",
-    "robustness": "quaddyn.campaigns.robustness:Robustness",
-    "slippery": "quaddyn.campaigns.friction_drop:Slippery",
-    "slopes": "quaddyn.campaigns.slopes:Slopes",
-    "sweep": "quaddyn.campaigns.sweep:Sweep",
+    "friction-drop": "quaddyn.campaigns.friction_drop:FrictionDropCampaign",
+    "gaits": "quaddyn.campaigns.gaits:GaitCampaign",
+    "identification": "quaddyn.campaigns.identification:IdentificationCampaign",
+    "obstacles": "quaddyn.campaigns.obstacles:ObstacleCampaign",
+    "pushes": "quaddyn.campaigns.pushes:PushCampaign",
+    "robustness": "quaddyn.campaigns.robustness:RobustnessCampaign",
+    "slopes": "quaddyn.campaigns.slopes:SlopeCampaign",
+    "sweep": "quaddyn.campaigns.sweep:SweepCampaign",
+    "velocity-limits": "quaddyn.campaigns.velocity_limits:VelocityLimitCampaign",
+    "verification": "quaddyn.campaigns.verification:VerificationCampaign",
 }
+
+
+#: Old names of campaigns, in stores and on command lines, and the new ones.
+RENAMED_CAMPAIGNS = {"agreement": "verification", "reach": "velocity-limits", "slippery": "friction-drop"}
+
+
+def current_name(name: str) -> str:
+    """Returns the present name of a campaign that may be given by its old one, as in a store of an earlier version."""
+    return RENAMED_CAMPAIGNS.get(name, name)
 
 
 def names() -> tuple[str, ...]:
@@ -36,6 +45,7 @@ def find(name: str) -> type[Campaign[Any]]:
     Raises:
         UnknownNameError: no such campaign is registered.
     """
+    name = current_name(name)
     if name in OWN:
         return _attribute(OWN[name])  # type: ignore[no-any-return]
     for point in entry_points(group="quaddyn.campaigns", name=name):

@@ -1,4 +1,4 @@
-"""`Robustness`: pushed, loaded, on ice, slopes and steps, with weak motors: how often does it end well?"""
+"""`RobustnessCampaign`: success rate under pushes, payloads, low friction, slopes, steps and weak motors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES, Disturbance
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import Trials, proportions
-from .worker_memory import generator
+from .trial_campaign import TrialCampaign, proportions
+from .worker_memory import case_rng
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robustness(Trials):
-    """Seeded trials of every disturbance, in every plant.
+class RobustnessCampaign(TrialCampaign):
+    """Seeded trials of every disturbance in every plant.
 
     A trial succeeds if the robot is upright at the end and has reached 70 % of the commanded speed.
     """
@@ -73,7 +74,7 @@ class Robustness(Trials):
     def case(self, disturbance: str, plant: str, number: int) -> Trial:
         """One case.  In all plants the same number is the same disturbance."""
         chosen = DISTURBANCES[disturbance]
-        rng = generator(self.seed, list(DISTURBANCES).index(disturbance), number)
+        rng = case_rng(self.seed, list(DISTURBANCES).index(disturbance), number)
         size = chosen.size if self.size is None else self.size
         return Trial(
             robot=self.robot,
@@ -84,3 +85,6 @@ class Robustness(Trials):
             number=number,
             **chosen.draw(proportions(self.robot), size, rng),
         )
+
+
+__getattr__ = renamed_names(__name__, {"Robustness": "RobustnessCampaign"})

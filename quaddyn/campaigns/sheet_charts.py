@@ -111,8 +111,8 @@ def polar(series: Sequence[Series], unit: str) -> str:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Shares of success over a quantity.
+class SuccessCurve:
+    """Fraction of trials that succeeded over a quantity, with confidence intervals.
 
     Attributes:
         label: for the reader who hovers.
@@ -127,8 +127,8 @@ class Shares:
     claimed: float | None
 
 
-def success(shares: Sequence[Shares], x_label: str) -> str:
-    """Shares of success, each with its interval, and where the claims are."""
+def success(shares: Sequence[SuccessCurve], x_label: str) -> str:
+    """Draws fractions of success with their confidence intervals, and a line at each claimed value."""
     values = [p[0] for s in shares for p in s.points]
     x = Scale(min(*values, 0.0), 1.03 * max(*values, 1e-9), LEFT, WIDTH - RIGHT)
     y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from .binomial_bounds import interval
-from .datasheet import QUICK, Bound, DataSheet, Facts, Measured, Sheet
-from .sheet_charts import Series, Shares, lines, polar, success
-from .sheet_text import NOTES, STYLE, Reading, reading
+from .datasheet import QUICK, Bound, DataSheet, RobotBounds, RobotFacts, Sheet
+from .sheet_charts import Series, SuccessCurve, lines, polar, success
+from .sheet_text import NOTES, STYLE, UnitFormat, reading
 
 #: Failing cases listed of one bound; the store holds all.
 LISTED = 40
@@ -66,7 +66,7 @@ def _speeds(sheet: Sheet, share: float) -> str:
     return " and ".join(f"{share * m.facts.speed:.2g} m/s" for m in sheet.robots)
 
 
-def _rows(sheet: Sheet) -> Iterable[tuple[str, list[tuple[Facts, Bound | None]]]]:
+def _rows(sheet: Sheet) -> Iterable[tuple[str, list[tuple[RobotFacts, Bound | None]]]]:
     """Titles, and the bound of each robot under it."""
     names: dict[str, str] = {}
     for m in sheet.robots:
@@ -91,7 +91,7 @@ def _bounds(sheet: Sheet) -> str:
     return f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _directions(m: Measured) -> list[tuple[float, Bound]]:
+def _directions(m: RobotBounds) -> list[tuple[float, Bound]]:
     """Bounds of pushes by the direction that they push towards, from ahead counterclockwise [deg]."""
     return [(float(b.name.split()[1]), b) for b in m.bounds if b.name.startswith("push")]
 
@@ -108,14 +108,14 @@ def _any_push(sheet: Sheet) -> str:
     return f"<tr><th scope='row'>largest push in every direction</th>{body}</tr>"
 
 
-def _claimed(facts: Facts, bound: Bound) -> str:
+def _claimed(facts: RobotFacts, bound: Bound) -> str:
     if bound.value is None:
         return "<td class='none'>none claimed</td>"
     sign = ("≥ " if bound.harder == "larger" else "≤ ") if bound.threshold.top else ""
     return f"<td class='value'>{sign}{reading(bound, facts).words(bound.value)}</td>"
 
 
-def _bound(facts: Facts, bound: Bound) -> str:
+def _bound(facts: RobotFacts, bound: Bound) -> str:
     t, read = bound.threshold, reading(bound, facts)
     if bound.value is None:
         easiest = read.words(bound.values[0])
@@ -156,7 +156,7 @@ def _gaits(sheet: Sheet) -> str:
     gaits = list(dict.fromkeys(g for m in sheet.robots for g in m.gaits))
     if not gaits:
         return ""
-    out = "<h2>Gaits: tracking, torque, power, cost of transport</h2>"
+    out = "<h2>GaitCampaign: tracking, torque, power, cost of transport</h2>"
     if len(sheet.robots) == 1:  # one robot: a colour for each gait
         each = {gait: [(gait, i, sheet.robots[0])] for i, gait in enumerate(gaits)}
         out += _legend(gaits)
@@ -222,14 +222,14 @@ def _curves(sheet: Sheet) -> str:
             points = [
                 (read(bound.values[level]), k / n, *interval(k, n)) for level, (k, n) in bound.threshold.counts.items()
             ]
-            shares.append(Shares(facts.title, i, points, None if bound.value is None else read(bound.value)))
+            shares.append(SuccessCurve(facts.title, i, points, None if bound.value is None else read(bound.value)))
             label = f"{title} [{read.unit}]" if read.unit else title
         out += success(shares, label)
     return f"<div class='charts'>{out}</div>"
 
 
 def _facts(sheet: Sheet) -> str:
-    rows: list[tuple[str, Callable[[Facts], str]]] = [
+    rows: list[tuple[str, Callable[[RobotFacts], str]]] = [
         ("mass", lambda f: f"{f.mass:.2f} kg"),
         ("degrees of freedom", lambda f: f"{f.degrees}, of which {len(f.joints)} motors"),
         ("length of the stretched legs", lambda f: f"{f.length:.3f} m"),
@@ -246,11 +246,11 @@ def _facts(sheet: Sheet) -> str:
     return out + "".join(_joints(m) for m in sheet.robots)
 
 
-def _reach(facts: Facts) -> str:
+def _reach(facts: RobotFacts) -> str:
     return "; ".join(f"{foot} {near:.3f} to {far:.3f} m" for foot, (near, far) in facts.reach.items())
 
 
-def _joints(m: Measured) -> str:
+def _joints(m: RobotBounds) -> str:
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
         + "".join(f"<td>{_number(x)}</td>" for x in (low, high, speed, effort))
@@ -310,7 +310,7 @@ def _failures(sheet: Sheet) -> str:
         for bound in m.bounds:
             if not bound.failed:
                 continue
-            read: Reading = reading(bound, m.facts)
+            read: UnitFormat = reading(bound, m.facts)
             rows = ""
             for f in bound.failed[:LISTED]:
                 command = f"<code>quaddyn replay {escape(where)}#{f.number}</code>" if where else ""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .datasheet import Bound, Facts
+from .datasheet import Bound, RobotFacts
 
 #: Duration of a push, of which its force is told [s].
 PUSH = 0.1
 
 
 @dataclass(frozen=True)
-class Reading:
+class UnitFormat:
     """How the values of a bound are read.
 
     Attributes:
@@ -36,21 +36,21 @@ class Reading:
         return f"{text} ({also})" if also else text
 
 
-def reading(bound: Bound, facts: Facts) -> Reading:
+def reading(bound: Bound, facts: RobotFacts) -> UnitFormat:
     """How a bound of a robot is read."""
     if bound.name.startswith("push"):
-        return Reading(1.0, "m/s", ((1.0 / facts.speed, "sqrt(g l)"), (facts.mass / PUSH, f"N for {PUSH:g} s")))
+        return UnitFormat(1.0, "m/s", ((1.0 / facts.speed, "sqrt(g l)"), (facts.mass / PUSH, f"N for {PUSH:g} s")))
     if bound.name.startswith("slope"):
-        return Reading(180.0 / math.pi, "°")
+        return UnitFormat(180.0 / math.pi, "°")
     if bound.name in ("step", "stairs up", "stairs down", "rubble", "relief"):
-        return Reading(100.0 * facts.length, "cm", ((100.0, "% of the leg"),))
+        return UnitFormat(100.0 * facts.length, "cm", ((100.0, "% of the leg"),))
     if bound.name == "payload":
-        return Reading(facts.mass, "kg", ((100.0, "% of its mass"),))
+        return UnitFormat(facts.mass, "kg", ((100.0, "% of its mass"),))
     if bound.name == "delay":
-        return Reading(1e3, "ms")
+        return UnitFormat(1e3, "ms")
     if bound.name == "strength":
-        return Reading(100.0, "% of the torque limits")
-    return Reading(1.0, bound.unit)
+        return UnitFormat(100.0, "% of the torque limits")
+    return UnitFormat(1.0, bound.unit)
 
 
 #: What the quantities mean, and how bounds are found.

@@ -1,4 +1,4 @@
-"""`Slopes`: up, down and across slopes, by robot, angle, friction and plant."""
+"""`SlopeCampaign`: walks up, down and across slopes, by robot, angle, friction and plant."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
+from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import SPEED, Trials, proportions
-from .worker_memory import generator
+from .trial_campaign import SPEED, TrialCampaign, proportions
+from .worker_memory import case_rng
 
 #: Which way the ground rises, from the robot's forward direction [rad].
 WAYS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
@@ -20,13 +21,14 @@ WAYS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
 SPREAD, HASTE = math.radians(10.0), 0.2
 
 
+@renamed_fields(miss="max_velocity_error")
 @dataclass(frozen=True, kw_only=True)
-class Slopes(Trials):
-    """Every robot on every slope in every direction; it walks forward, and starts on the slope.
+class SlopeCampaign(TrialCampaign):
+    """Runs of robots that start on a slope and walk forward, for every robot, slope, direction and plant.
 
-    A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
-    the commanded speed.  What the controller says of the slope beforehand stands beside it ("foreseen", see `drive`):
-    "" should go with a success, and what it names with a failure.
+    A run succeeds if the robot is upright at the end and no component of its velocity differs from the command by more
+    than `max_velocity_error` times the commanded speed.  The limit that the controller predicts for the slope is
+    recorded as "predicted_slope_limit", see `run_trial`: an empty text predicts a success, any other a failure.
     """
 
     name: ClassVar[str] = "slopes"
@@ -40,7 +42,7 @@ class Slopes(Trials):
     friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "of the ground"})
     speed: float = field(default=SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"})
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
-    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
@@ -74,7 +76,7 @@ class Slopes(Trials):
 
     def case(self, source: str, angle: float, way: str, friction: float, plant: str, number: int) -> Trial:
         """One case.  On all robots, slopes and plants the same number has the same direction and speed."""
-        rng = generator(self.seed, number)
+        rng = case_rng(self.seed, number)
         turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
         speed = (1.0 + haste) * self.speed * proportions(source).speed
         half = round(0.5 * self.seconds / self.dt) * self.dt
@@ -84,10 +86,10 @@ class Slopes(Trials):
             gait=self.gait,
             dt=self.dt,
             seconds=2.0 * half,
-            measured=half,
+            averaging_time=half,
             velocity=(speed, 0.0, 0.0),
-            progress=0.0,
-            miss=self.miss,
+            min_velocity_ratio=0.0,
+            max_velocity_error=self.max_velocity_error,
             unit_speed=speed,
             friction=friction,
             slope=math.radians(angle),
@@ -95,3 +97,6 @@ class Slopes(Trials):
             seed=self.seed,
             number=number,
         )
+
+
+__getattr__ = renamed_names(__name__, {"Slopes": "SlopeCampaign"})

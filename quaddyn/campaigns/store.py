@@ -18,11 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..version import __version__
 from .campaign import Campaign, Failure, Record
 from .plain_values import decode, decode_record, encode, key, shortened
-from .registry import find
+from .registry import current_name, find
 from .worker_calls import Outcome, Worker
 
 FORMAT = 1
@@ -61,7 +62,7 @@ _TABLES = {
 COMMIT_EVERY = 0.2
 
 
-class Row(NamedTuple):
+class StoredCase(NamedTuple):
     """A case of a store and what became of it.
 
     Attributes:
@@ -97,13 +98,14 @@ class Store:
         self._model = ""
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], campaign: Campaign[Any], *, force: bool = False) -> Self:
+    @renamed_parameters(force="ignore_mismatch")
+    def open(cls, path: str | os.PathLike[str], campaign: Campaign[Any], *, ignore_mismatch: bool = False) -> Self:
         """Make a store, or go on with one.
 
         Args:
             path: of the file, on a disk of this machine; ":memory:" for none.
             campaign: whose results it holds.
-            force: go on although the results in it come from another version or model.
+            ignore_mismatch: go on although the results in it come from another version or model.
 
         Raises:
             StoreError: it is of another campaign, version or model, is damaged, or another process writes to it.
@@ -127,7 +129,7 @@ class Store:
                 else:
                     _check_whole(connection, name)
                 model = campaign.model_hash()
-                _check_same(connection, name, campaign.name, model, force=force)
+                _check_same(connection, name, campaign.name, model, ignore_mismatch=ignore_mismatch)
                 store = cls(connection, name, campaign)
                 store._model = model
                 store._session = connection.execute(
@@ -162,7 +164,7 @@ class Store:
             try:
                 found = _check_format(connection, name)
                 kind = campaign if campaign is not None else _registered(connection, name, found)
-                if kind.name != found:
+                if kind.name != current_name(found):
                     raise StoreError(f"{name} holds results of campaign {found!r}, not {kind.name!r}")
                 options = _first(connection, name, "SELECT options FROM sessions ORDER BY id DESC LIMIT 1")
                 with _fitting(f"{name}: options"):
@@ -246,11 +248,11 @@ class Store:
         finally:
             self._connection.close()
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[StoredCase]:
         """All cases in order of arrival."""
         return self._rows("ORDER BY number")
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> StoredCase:
         """One case.
 
         Raises:
@@ -260,7 +262,7 @@ class Store:
             return found
         raise StoreError(f"{self.path}#{number}: no such case; it holds {len(self)}, numbered from 1")
 
-    def find(self, text: str) -> Row | None:
+    def find(self, text: str) -> StoredCase | None:
         """The case that `encode` wrote, if it is there."""
         return next(self._rows("WHERE key = ?", key(text)), None)
 
@@ -272,7 +274,7 @@ class Store:
             raise StoreError(f"{self.path}: damaged, a processor is no text")
         return found
 
-    def _rows(self, condition: str, *values: object) -> Iterator[Row]:
+    def _rows(self, condition: str, *values: object) -> Iterator[StoredCase]:
         query = (
             'SELECT number, "case", record, error, poison, trace, seconds, time, name, package, model FROM results '
             "JOIN sessions ON sessions.id = session LEFT JOIN workers ON workers.id = worker " + condition
@@ -287,8 +289,15 @@ class Store:
                 record, error, poison, trace, seconds, at, worker, package, model = _typed(where, rest)
                 with _fitting(where):
                     there = decode(self.campaign.Case, case)
-                    result = decode_record(record) if record is not None else Failure(error, bool(poison), trace or "")
-                yield Row(number, there, result, seconds, at, worker or "", package, model)
+                    result = (
+                        self._read_record(record) if record is not None else Failure(error, bool(poison), trace or "")
+                    )
+                yield StoredCase(number, there, result, seconds, at, worker or "", package, model)
+
+    def _read_record(self, text: object) -> Record:
+        """Decodes a record; entries that an earlier version called otherwise come under their present names."""
+        renamed = self.campaign.renamed_entries
+        return {renamed.get(name, name): value for name, value in decode_record(text).items()}
 
 
 #: What a row holds after its case, by name: of a case without a record there is an error.
@@ -380,11 +389,11 @@ def _registered(connection: sqlite3.Connection, path: str, name: str) -> type[Ca
         ) from error
 
 
-def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model: str, *, force: bool) -> None:
+def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model: str, *, ignore_mismatch: bool) -> None:
     found = _first(connection, path, "SELECT campaign FROM about")
-    if found != campaign:
+    if current_name(found) != campaign:
         raise StoreError(f"{path} holds results of campaign {found!r}, not {campaign!r}")
-    if force:
+    if ignore_mismatch:
         return
     for was_package, was_model in connection.execute("SELECT DISTINCT package, model FROM sessions"):
         if was_package != __version__:

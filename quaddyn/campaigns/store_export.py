@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CampaignError
 from .campaign import Failure
-from .store import Row, Store
+from .store import Store, StoredCase
 
 if TYPE_CHECKING:
     import pandas
@@ -84,16 +84,16 @@ def frame(store: Store) -> pandas.DataFrame:
     return pandas.DataFrame.from_records(list(table(store)), columns=columns(store))
 
 
-def _flat(row: Row) -> dict[str, Any]:
+def _flat(row: StoredCase) -> dict[str, Any]:
     flat: dict[str, Any] = {"number": row.number}
     for f in dataclasses.fields(row.case):
         value = getattr(row.case, f.name)
         flat[f"case.{f.name}"] = json.dumps(value) if isinstance(value, tuple) else value
     if isinstance(row.result, Failure):
-        flat.update(error=row.result.error, poison=row.result.poison)
+        flat.update(error=row.result.error, killed_workers=row.result.killed_workers)
     else:
         flat.update((f"record.{name}", value) for name, value in row.result.items())
-        flat.update(error=None, poison=False)
+        flat.update(error=None, killed_workers=False)
     flat.update(seconds=row.seconds, time=row.time, worker=row.worker, package=row.package, model=row.model)
     return flat
 

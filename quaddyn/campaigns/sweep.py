@@ -1,4 +1,4 @@
-"""`Sweep`: one option of the controller, the gait or the plant over several values, under any disturbance."""
+"""`SweepCampaign`: varies one option of controller, gait or plant under one disturbance."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES
-from .plain_values import Plain
+from .plain_values import PlainValue
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import Trials, proportions
+from .trial_campaign import TrialCampaign, proportions
 from .trial_setup import check_options
-from .worker_memory import generator
+from .worker_memory import case_rng
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep(Trials):
-    """The same seeded trials with each value of an option, such as ``controller.friction`` or ``gait.period``."""
+class SweepCampaign(TrialCampaign):
+    """Seeded trials repeated with each value of one option, such as ``controller.friction`` or ``gait.period``."""
 
     name: ClassVar[str] = "sweep"
 
@@ -59,11 +60,14 @@ class Sweep(Trials):
         size = chosen.size if self.size is None else self.size
         for number in range(self.trials):
             for value in self.values:
-                rng = generator(self.seed, list(DISTURBANCES).index(self.disturbance), number)
+                rng = case_rng(self.seed, list(DISTURBANCES).index(self.disturbance), number)
                 fields = chosen.draw(proportions(self.robot), size, rng)
                 if self.option == "dt":
                     fields["dt"] = float(value)
                 else:
-                    option: tuple[str, Plain] = (self.option, value)
+                    option: tuple[str, PlainValue] = (self.option, value)
                     fields["options"] = (option,)
                 yield Trial(robot=self.robot, plant=self.plant, gait=self.gait, seed=self.seed, number=number, **fields)
+
+
+__getattr__ = renamed_names(__name__, {"Sweep": "SweepCampaign"})

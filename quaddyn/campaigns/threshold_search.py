@@ -1,17 +1,17 @@
-"""How far can it go?  The hardest level at which trials still succeed, by bisection, claimed with honest confidence.
+"""Search of the hardest level at which trials still succeed: bisection, then a claim with exact confidence.
 
-A search is a generator that asks for trials and is sent how they went, so that many searches can share one machine
-(`quaddyn.campaigns.datasheet`) and a test can answer from a formula.  It has three parts:
+A search is a generator that yields requests for trials and is sent their outcomes.  Many searches can therefore share
+one machine (`quaddyn.campaigns.datasheet`), and a test can answer from a formula.  It has three parts:
 
 1. *Find*: bisection.  A level passes if `pilot` trials in a row succeed; the first failure ends it.  Trial number k
-   is the same randomness at every level (common random numbers), which takes most of the noise out of comparing them.
-2. *Claim*: the level below the one found is tested afresh, with trials that had no part in choosing it, by the `looks`
-   of `quaddyn.campaigns.binomial_bounds`.  (A few trials in a row are no proof, and an attempt that fails costs more than a
-   level.)  Where that fails an easier level is tried, again with trials of its own.  The a-th attempt may be wrong
-   with probability ``risk / 2^a``, so that all together stay below ``risk = 1 - confidence`` whatever the curve, and
-   whether or not it is monotone: given all that came before, each attempt is an exact test of one level.
-3. *Check*: easier levels down to the easiest are tried, since nothing above says that what holds at a level holds
-   below.  The outcome says if it does not.
+   uses the same random numbers at every level (common random numbers), which reduces the variance of comparisons.
+2. *Claim*: the level below the one found is tested with new trials, which were not used to choose it, by the
+   `interim_tests` of `quaddyn.campaigns.binomial_bounds`.  (A few trials in a row prove nothing, and a failed attempt
+   costs more than one level.)  If the test fails, an easier level is tested, again with new trials.  Attempt number a
+   may be wrong with probability ``risk / 2^a``, so that all together stay below ``risk = 1 - confidence`` for any
+   success curve, monotone or not: given all earlier outcomes, each attempt is an exact test of one level.
+3. *Check*: easier levels down to the easiest are tried, since the claim implies nothing about easier levels.  The
+   result lists those that do worse.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ArgumentError
-from .binomial_bounds import Look, looks, upper_bound
+from .binomial_bounds import InterimTest, interim_tests, upper_bound
 
-#: Trials asked for at once while bisecting, while claiming, and while checking.
+#: Trials requested at once while bisecting, while claiming, and while checking.
 WAVES, CLAIM_WAVE = (4, 16), 10
 #: Most attempts at a claim.  The first ones allow no failure: an easier level is cheaper than many more trials.
 ATTEMPTS, STRICT = 5, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class TrialRequest:
     """Trials that a search wants.
 
     Attributes:
@@ -75,7 +75,7 @@ class Threshold:
         return not self.exceptions
 
 
-Search = Generator[Ask, Sequence[bool], Threshold]
+Search = Generator[TrialRequest, Sequence[bool], Threshold]
 
 
 def search(
@@ -91,7 +91,7 @@ def search(
         checks: easier levels to try afterwards.
 
     Yields:
-        `Ask`; to be sent the outcomes in the order of its trials.
+        `TrialRequest`; to be sent the outcomes in the order of its trials.
 
     Returns:
         The `Threshold`.
@@ -101,7 +101,7 @@ def search(
     """
     if levels < 1 or pilot < 1 or checks < 0:
         raise ArgumentError(f"levels, pilot, checks: expected at least 1, 1 and 0, got {levels}, {pilot} and {checks}")
-    looks(probability, 1.0 - confidence)  # refuses what is out of range before any trial
+    interim_tests(probability, 1.0 - confidence)  # refuses what is out of range before any trial
     return _search(_Ledger(), levels, probability, confidence, pilot, checks)
 
 
@@ -111,12 +111,12 @@ class _Ledger:
     def __init__(self) -> None:
         self.outcomes: dict[int, dict[int, bool]] = {}
 
-    def ask(self, level: int, trials: Sequence[int]) -> Generator[Ask, Sequence[bool], list[bool]]:
+    def ask(self, level: int, trials: Sequence[int]) -> Generator[TrialRequest, Sequence[bool], list[bool]]:
         """Outcomes of these trials, of which only those that nobody has run yet are asked for."""
         known = self.outcomes.setdefault(level, {})
         missing = tuple(k for k in trials if k not in known)
         if missing:
-            known.update(zip(missing, (yield Ask(level, missing)), strict=True))
+            known.update(zip(missing, (yield TrialRequest(level, missing)), strict=True))
         return [known[k] for k in trials]
 
 
@@ -128,7 +128,7 @@ def _search(ledger: _Ledger, levels: int, probability: float, confidence: float,
     claimed = None
     for attempt in range(1, ATTEMPTS + 1):
         allowed = (0,) if attempt <= STRICT else (0, 2)
-        plan = looks(probability, (1.0 - confidence) / 2.0**attempt, failures=allowed)
+        plan = interim_tests(probability, (1.0 - confidence) / 2.0**attempt, failures=allowed)
         holds, successes, trials = yield from _claim(ledger, level, fresh, plan)
         fresh += trials
         if holds:
@@ -155,7 +155,7 @@ def _search(ledger: _Ledger, levels: int, probability: float, confidence: float,
     )  # fmt: skip
 
 
-def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[Ask, Sequence[bool], int]:
+def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], int]:
     """The hardest level that passes, by bisection; 0 if none does."""
     if (yield from _passes(ledger, levels - 1, pilot)):
         return levels - 1
@@ -169,7 +169,7 @@ def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[Ask, Sequence[b
     return good
 
 
-def _passes(ledger: _Ledger, level: int, pilot: int) -> Generator[Ask, Sequence[bool], bool]:
+def _passes(ledger: _Ledger, level: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], bool]:
     """Whether as many trials in a row succeed."""
     start = 0
     for end in (*(w for w in WAVES if w < pilot), pilot):
@@ -180,8 +180,8 @@ def _passes(ledger: _Ledger, level: int, pilot: int) -> Generator[Ask, Sequence[
 
 
 def _claim(
-    ledger: _Ledger, level: int, fresh: int, plan: tuple[Look, ...]
-) -> Generator[Ask, Sequence[bool], tuple[bool, int, int]]:
+    ledger: _Ledger, level: int, fresh: int, plan: tuple[InterimTest, ...]
+) -> Generator[TrialRequest, Sequence[bool], tuple[bool, int, int]]:
     """One attempt with trials from number `fresh` on: whether the claim holds, and its counts."""
     went: list[bool] = []
     for look in plan:

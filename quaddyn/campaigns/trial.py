@@ -1,4 +1,4 @@
-"""`Trial`: one run of a quadruped against one set of disturbances, with the size of each; what a run measures of it."""
+"""`Trial`: description of one simulated run of a quadruped: robot, plant, command, disturbances, terrain, seed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
-from .plain_values import Plain
+from .plain_values import PlainValue
 
 PLANTS = ("embedded", "mujoco")
 #: All plants of trials: a kind, or a kind and its contact model.
@@ -15,83 +16,95 @@ ALL_PLANTS = (
     *PLANTS, "embedded:compliant", "embedded:creeping", "mujoco:stiff", "mujoco:mujoco", "mujoco:menagerie",
     "mujoco:soft",
 )  # fmt: skip
-#: Fields that cannot be negative.
-SIZES = (
-    "push", "friction", "slip", "slip_time", "slip_duration", "payload", "com", "step", "strips", "boxes", "rubble",
-    "relief", "delay", "noise",
-    "model_error",
+#: Fields that must be finite and not negative.
+NON_NEGATIVE_FIELDS = (
+    "push", "friction", "slip_friction", "slip_time", "slip_duration", "payload", "com_offset", "step", "strips",
+    "boxes", "rubble", "relief", "delay", "noise_scale", "model_error",
 )  # fmt: skip
-#: Fields that make the ground other than level; one at most.
-GROUNDS = ("slope", "step", "strips", "boxes", "stairs", "rubble", "relief")
+#: Fields that select terrain other than level ground; at most one of them may be nonzero.
+TERRAIN_FIELDS = ("slope", "step", "strips", "boxes", "stairs", "rubble", "relief")
 
 
+@renamed_fields(
+    told="terrain_known",
+    stretch="course_interval",
+    strength="torque_scale",
+    miss="max_velocity_error",
+    progress="min_velocity_ratio",
+    measured="averaging_time",
+    slip="slip_friction",
+    com="com_offset",
+    com_direction="com_offset_direction",
+    noise="noise_scale",
+    estimated="use_state_estimate",
+)
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Everything that a run depends on; a disturbance of size 0 is none.
+    """Complete description of one simulated run; a disturbance of size 0 is off.
 
     Directions are angles from the robot's forward direction at the start, counterclockwise seen from above [rad].
 
     Attributes:
         robot: catalogue name, path or URDF text.
-        plant: "embedded" or "mujoco", with another contact model after a colon: "embedded:compliant",
-            "embedded:creeping" (compliant ground that creeps, see `Simulation`), "mujoco:mujoco" (MuJoCo's defaults),
-            "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
-        gait: that it moves with.
+        plant: "embedded" or "mujoco", optionally with a contact model after a colon: "embedded:compliant",
+            "embedded:creeping" (compliant ground with creep, see `Simulation`), "mujoco:mujoco" (MuJoCo's default
+            contact parameters), "mujoco:stiff", "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
+        gait: name of the gait.
         options: of the controller, the plant and the gait, such as ``(("controller.friction", 0.3),)``; see
-            `quaddyn.campaigns.sweep.Sweep`.
+            `quaddyn.campaigns.sweep.SweepCampaign`.
         dt: period of controller and plant [s].
-        seconds: how long the run is; it ends at a fall [s].
-        measured: velocities, torques and powers count over the last so many seconds [s].
-        velocity: forward and leftward [m/s] and yaw rate [rad/s], commanded from 0.3 s on.
-        progress: least share of the commanded velocity to be reached along it.
-        miss: largest difference from the commanded velocity in any component, in `unit_speed` and `unit_turn`; none by
-            default.
-        unit_speed, unit_turn: what `miss` is measured in [m/s, rad/s].
+        seconds: duration of the run, which ends earlier at a fall [s].
+        averaging_time: velocities, torques and powers are evaluated over the last part of the run, of this length [s].
+        velocity: forward and leftward velocity [m/s] and yaw rate [rad/s], commanded from 0.3 s on.
+        min_velocity_ratio: smallest ratio of the velocity along the command to the commanded speed that is a success.
+        max_velocity_error: largest difference from the commanded velocity in any component that is a success, in
+            multiples of `unit_speed` and `unit_turn`; None: not evaluated.
+        unit_speed, unit_turn: units of `max_velocity_error` [m/s, rad/s].
         push: change of the robot's velocity by a push on its base: impulse over mass [m/s].
-        push_direction: from the robot's heading when it is pushed [rad].
-        push_time: when [s].
-        push_duration: how long [s].
-        friction: Coulomb's coefficient of the ground.
-        slip: Coulomb's coefficient that the ground has from `slip_time` on; 0 for no change.  The run then goes on for
-            a second after a fall.
-        slip_time: when [s].
-        slip_duration: for how long; 0 for good [s].
-        payload: extra mass on the trunk, of which the controller knows nothing [kg].
-        com: how far the whole robot's centre of mass is moved horizontally (by the payload, if any) [m].
-        com_direction: which way [rad].
-        slope: of the ground [rad].
-        slope_direction: uphill [rad].
-        step: height of one step up across the way [m].
-        step_distance: from the middle of the feet to its edge [m].
-        strips: the ground ahead is of strips across the way, each at most so much higher or lower than the next [m].
-        boxes: height of boxes strewn about the ground ahead [m].
-        stairs, tread: how much each of the steps ahead is higher than the one before (negative: lower), and how deep it
-            is [m].
-        rubble: most height of boxes of random size that cover a third of the ground ahead [m].
-        relief: amplitude of smooth waves of the ground ahead [m].
-        told: whether the controller is given the heights of the ground.
-        stretch: how far ahead of the start velocities begin to count, and where the run ends in success; one that does
-            not get there within `seconds` fails.  None: a run lasts `seconds`, and `measured` says what counts [m].
-        delay: age of what the sensors say [s].
-        noise: of encoders and IMU, in multiples of what consumer parts have; with a delay or noise the controller is
-            told an estimate instead of the true state.
-        estimated: whether it is told an estimate in any case.
+        push_direction: direction of the push from the robot's heading at that time [rad].
+        push_time: start of the push [s].
+        push_duration: duration of the push [s].
+        friction: Coulomb friction coefficient of the ground.
+        slip_friction: Coulomb friction coefficient of the ground from `slip_time` on; 0: no change.  The run then goes
+            on for one second after a fall.
+        slip_time: time of the change of friction [s].
+        slip_duration: duration of the changed friction; 0: until the end [s].
+        payload: additional mass on the trunk, not included in the controller's model [kg].
+        com_offset: horizontal displacement of the center of mass of the whole robot, by the payload if any [m].
+        com_offset_direction: direction of `com_offset` [rad].
+        slope: inclination of the ground [rad].
+        slope_direction: uphill direction [rad].
+        step: height of one step up, perpendicular to the direction of travel [m].
+        step_distance: distance of its edge from the center of the feet at the start [m].
+        strips: largest height difference between adjacent strips of ground that lie across the direction of travel [m].
+        boxes: height of boxes scattered on the ground ahead [m].
+        stairs, tread: rise of each of the steps ahead (negative: down) and their depth [m].
+        rubble: largest height of boxes of random size that cover a third of the ground ahead [m].
+        relief: amplitude of smooth random height variations of the ground ahead [m].
+        terrain_known: whether the controller is given the terrain as a height map.
+        course_interval: distances ahead of the start at which the evaluation begins and at which the run ends as a
+            success [m]; a robot that does not reach the second one within `seconds` fails.  None: the run lasts
+            `seconds`, and `averaging_time` is evaluated.
+        delay: age of sensor readings when the controller gets them [s].
+        noise_scale: scale of the noise of encoders and IMU relative to consumer parts.  With a delay or noise the
+            controller is given an estimated state instead of the true one.
+        use_state_estimate: whether the controller is given an estimated state in any case.
         model_error: largest relative error of the masses in the controller's model; joint damping, rotor inertia and
-            the feet's radii are wrong in proportion, see `quaddyn.campaigns.trial_setup.with_model_error`.
-        strength: of the motors, as a share of the robot's effort limits; the controller knows nothing of it.
-        seed, number: of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
+            foot radii are wrong in proportion, see `quaddyn.campaigns.trial_setup.with_model_error`.
+        torque_scale: available motor torque as a fraction of the robot's effort limits, not known to the controller.
+        seed, number: seed of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
     """
 
     robot: str
     plant: str = "embedded"
     gait: str = "trot"
-    options: tuple[tuple[str, Plain], ...] = ()
+    options: tuple[tuple[str, PlainValue], ...] = ()
     dt: float = 2e-3
     seconds: float = 6.5
-    measured: float = 4.0
+    averaging_time: float = 4.0
     velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    progress: float = 0.7
-    miss: float | None = None
+    min_velocity_ratio: float = 0.7
+    max_velocity_error: float | None = None
     unit_speed: float = 1.0
     unit_turn: float = 1.0
     push: float = 0.0
@@ -99,12 +112,12 @@ class Trial:
     push_time: float = 2.0
     push_duration: float = 0.1
     friction: float = NOMINAL_FRICTION
-    slip: float = 0.0
+    slip_friction: float = 0.0
     slip_time: float = 2.0
     slip_duration: float = 0.0
     payload: float = 0.0
-    com: float = 0.0
-    com_direction: float = 0.0
+    com_offset: float = 0.0
+    com_offset_direction: float = 0.0
     slope: float = 0.0
     slope_direction: float = 0.0
     step: float = 0.0
@@ -115,34 +128,39 @@ class Trial:
     tread: float = 0.0
     rubble: float = 0.0
     relief: float = 0.0
-    told: bool = False
-    stretch: tuple[float, float] | None = None
+    terrain_known: bool = False
+    course_interval: tuple[float, float] | None = None
     delay: float = 0.0
-    noise: float = 0.0
-    estimated: bool = False
+    noise_scale: float = 0.0
+    use_state_estimate: bool = False
     model_error: float = 0.0
-    strength: float = 1.0
+    torque_scale: float = 1.0
     seed: int = 0
     number: int = 0
 
     def __post_init__(self) -> None:
         if self.plant not in ALL_PLANTS:
             raise UnknownNameError("plant", self.plant, ALL_PLANTS)
-        if not 0.0 < self.measured <= self.seconds < math.inf:
+        if not 0.0 < self.averaging_time <= self.seconds < math.inf:
             raise ArgumentError(
-                f"measured, seconds: expected 0 < measured <= seconds [s], got {self.measured} and {self.seconds}"
+                f"averaging_time, seconds: expected 0 < averaging_time <= seconds [s], got {self.averaging_time} "
+                f"and {self.seconds}"
             )
-        grounds = [name for name in GROUNDS if getattr(self, name)]
-        if len(grounds) > 1:
-            raise ArgumentError(f"{' and '.join(grounds)}: the ground can be one of them")
-        for name in SIZES:
+        terrains = [name for name in TERRAIN_FIELDS if getattr(self, name)]
+        if len(terrains) > 1:
+            raise ArgumentError(
+                f"{' and '.join(terrains)}: at most one kind of terrain can be selected; set the others to 0"
+            )
+        for name in NON_NEGATIVE_FIELDS:
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {getattr(self, name)}")
-        if not 0.0 < self.strength < math.inf:
-            raise ArgumentError(f"strength: expected a positive share of the effort limits, got {self.strength}")
+        if not 0.0 < self.torque_scale < math.inf:
+            raise ArgumentError(
+                f"torque_scale: expected a positive fraction of the effort limits, got {self.torque_scale}"
+            )
         if self.stairs and not (math.isfinite(self.stairs) and 0.0 < self.tread < math.inf):
             raise ArgumentError(
                 f"stairs, tread: expected a finite rise and a depth [m], got {self.stairs}, {self.tread}"
             )
-        if self.stretch is not None and not 0.0 <= self.stretch[0] < self.stretch[1] < math.inf:
-            raise ArgumentError(f"stretch: expected two ascending distances [m], got {self.stretch}")
+        if self.course_interval is not None and not 0.0 <= self.course_interval[0] < self.course_interval[1] < math.inf:
+            raise ArgumentError(f"course_interval: expected two ascending distances [m], got {self.course_interval}")

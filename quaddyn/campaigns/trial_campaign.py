@@ -1,19 +1,19 @@
-"""`Trials`: what every campaign of `Trial` cases has in common."""
+"""`TrialCampaign`: base class of all campaigns whose cases are of type `Trial`."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ..locomotion import Proportions
 from ..robot import Robot
-from .campaign import Campaign, Record, digest
+from .campaign import Campaign, Record, hash_texts
 from .trial import Trial
-from .trial_runner import drive
-from .worker_memory import robot, robot_hash
+from .trial_runner import run_trial
+from .worker_memory import hash_robot, load_cached_robot
 
 if TYPE_CHECKING:
     from ..locomotion import LocomotionCommand
@@ -25,14 +25,22 @@ SPEED = 0.25
 FRAMES_PER_SECOND = 30.0
 
 
-class Trials(Campaign[Trial]):
+class TrialCampaign(Campaign[Trial]):
     """A campaign of runs of quadrupeds; subclasses say which."""
 
     Case: ClassVar[type[Trial]] = Trial
+    renamed_entries: ClassVar[Mapping[str, str]] = {
+        "burst": "peak_motor_power",
+        "foreseen": "predicted_slope_limit",
+        "allowed": "allowed_fraction",
+        "limit": "limit_reason",
+        "miss": "velocity_error",
+        "progress": "velocity_ratio",
+    }
 
     def run(self, case: Trial) -> Record:
-        """See `drive`."""
-        return drive(case)
+        """See `run_trial`."""
+        return run_trial(case)
 
     @property
     @abstractmethod
@@ -41,11 +49,11 @@ class Trials(Campaign[Trial]):
 
     def model_hash(self) -> str:
         """Of the robots: more trials, or other disturbances, may be added to a store."""
-        return digest(*(robot_hash(source) for source in sorted(set(self.robots))))
+        return hash_texts(*(hash_robot(source) for source in sorted(set(self.robots))))
 
-    def shown(self, case: Trial) -> Robot:
+    def case_robot(self, case: Trial) -> Robot:
         """The robot that the controller knows: of a payload nothing is seen."""
-        return robot(case.robot)
+        return load_cached_robot(case.robot)
 
     def replay(self, case: Trial, viewer: Viewer) -> Record:
         """Run a case again, drawing it and its ground; the same record, bit for bit.
@@ -78,15 +86,17 @@ class Trials(Campaign[Trial]):
             pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
             draw(plant, command.mode.value + (", pushed" if pushed else ""), plant.time)
 
-        record = drive(case, watch)
+        record = run_trial(case, watch)
         if world is not None:
-            draw(world, self.failure(record) or "success", None)  # a frame of its own, however soon after the last
+            draw(
+                world, self.failure_reason(record) or "success", None
+            )  # a frame of its own, however soon after the last
         return record
 
 
 def proportions(source: str) -> Proportions:
     """Of a robot by its source."""
-    return Proportions.of(robot(source))
+    return Proportions.of(load_cached_robot(source))
 
 
 def cruise(p: Proportions, rng: np.random.Generator) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""`drive`: a controller drives a robot through the scene of a `Trial`, and the figures of the run are kept."""
+"""`run_trial`: simulates one `Trial` under its controller and evaluates the run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
 from .trial import Trial
-from .trial_setup import Scene, scene
-from .worker_memory import generator, robot
+from .trial_setup import TrialSetup, make_trial_setup
+from .worker_memory import case_rng, load_cached_robot
 
 #: Called with the plant before each tick, and the command.
 Watch = Callable[[Plant, LocomotionCommand], object]
@@ -30,23 +30,34 @@ START = 0.3
 FALLING = 1.0
 
 
-def drive(case: Trial, watch: Watch | None = None) -> Record:
-    """Run a trial.
+def run_trial(case: Trial, watch: Watch | None = None) -> Record:
+    """Runs one trial: simulates the robot of a case under its controller and evaluates the run.
+
+    Args:
+        case: the trial.
+        watch: called before each control tick with the plant and the controller's command; None: not called.
 
     Returns:
-        "success" and "reason" of a failure; "fell" [s] or None; mean velocity "vx", "vy" [m/s], "wz" [rad/s] in the
-        heading frame, on slopes and stairs along the ground; "ahead", how far it got if the trial has a `stretch`
-        [m]; "progress", the share of the commanded velocity reached along it,
-        and "miss", the largest difference in any component (None where nothing is commanded or it fell); "flagged", the
-        share of ticks without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m];
-        "power", mean, and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport:
-        "power" over weight times speed; "foreseen", what `LocomotionController.slope_limit` says of a slope and its
-        friction beforehand, "" for nothing (None on other ground); "burst", the most power that one motor put in after
-        the ground became slippery, a fall included, over a control period [m g sqrt(g l)] (None where it did not);
-        "allowed", the share of the commanded velocity that the controller went for, in the mean (None where nothing is
-        commanded), and "limit", what it named last that kept it from going for all of it, "" for nothing.
+        The record of the trial:
+
+        - "success", and "reason" of a failure (None for a success); "fell", time of a fall [s] or None.
+        - "vx", "vy" [m/s], "wz" [rad/s]: mean velocity in the heading frame, along the ground on slopes and stairs.
+        - "ahead": distance covered, if the trial has a `course_interval` [m].
+        - "velocity_ratio": velocity along the command divided by the commanded speed; "velocity_error": largest
+          difference from the command in any component, in units of the trial (both None without a command or after a
+          fall).
+        - "flagged": fraction of ticks without a certified solution.
+        - "torque": largest ratio of a motor torque to its limit; "torque_rms" [N m].
+        - "power", "power_peak": mean and peak of the positive mechanical power of all motors [W]; "cost": cost of
+          transport, mean power over weight times speed.
+        - "predicted_slope_limit": what `LocomotionController.slope_limit_reason` returns for the slope and its friction
+          before the run, "" for no limit (None on other terrain).
+        - "peak_motor_power": largest power of one motor over a control period after a drop of the friction, a fall
+          included [m g sqrt(g l)] (None without such a drop).
+        - "allowed_fraction": mean fraction of the commanded velocity that the controller admitted (None without a
+          command); "limit_reason": the last reason that the controller gave for admitting less, "" for none.
     """
-    made = scene(case, robot(case.robot), generator(case.seed, case.number))
+    made = make_trial_setup(case, load_cached_robot(case.robot), case_rng(case.seed, case.number))
     figures = _Figures(case, made)
     if case.slope:
         way = case.slope, case.slope_direction, case.velocity
@@ -70,7 +81,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> Record:
+def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None) -> Record:
     plant, controller, known = made.plant, made.controller, made.robot
     dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.proportions.gravity
     standing: tuple[str, ...] = tuple(known.feet)
@@ -78,10 +89,10 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
     fell: tuple[float, str] | None = None
     for k in range(round(case.seconds / case.dt)):
         t = k * case.dt
-        if case.slip:
+        if case.slip_friction:
             slippery = slippery or t >= case.slip_time - 1e-9
             passed = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
-            plant.friction = case.slip if slippery and not passed else case.friction
+            plant.friction = case.slip_friction if slippery and not passed else case.friction
         if not pushed and t >= case.push_time - 1e-9:
             pushed = True
             way = controller.proportions.yaw(plant.q) + case.push_direction
@@ -117,13 +128,13 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
                 return figures.record(None, None)
     if fell is not None:
         return figures.record(*fell)
-    return figures.record(None, None if case.stretch is None else "did not get there in time")
+    return figures.record(None, None if case.course_interval is None else "did not get there in time")
 
 
 class _Figures:
     """What is measured of a run, in running sums."""
 
-    def __init__(self, case: Trial, made: Scene) -> None:
+    def __init__(self, case: Trial, made: TrialSetup) -> None:
         self.case, self.plant, self.proportions = case, made.plant, made.controller.proportions
         self._truth = Dynamics(made.plant.robot)
         self._limits, self._index = made.plant.robot.effort_limits, made.plant.robot.actuated_index
@@ -140,7 +151,7 @@ class _Figures:
             climb, uphill = case.stairs / case.tread, yaw
         self._slope = climb * math.cos(uphill), climb * math.sin(uphill)
         # Velocities are differences over the last `measured` seconds.
-        self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
+        self._from = round(case.seconds / case.dt) - round(case.averaging_time / case.dt)
 
     def add(self, t: float, command: LocomotionCommand) -> None:
         """One tick: the plant after it."""
@@ -150,14 +161,14 @@ class _Figures:
             self._told += 1
             self._allowed += float(command.commanded @ command.asked) / float(command.asked @ command.asked)
             self._limit = command.limit or self._limit
-        if self.case.stretch is None:
+        if self.case.course_interval is None:
             if self._ticks < self._from:
                 return
             com = self._com()
         else:
             com = self._com()
             self._ahead = float(self._forward @ (com - self._origin)[:2])
-            begin, end = self.case.stretch
+            begin, end = self.case.course_interval
             if self._ahead < begin and not self._counted:
                 return
             if not self._counted:  # what was allowed on the way there does not count
@@ -212,10 +223,10 @@ class _Figures:
             size = float((wanted / units) @ (wanted / units))
             progress = float((velocity / units) @ (wanted / units)) / size
             miss = float(np.abs((velocity - wanted) / units).max())
-            if reason is None and progress < case.progress:
-                reason = f"slower than {100 * case.progress:.0f} % of the command"
-            elif reason is None and case.miss is not None and miss > case.miss:
-                reason = f"misses the command by more than {100 * case.miss:.0f} %"
+            if reason is None and progress < case.min_velocity_ratio:
+                reason = f"slower than {100 * case.min_velocity_ratio:.0f} % of the command"
+            elif reason is None and case.max_velocity_error is not None and miss > case.max_velocity_error:
+                reason = f"misses the command by more than {100 * case.max_velocity_error:.0f} %"
         weight = self.plant.robot.mass * p.gravity
         power = self._power / count
         whole = fell is None
@@ -226,17 +237,17 @@ class _Figures:
             "vx": float(velocity[0]) if whole else None,
             "vy": float(velocity[1]) if whole else None,
             "wz": float(velocity[2]) if whole else None,
-            "ahead": None if case.stretch is None else self._ahead,
-            "progress": progress,
-            "miss": miss,
+            "ahead": None if case.course_interval is None else self._ahead,
+            "velocity_ratio": progress,
+            "velocity_error": miss,
             "flagged": self._flagged / max(self._ticks, 1),
             "torque": self._share if whole else None,
             "torque_rms": math.sqrt(self._squares / count) if whole else None,
             "power": power if whole else None,
             "power_peak": self._peak if whole else None,
             "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed else None,
-            "foreseen": self.foreseen,
-            "burst": self._burst if case.slip else None,
-            "allowed": self._allowed / self._told if self._told else None,
-            "limit": self._limit,
+            "predicted_slope_limit": self.foreseen,
+            "peak_motor_power": self._burst if case.slip_friction else None,
+            "allowed_fraction": self._allowed / self._told if self._told else None,
+            "limit_reason": self._limit,
         }

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import RENAMED
 from ..errors import ArgumentError, UnknownNameError
 from ..estimation import BaseEstimator, SensorNoise
 from ..locomotion import Gait, LocomotionController, Proportions
@@ -24,7 +25,7 @@ from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, 
 from ..simulation.terrain import Plane, Terrain
 from ..urdf.tree import Array, Inertial, frozen
 from .trial import Trial
-from .trial_terrain import ground
+from .trial_terrain import make_trial_terrain
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 #: What options may belong to, and what makes it.
@@ -52,7 +53,7 @@ DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
 
 
 @dataclass
-class Scene:
+class TrialSetup:
     """What a trial is run with; all of it is new, so that no run depends on another.
 
     Attributes:
@@ -71,7 +72,7 @@ class Scene:
     feels: bool
 
 
-def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
+def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> TrialSetup:
     """Make the scene of a case.
 
     Raises:
@@ -83,14 +84,14 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     gait = gait_named(case.gait)
     if given["gait"]:
         gait = dataclasses.replace(gait, **given["gait"])
-    terrain = ground(case, Proportions.of(robot), robot, rng)
-    told = None if not case.told or terrain is None else Terrain.from_surfaces(terrain)
+    terrain = make_trial_terrain(case, Proportions.of(robot), robot, rng)
+    told = None if not case.terrain_known or terrain is None else Terrain.from_surfaces(terrain)
     controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
     p = controller.proportions
     real = with_model_error(burdened(robot, p, case), p, case.model_error, rng)
     motors = None
-    if case.strength != 1.0:
-        motors = Actuators(real, effort=case.strength * real.effort_limits)
+    if case.torque_scale != 1.0:
+        motors = Actuators(real, effort=case.torque_scale * real.effort_limits)
     kind = case.plant.partition(":")[0]
     if case.plant == CREEPING:
         given[kind]["creep"] = CREEP * p.speed / (p.mass * p.gravity / len(FEET))
@@ -100,11 +101,11 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
         q = turned(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
     plant.reset(q, v)
     sensors = estimator = None
-    if case.estimated or case.delay or case.noise:
+    if case.use_state_estimate or case.delay or case.noise_scale:
         sensors = _sensors(real, case, rng)
         estimator = BaseEstimator(robot, dt=case.dt)
         estimator.reset(q, v)
-    return Scene(robot, controller, plant, sensors, estimator, bool(case.step or case.strips or case.boxes))
+    return TrialSetup(robot, controller, plant, sensors, estimator, bool(case.step or case.strips or case.boxes))
 
 
 def option_names() -> dict[str, list[str]]:
@@ -117,6 +118,15 @@ def option_names() -> dict[str, list[str]]:
         ]
         for maker, make in MAKERS.items()
     }
+
+
+def _present_name(option: str, plant: str) -> str:
+    """Returns the name of an option that may be given by its old one, as in a store of an earlier version."""
+    owner, _, name = option.partition(".")
+    maker = MAKERS.get(plant if owner == "plant" else owner)
+    if maker is None:
+        return option
+    return f"{owner}.{RENAMED.get(f'{maker.__module__}.{maker.__qualname__}({name})', name)}"
 
 
 def _taken(maker: str) -> set[str]:
@@ -134,7 +144,8 @@ def _options(case: Trial) -> dict[str, dict[str, Any]]:
         if any(option == "plant.contact" for option, _ in case.options):
             raise ArgumentError(f"plant.contact: not accepted with the plant {case.plant!r}, which has a contact model")
         given[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
-    for option, value in case.options:
+    for given_name, value in case.options:
+        option = _present_name(given_name, kind)
         if option not in known:
             raise UnknownNameError("option", option, known)
         maker, name = known[option]
@@ -145,15 +156,15 @@ def _options(case: Trial) -> dict[str, dict[str, Any]]:
 def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     """The robot with a payload on its trunk, or with its trunk's mass moved, such that the whole CoM moves by `com`."""
     extra = case.payload
-    if not (extra or case.com):
+    if not (extra or case.com_offset):
         return robot
-    way = np.array([math.cos(case.com_direction), math.sin(case.com_direction), 0.0])
+    way = np.array([math.cos(case.com_offset_direction), math.sin(case.com_offset_direction), 0.0])
     if extra:
-        shift = case.com * (robot.mass + extra) / extra
+        shift = case.com_offset * (robot.mass + extra) / extra
         place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
         return with_payload(robot, extra, place, diameter=0.1 * math.sqrt(10.0) * p.length)
     own = robot.bodies[0].inertial
-    moved = p.heading @ (case.com * robot.mass / own.mass * way)
+    moved = p.heading @ (case.com_offset * robot.mass / own.mass * way)
     inertial = dataclasses.replace(own, com=frozen(own.com + moved))
     return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
 
@@ -234,7 +245,7 @@ def sensor_noise() -> SensorNoise:
 
 
 def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
-    return Sensors(robot, rng, encoders=encoders(case.noise), imu=imu(case.noise), delay=case.delay)
+    return Sensors(robot, rng, encoders=encoders(case.noise_scale), imu=imu(case.noise_scale), delay=case.delay)
 
 
 def check_options(case: Trial) -> None:

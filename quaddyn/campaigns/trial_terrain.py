@@ -24,7 +24,7 @@ COVERED, ACROSS = 0.35, 2.4
 WAVES, NUMBERS, SPACING, RISING = 8, (2.0, 4.5), 0.05, 1.0
 
 
-def ground(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Surface] | None:
+def make_trial_terrain(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Surface] | None:
     """The ground of a case, in the robot's heading at the start; None for the level floor."""
     yaw = p.yaw(robot.q_home)
     if case.slope:

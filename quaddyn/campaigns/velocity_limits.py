@@ -1,4 +1,4 @@
-"""`Reach`: robots walk at random velocities that the controller itself calls possible."""
+"""`VelocityLimitCampaign`: robots walk at random velocities within the limits that the controller reports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS, LocomotionController
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import Trials
-from .worker_memory import generator, robot
+from .trial_campaign import TrialCampaign
+from .worker_memory import case_rng, load_cached_robot
 
 #: Least share of what is possible that is commanded.
 SLOW = 0.3
@@ -23,15 +24,17 @@ SLOW = 0.3
 BEYOND = 10.0
 
 
+@renamed_fields(miss="max_velocity_error")
 @dataclass(frozen=True, kw_only=True)
-class Reach(Trials):
-    """Every robot in every gait at velocities within `LocomotionController.reach`, in directions and turns at random.
+class VelocityLimitCampaign(TrialCampaign):
+    """Runs of robots at random velocities within the limits of `LocomotionController.clamp_velocity`.
 
-    A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
-    the speed of its fastest hip.  Cells whose gait the controller refuses to the robot have no cases.
+    A run succeeds if the robot is upright at the end and no component of its velocity differs from the command by more
+    than `max_velocity_error` times the speed of its fastest hip.  Combinations of robot and gait that the controller
+    rejects have no cases.
     """
 
-    name: ClassVar[str] = "reach"
+    name: ClassVar[str] = "velocity-limits"
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     gaits: tuple[str, ...] = field(
@@ -40,7 +43,7 @@ class Reach(Trials):
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=100, metadata={"help": "of each"})
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
-    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
@@ -76,7 +79,7 @@ class Reach(Trials):
 
     def case(self, source: str, gait: str, plant: str, number: int) -> Trial:
         """One case.  The same number asks for the same velocity everywhere; robot and gait do what they can of it."""
-        rng = generator(self.seed, number)
+        rng = case_rng(self.seed, number)
         way, haste = rng.normal(size=3), rng.uniform(SLOW, 1.0)
         p = _controller(source, gait).proportions
         radius = float(np.hypot(*np.abs(p.stance).max(axis=0)))
@@ -90,10 +93,10 @@ class Reach(Trials):
             gait=gait,
             dt=self.dt,
             seconds=2.0 * half,
-            measured=half,
+            averaging_time=half,
             velocity=(x, y, turn),
-            progress=0.0,
-            miss=self.miss,
+            min_velocity_ratio=0.0,
+            max_velocity_error=self.max_velocity_error,
             unit_speed=speed,
             unit_turn=speed / radius,
             seed=self.seed,
@@ -116,4 +119,4 @@ def refused(source: str, gait: str) -> str:
 @lru_cache(maxsize=64)
 def _controller(source: str, gait: str) -> LocomotionController:
     """One that knows what the robot can do."""
-    return LocomotionController(robot(source), gait=gait)
+    return LocomotionController(load_cached_robot(source), gait=gait)

@@ -1,4 +1,4 @@
-"""`AgreementCampaign`: Pinocchio against the in-house reference, robot by robot, in blocks of random states."""
+"""`VerificationCampaign`: compares Pinocchio with the reference implementation on many robots and random states."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..errors import ArgumentError, ModelError
 from ..robot import load
 from ..robot.catalogue import example_robots, own_robots
 from ..verification import cross_check
-from .campaign import Campaign, Record, digest
+from .campaign import Campaign, Record, hash_texts
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementCase:
+class VerificationCase:
     """One block of states of one robot.
 
     Attributes:
@@ -32,11 +32,11 @@ class AgreementCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementCampaign(Campaign[AgreementCase]):
-    """Every URDF of example-robot-data and of this package that the guard accepts, against the reference."""
+class VerificationCampaign(Campaign[VerificationCase]):
+    """Comparison of Pinocchio with the reference for every valid URDF of example-robot-data and of this package."""
 
-    name: ClassVar[str] = "agreement"
-    Case: ClassVar[type[AgreementCase]] = AgreementCase
+    name: ClassVar[str] = "verification"
+    Case: ClassVar[type[VerificationCase]] = VerificationCase
 
     names: tuple[str, ...] = field(default=(), metadata={"help": "parts of file names; by default all"})
     samples: int = field(default=100, metadata={"help": "states of each robot"})
@@ -49,7 +49,7 @@ class AgreementCampaign(Campaign[AgreementCase]):
             raise ArgumentError("samples, block, derivatives: expected at least 1, 1 and 0")
 
     def files(self) -> list[str]:
-        """Of the robots, as in `AgreementCase.file`."""
+        """Of the robots, as in `VerificationCase.file`."""
         found = [str(p.relative_to(example_robots())) for p in sorted(example_robots().rglob("*.urdf"))]
         found += [p.name for p in sorted(own_robots().glob("*.urdf"))]
         return [f for f in found if not self.names or any(n in Path(f).name for n in self.names)]
@@ -58,19 +58,19 @@ class AgreementCampaign(Campaign[AgreementCase]):
         """How many cases there are."""
         return len(self.files()) * -(-self.samples // self.block)
 
-    def cases(self) -> Iterator[AgreementCase]:
+    def cases(self) -> Iterator[VerificationCase]:
         """Robot by robot; every block of a robot has a seed of its own."""
         for file in self.files():
             for number, start in enumerate(range(0, self.samples, self.block)):
                 size = min(self.block, self.samples - start)
                 slow = min(max(self.derivatives - start, 0), size)
-                yield AgreementCase(file=file, samples=size, derivatives=slow, seed=self.seed + number)
+                yield VerificationCase(file=file, samples=size, derivatives=slow, seed=self.seed + number)
 
     def model_hash(self) -> str:
         """Of the files: more states may be added to a store."""
-        return digest(*(path_of(file).read_bytes() for file in self.files()))
+        return hash_texts(*(path_of(file).read_bytes() for file in self.files()))
 
-    def run(self, case: AgreementCase) -> Record:
+    def run(self, case: VerificationCase) -> Record:
         """The largest error of every algorithm, and what else there is to know.
 
         Returns:

@@ -52,14 +52,14 @@ class Worker(NamedTuple):
     model: str
 
 
-class Answer(NamedTuple):
+class WorkerReply(NamedTuple):
     """What a worker sends back: an outcome for each case, in order."""
 
     outcomes: list[Outcome]
     worker: Worker
 
 
-def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
+def work(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
     """Run cases; their exceptions are outcomes, not raised."""
     worker = here(campaign)
     if len(cases) > 1 and type(campaign).run_batch is not Campaign.run_batch:
@@ -69,10 +69,10 @@ def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
             if len(records) != len(cases):
                 raise ArgumentError(f"run_batch gave {len(records)} records of {len(cases)} cases")
             each = (time.thread_time() - start) / len(cases)
-            return Answer([Outcome(encode_record(r), None, None, each) for r in records], worker)
+            return WorkerReply([Outcome(encode_record(r), None, None, each) for r in records], worker)
         except Exception:  # whose fault it is shows when they run one by one
             pass
-    return Answer([_alone(campaign, case) for case in cases], worker)
+    return WorkerReply([_alone(campaign, case) for case in cases], worker)
 
 
 def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
@@ -86,7 +86,7 @@ def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
         return Outcome(None, _described(error), trace, time.thread_time() - start)
 
 
-def again(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:
+def rerun_case(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:
     """What became of a case, now that it runs in a viewer."""
     try:
         return campaign.replay(case, viewer)

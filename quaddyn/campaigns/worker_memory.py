@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..robot import Robot, load
-from .campaign import digest
+from .campaign import hash_texts
 
 
 @functools.lru_cache(maxsize=64)
-def robot(source: str, **options: Any) -> Robot:
+def load_cached_robot(source: str, **options: Any) -> Robot:
     """`quaddyn.load`, once for each worker: a robot is read, judged and resolved with the first case that needs it.
 
     Args:
@@ -22,11 +22,11 @@ def robot(source: str, **options: Any) -> Robot:
     return load(source, **options)
 
 
-def robot_hash(source: str, **options: Any) -> str:
+def hash_robot(source: str, **options: Any) -> str:
     """Digest of a robot as it was resolved: its file and the options, for `Campaign.model_hash`."""
-    return digest(robot(source, **options).source, repr(sorted(options.items())))
+    return hash_texts(load_cached_robot(source, **options).source, repr(sorted(options.items())))
 
 
-def generator(seed: int, *case: int) -> np.random.Generator:
+def case_rng(seed: int, *case: int) -> np.random.Generator:
     """The random numbers of one case of a campaign: ``SeedSequence(entropy=seed, spawn_key=case)``."""
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=case))

@@ -25,7 +25,7 @@ ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 _STARTS = 100
 
 
-class Workers(Executor):
+class ProcessPool(Executor):
     """An executor of `count` spawned processes.
 
     Each belongs to a thread, which gives it one call at a time.  So when a process dies it is known which call it ran,
@@ -195,6 +195,6 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def workers(count: int | None = None) -> Workers:
+def process_pool(count: int | None = None) -> ProcessPool:
     """An executor of processes of this machine, one for each core by default; use it in a ``with`` block."""
-    return Workers(count if count is not None else len(os.sched_getaffinity(0)))
+    return ProcessPool(count if count is not None else len(os.sched_getaffinity(0)))

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .. import campaigns
-from ..campaigns import Campaign, Failure, Store, Tally
+from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
 from ..campaigns.dask_cluster import tls
 from ..campaigns.plain_values import encode_record
@@ -132,7 +132,7 @@ def resume(
 def show(store: StoreArgument, campaign: CampaignOption = None, as_json: JsonOption = False) -> None:
     """What is in a store: successes with the exact 95 % interval of their probability, failures by reason."""
     with _opened(store, campaign) as there:
-        tally = Tally.of(there.campaign, there.rows())
+        tally = OutcomeCounts.from_rows(there.campaign, there.rows())
         processors, total = there.processors(), there.campaign.count()
         if as_json:
             print(json.dumps({**_json(there.campaign, tally), "cases": total, "processors": processors}, indent=2))
@@ -180,10 +180,10 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
         say(f"{campaign.name} {store}#{number}: {row.case}")
         say(f"then: {_fate(campaign, row.result)}")
     live = record is None and not as_json
-    with Viewer(campaign.shown(row.case), serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
+    with Viewer(campaign.case_robot(row.case), serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
         if live:
             say(f"live view: {viewer.url}")
-        again = campaigns.again(campaign, row.case, viewer)
+        again = campaigns.rerun_case(campaign, row.case, viewer)
         if record is not None:
             viewer.record(record, title=f"{campaign.name} {store.name}#{number}: {_fate(campaign, again)}")
         identical = _text(again) == _text(row.result)
@@ -205,8 +205,8 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
 
 def _fate(campaign: Campaign[Any], result: campaigns.Record | Failure) -> str:
     if isinstance(result, Failure):
-        return f"poison: {result.error}" if result.poison else f"raised {result.error}"
-    return campaign.failure(result) or "success"
+        return f"poison: {result.error}" if result.killed_workers else f"raised {result.error}"
+    return campaign.failure_reason(result) or "success"
 
 
 def _text(result: campaigns.Record | Failure) -> str:
@@ -238,7 +238,7 @@ def _run(
 
     try:
         with executor(workers, dask, security) as pool, count(campaign.name, quiet=as_json) as update:
-            summary = campaigns.run(campaign, pool, store, batch=batch, force=ignore_mismatch, progress=tell)
+            summary = campaigns.run(campaign, pool, store, batch=batch, ignore_mismatch=ignore_mismatch, progress=tell)
     except KeyboardInterrupt:
         kept = f"kept; go on with: quaddyn campaign resume {shlex.quote(str(store))}" if store else "lost: no --store"
         err.print(f"stopped: {done} cases done, {kept}", markup=False, highlight=False, soft_wrap=True)
@@ -249,7 +249,7 @@ def _run(
     else:
         say(f"{campaign.name}: {summary.ran:,} cases in {summary.seconds:.1f} s, {summary.skipped:,} done before")
         _print(tally, str(store) if store else "")
-    if tally.errors or tally.poison:
+    if tally.errors or tally.killed_workers:
         raise typer.Exit(1)
 
 
@@ -263,7 +263,9 @@ def executor(workers: int | None, dask: str | None, security: Any) -> Iterator[E
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with warnings.catch_warnings(record=True) as warned:
         try:
-            found: Executor = campaigns.workers(workers) if dask is None else campaigns.cluster(dask, security=security)
+            found: Executor = (
+                campaigns.process_pool(workers) if dask is None else campaigns.dask_executor(dask, security=security)
+            )
         finally:
             for warning in warned:
                 err.print(f"[yellow]warning:[/] {escape(str(warning.message))}", highlight=False, soft_wrap=True)
@@ -275,7 +277,7 @@ def _speed(summary: Summary) -> dict[str, object]:
     return {"ran": summary.ran, "skipped": summary.skipped, "seconds": summary.seconds}
 
 
-def _json(campaign: Campaign[Any], tally: Tally) -> dict[str, object]:
+def _json(campaign: Campaign[Any], tally: OutcomeCounts) -> dict[str, object]:
     return {
         "campaign": campaign.name,
         "options": dataclasses.asdict(campaign),  # type: ignore[call-overload]
@@ -285,7 +287,7 @@ def _json(campaign: Campaign[Any], tally: Tally) -> dict[str, object]:
     }
 
 
-def _print(tally: Tally, store: str) -> None:
+def _print(tally: OutcomeCounts, store: str) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("outcome", overflow="fold")
     table.add_column("cases", justify="right", no_wrap=True)
@@ -304,8 +306,8 @@ def _print(tally: Tally, store: str) -> None:
         row(escape(reason), number, reason)
     for error, number in tally.errors.items():
         row(f"[red]raised[/] {escape(error)}", number, error)
-    if tally.poison:
-        row("[red]poison[/]: its worker died each time", tally.poison, "poison")
+    if tally.killed_workers:
+        row("[red]poison[/]: its worker died each time", tally.killed_workers, "poison")
     out.print(table)
     first = next((n for numbers in tally.examples.values() for n in numbers), None)
     if first is not None and store:

@@ -45,7 +45,7 @@ def datasheet(
     Some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores; --quick takes a quarter.  An
     interrupted measurement goes on from its store.  Each trial can be seen again with `quaddyn replay STORE#NUMBER`.
     """
-    from ..campaigns.datasheet import QUICK, Advance, DataSheet, measure
+    from ..campaigns.datasheet import QUICK, DataSheet, MeasurementProgress, measure
     from ..campaigns.sheet_page import page
 
     name = robot if robot in CATALOGUE else Path(robot).stem
@@ -65,7 +65,7 @@ def datasheet(
     with Progress(*columns, console=err, transient=True) as display:
         task = display.add_task("", total=None, trials=0)
 
-        def tell(a: Advance) -> None:
+        def tell(a: MeasurementProgress) -> None:
             display.update(task, completed=a.found, total=a.total, trials=a.trials)
 
         with executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
