@@ -15,8 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "migration.md"
 HEAD = """# Old and new names
 
-Public names and command-line options that changed. An old name works for one more version; it causes a `DeprecationWarning` (on the command line a warning on
-stderr) that gives the new name. `Name(parameter=)` stands for a parameter of a function or of a constructor, `Name.attribute` for an attribute or method.
+Public names and command-line options that changed. An old name works for one more version; it causes a
+`DeprecationWarning` (on the command line a warning on stderr) that gives the new name. `Name(parameter=)` stands for a
+parameter of a function or of a constructor, `Name.attribute` for an attribute or method.
 """
 
 
