@@ -67,7 +67,7 @@ def renamed_commands(group: str, renamed: Mapping[str, str]) -> type[typer.core.
     RENAMED.update({f"quaddyn {group} {old}": new for old, new in renamed.items()})
 
     class Group(typer.core.TyperGroup):
-        def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def, override]
+        def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]
             if args and args[0] in renamed:
                 warn_renamed(f"{group} {args[0]}", f"{group} {renamed[args[0]]}")
                 args = [renamed[args[0]], *args[1:]]
