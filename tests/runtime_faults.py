@@ -263,7 +263,7 @@ FAULTS: dict[str, Injected] = {
         lambda m, tau, k, kept: (replace(m, torque=np.clip(10.0 * tau, -EFFORT, EFFORT)), 10.0 * tau),
         "",
         DT,
-        "torque limit and its rate",
+        "torque limit and torque rate limit",
     ),
     "foot sensor NaN": Injected(entry("foot_forces", 1, np.nan), "", DT, "foot force not finite"),
     "foot sensor stuck": Injected(
