@@ -18,7 +18,7 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, LocomotionMode
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 
 ROBOTS = (
@@ -41,7 +41,7 @@ def start(robot: qd.Robot, height: float, tilt: float, spread: float, rng: np.ra
         spread: largest offset of a joint from home [rad].
         rng: of the trial.
     """
-    q, p = np.array(robot.q_home), LocomotionController(robot, dt=DT).proportions
+    q, p = np.array(robot.q_home), LocomotionController(robot, dt=DT).morphology
     for joint in (joint for foot in robot.feet for joint in robot.legs[foot].joints):
         at = robot.configuration_index(joint)
         low, high = robot.lower[at], robot.upper[at]
@@ -62,17 +62,17 @@ def land(name: str, kind: str, seed: int, *, height: float, tilt: float, spread:
     robot = qd.load(name)
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
     controller = LocomotionController(robot, dt=DT)
-    p = controller.proportions
+    p = controller.morphology
     q = start(robot, height * p.length, np.radians(tilt), spread, rng)
     plant, dynamics = PLANTS[kind](robot, dt=DT), qd.Dynamics(robot)
     plant.reset(q, np.zeros(robot.nv))
-    load, modes = 0.02 * p.mass * p.gravity, list[Mode]()
-    for k in range(round(DURATION * p.time / DT)):
+    load, modes = 0.02 * p.mass * p.gravity, list[LocomotionMode]()
+    for k in range(round(DURATION * p.time_scale / DT)):
         touching = [f for f in robot.feet if plant.contact_forces[f][2] > load] if felt else None
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
-        command = controller.compute(state, touching=touching)
+        command = controller.compute(state, measured_contacts=touching)
         modes.append(command.mode)
-        if command.mode is Mode.FALLEN:
+        if command.mode is LocomotionMode.FALLEN:
             return f"fell at {k * DT:.2f} s"
         try:
             plant.step(command.tau)

@@ -31,7 +31,7 @@ from rich.table import Table
 
 import quaddyn as qd
 from quaddyn.demo.report import cpu_name
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, LocomotionMode
 
 ENDINGS = (".urdf", ".xacro", ".xml")
 MAX_SECONDS, MAX_DIFFERENCE, MAX_WARNINGS = 1.0, 1e-10, 3
@@ -92,11 +92,11 @@ def trotted(robot: qd.Robot) -> str:
     try:
         controller = LocomotionController(robot, dt=2e-3)
         plant, dynamics = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
-        speed = 0.25 * controller.proportions.speed
+        speed = 0.25 * controller.morphology.speed_scale
         for k in range(1500):
             state = dynamics.update(plant.q, plant.v)
             command = controller.compute(state, (speed if k > 150 else 0.0, 0.0, 0.0))
-            if command.mode is Mode.FALLEN:
+            if command.mode is LocomotionMode.FALLEN:
                 return "falls"
             plant.step(command.tau)
         return "trots"

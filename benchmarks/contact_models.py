@@ -27,15 +27,15 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.worker_memory import case_rng, load_cached_robot
-from quaddyn.locomotion import Proportions
+from quaddyn.locomotion import Morphology
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 PLANTS = ("mujoco:stiff", "mujoco:mujoco", "mujoco:menagerie", "mujoco:soft")
 SETTINGS = {
     "estimated": ("estimated", "estimated"),
-    "assumed": ("assumed", "estimated"),
+    "assumed": ("nominal", "estimated"),
     "scheduled": ("estimated", "scheduled"),
-    "neither": ("assumed", "scheduled"),
+    "neither": ("nominal", "scheduled"),
 }
 OBSTACLES = {
     "stairs": "up-0.15-0.6",
@@ -56,15 +56,15 @@ ALLOWED = 1.0 / 40.0  # fraction of the cells
 
 def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: int, seconds: float) -> Trial:
     """Returns one trial; the same number is the same motion and ground for every plant and setting."""
-    p, rng = Proportions.of(load_cached_robot(name)), case_rng(seed, number)
+    p, rng = Morphology.from_robot(load_cached_robot(name)), case_rng(seed, number)
     turn, haste = rng.uniform(-DIRECTION_SPREAD, DIRECTION_SPREAD), 1.0 + rng.uniform(-SPEED_SPREAD, SPEED_SPREAD)
     friction, contacts = SETTINGS[setting]
-    options = (("controller.friction", friction), ("controller.touching", contacts))
+    options = (("controller.friction", friction), ("controller.contact_detection", contacts))
     if task in OBSTACLES:
         made = ObstacleCampaign(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
         return replace(made, options=options, friction=FRICTION)
     kind, _, size = task.partition("-")
-    speed = (FLAT_SPEED if kind in ("flat", "wrong") else SPEED) * p.speed * haste
+    speed = (FLAT_SPEED if kind in ("flat", "wrong") else SPEED) * p.speed_scale * haste
     case = Trial(
         robot=name,
         plant=plant,

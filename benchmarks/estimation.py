@@ -48,7 +48,7 @@ GROUNDS = ("flat", "slope=10", "stairs=0.05,0.3", "waves=0.04,0.8")
 NOISE = trial_setup.sensor_noise()
 #: What is true of feet in the embedded plant, whose contacts are rigid: they stay where they stand, but for how a
 #: sphere's rolling is simplified.
-RIGID = replace(NOISE, creep=1e-4, slip=1e-3)
+RIGID = replace(NOISE, foothold_random_walk=1e-4, contact_velocity=1e-3)
 #: 95 % of chi-square with nine degrees of freedom, two-sided, by dimension; and one-sided.
 BOUNDS, UPPER = (2.700 / 9.0, 19.023 / 9.0), 16.919 / 9.0
 
@@ -105,7 +105,7 @@ def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) ->
     world = PLANTS[plant](robot, dt=DT, friction=0.8, terrain=terrain)
     start = np.array(robot.q_home) if ground is None else turned(robot.q_home, ground.tilt)
     world.reset(start, np.zeros(robot.nv))
-    scale = math.sqrt(controller.proportions.length / 0.3)
+    scale = math.sqrt(controller.morphology.length / 0.3)
     wanted = np.array([0.3, 0.05, 0.2] if ground is None else [0.25, 0.0, 0.0]) * [scale, scale, 1.0 / scale]
     dynamics, rows = qd.Dynamics(robot), []
     for k in range(round(seconds / DT)):
@@ -113,11 +113,11 @@ def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) ->
         forward = k * DT > 0.5 and gait != "stand"
         touching = [foot for foot in robot.feet if foot in felt and felt[foot].any()] if uneven else None
         state = dynamics.update(q, v)
-        command = controller.compute(state, wanted if forward else np.zeros(3), touching=touching)
-        if command.whole_body is None or command.mode.value == "fallen":
+        command = controller.compute(state, wanted if forward else np.zeros(3), measured_contacts=touching)
+        if command.wbc_command is None or command.mode.value == "fallen":
             return None
         forces = np.array([felt.get(foot, np.zeros(3)) for foot in robot.feet])
-        rows.append((q, v, np.array(world.tau), forces, command.whole_body.acceleration))
+        rows.append((q, v, np.array(world.tau), forces, command.wbc_command.acceleration))
         world.step(command.tau)
     return Motion(robot, *(np.array(x) for x in zip(*rows, strict=True)), at=[0])
 
@@ -163,7 +163,7 @@ class PlainFilter:
         self.legs, self.R = Legs(robot), pin.Quaternion(q[3:7].copy()).toRotationMatrix()
         self.x, self.P = np.zeros(6 + 3 * n), np.zeros((6 + 3 * n, 6 + 3 * n))
         self.x[:3] = q[:3]
-        self.P[3:6, 3:6] = NOISE.speed**2 * np.eye(3)
+        self.P[3:6, 3:6] = NOISE.initial_velocity**2 * np.eye(3)
         self.known: set[str] = set()
 
     def update(self, m: Measurement, standing: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -177,7 +177,7 @@ class PlainFilter:
         F[:3, 3:6] = DT * np.eye(3)
         # What the attitude's error adds to the acceleration is beside the sensor's own noise.
         noise = np.r_[np.full(3, 1e-10), np.full(3, (DT * (NOISE.accelerometer + 0.1)) ** 2), np.zeros(len(x) - 6)]
-        noise[6:] = NOISE.creep**2 * DT
+        noise[6:] = NOISE.foothold_random_walk**2 * DT
         P[:] = F @ P @ F.T + np.diag(noise)
         feet = self.legs.feet(m, standing, self.R, m.gyro)
         for i, foot in enumerate(self.legs.robot.feet):
@@ -194,9 +194,10 @@ class PlainFilter:
             H, z = np.zeros((6, len(x))), np.r_[place - (x[at] - x[:3]), velocity - x[3:6]]
             H[:3, at], H[:3, :3], H[3:, 3:6] = np.eye(3), -np.eye(3), np.eye(3)
             noises = np.r_[
-                np.full(3, (0.3 * NOISE.position) ** 2 + NOISE.shape**2), np.full(3, (0.3 * NOISE.velocity) ** 2)
+                np.full(3, (0.3 * NOISE.position) ** 2 + NOISE.leg_kinematics**2),
+                np.full(3, (0.3 * NOISE.velocity) ** 2),
             ]
-            noises[3:] += NOISE.slip**2
+            noises[3:] += NOISE.contact_velocity**2
             K = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(noises))
             x += K @ z
             P -= K @ H @ P
@@ -243,7 +244,7 @@ def judged(motion: Motion, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 def squared(estimator: BaseEstimator, q: np.ndarray, v: np.ndarray) -> float:
     """NEES at a true state (q, v)."""
-    f, P, lever = estimator.memory, estimator.covariance[:9, :9], estimator.model.lever
+    f, P, lever = estimator._memory, estimator.covariance[:9, :9], estimator._model.lever
     R = pin.Quaternion(q[3:7].copy()).toRotationMatrix()
     turned = f.R @ R.T
     velocity = R @ (v[:3] + np.cross(v[3:6], lever))
@@ -263,7 +264,7 @@ def estimates(motion: Motion, seed: int, *, rigid: bool) -> tuple[dict[str, Foun
     nees, nees_told = [], []
     for k, m, standing, _ in read(motion, seed):
         q, v = ours.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
-        f = ours.memory
+        f = ours._memory
         rows["invariant"].append((f.R.copy(), q[:3], f.R @ v[:3]))
         rows["plain"].append(tuple(x.copy() for x in plain.update(m, standing)))
         rows["odometry"].append(tuple(x.copy() for x in odometry.update(m, standing)))
@@ -284,7 +285,7 @@ def late(motion: Motion, seed: int) -> tuple[float, float]:
         if k >= LATE:
             truth = motion.velocities[k, :6]
             before.append(v[:6] - truth)
-            after.append(estimator.ahead(motion.accelerations[k - LATE : k])[1][:6] - truth)
+            after.append(estimator.predict(motion.accelerations[k - LATE : k])[1][:6] - truth)
     return tuple(float(np.sqrt((np.array(x)[:, :3] ** 2).sum(axis=1).mean())) for x in (before, after))  # type: ignore
 
 

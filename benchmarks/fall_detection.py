@@ -30,7 +30,7 @@ import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_terrain import make_trial_terrain
 from quaddyn.errors import QuaddynError
-from quaddyn.locomotion import LocomotionController, Proportions
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.simulation import MujocoPlant, Plant, Simulation, Terrain
 
 DT = 2e-3  # period of controller and simulator [s]
@@ -143,7 +143,7 @@ def plant_of(name: str, robot: qd.Robot, **options: Any) -> Plant:
 def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Outcome:
     """Run a trial, until `LATER` after the robot was reported as fallen or is down."""
     robot = qd.load(trial.robot)
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     size = {trial.ground: trial.height * (1.0 if trial.ground == "slope" else p.length)}
     if trial.ground == "stairs":
         size["tread"] = 0.9 * p.length
@@ -153,7 +153,7 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
     known = Terrain.from_surfaces(surfaces) if trial.told and surfaces is not None else None
     controller = LocomotionController(robot, dt=DT, gait=trial.gait, terrain=known)
     fall, found, reason = controller._fall, Outcome(), [""]
-    seen = fall.why
+    seen = fall.detect
 
     def why(*arguments: Any) -> str:
         reason[0] = seen(*arguments)
@@ -161,7 +161,9 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
 
     object.__setattr__(controller, "_fall", _Wrapped(fall, why))
     dynamics, trunk = qd.Dynamics(robot), {link.name for link, _ in robot.bodies[0].links}
-    velocity = tuple(v * u for v, u in zip(trial.command, (p.speed, p.speed, 1.0 / p.time), strict=True))
+    velocity = tuple(
+        v * u for v, u in zip(trial.command, (p.speed_scale, p.speed_scale, 1.0 / p.time_scale), strict=True)
+    )
     contact, low, done = 0.0, 0.0, False
     for k in range(round((trial.seconds + LATER) / DT)):
         t = k * DT
@@ -171,7 +173,7 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
                 plant.friction = trial.drop
             if trial.push:
                 way = np.array([math.cos(trial.push_direction), math.sin(trial.push_direction), 0.0])
-                force = p.mass * trial.push * p.speed / 0.1 * way
+                force = p.mass * trial.push * p.speed_scale / 0.1 * way
                 plant.push(robot.bodies[0].name, force, duration=0.1)
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
         command = controller.compute(state, velocity if t >= START else (0.0, 0.0, 0.0))
@@ -190,7 +192,7 @@ def simulate(trial: Drawn, *, reaction: bool, watch: Watch | None = None) -> Out
             break
         contact = contact + DT if trunk & set(plant.body_forces) else 0.0
         low = low + DT if height < MIN_HEIGHT else 0.0
-        if contact > TOUCH_TIME * p.time or low > LOW_TIME * p.time or up < math.cos(MAX_TILT):
+        if contact > TOUCH_TIME * p.time_scale or low > LOW_TIME * p.time_scale or up < math.cos(MAX_TILT):
             found.down = min(found.down, t)
             break
         found.stands = height > STANDING_HEIGHT

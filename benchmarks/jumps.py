@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, Mode
+from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 from quaddyn.simulation.terrain import Box, Plane, Terrain
 
@@ -83,7 +83,7 @@ class Outcome:
 
 def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terrain:
     """Level, or with a step ahead of the feet."""
-    p = controller.proportions
+    p = controller.morphology
     if kind not in ("gap", "step"):
         return Terrain.from_surfaces(Plane.floor())
     feet = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)).origins(FEET)
@@ -91,7 +91,10 @@ def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terr
     R = np.array([[math.cos(yaw), -math.sin(yaw), 0.0], [math.sin(yaw), math.cos(yaw), 0.0], [0.0, 0.0, 1.0]])
     high = 2.0 * unit if kind == "gap" else STEP * unit
     size = np.array([8.0 * unit, 8.0 * unit, high])
-    begins, base = float(np.abs(p.stance[:, 0]).max()) + AHEAD * unit, np.array([*feet[:, :2].mean(axis=0), 0.0])
+    begins, base = (
+        float(np.abs(p.nominal_stance[:, 0]).max()) + AHEAD * unit,
+        np.array([*feet[:, :2].mean(axis=0), 0.0]),
+    )
     if kind == "step":
         return Terrain.from_surfaces(
             [Plane.floor(), Box(base + R @ np.array([begins + 0.5 * size[0], 0.0, 0.5 * high]), size, R)]
@@ -103,8 +106,8 @@ def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terr
 
 def asked(kind: str, controller: LocomotionController) -> dict[str, object]:
     """Arguments of `LocomotionController.jump`."""
-    p = controller.proportions
-    onto = 2.0 * float(np.abs(p.stance[:, 0]).max()) + (AHEAD + BEYOND) * p.length
+    p = controller.morphology
+    onto = 2.0 * float(np.abs(p.nominal_stance[:, 0]).max()) + (AHEAD + BEYOND) * p.length
     return {
         "up": {"height": HIGH * p.length},
         "forward": {"distance": (FAR * p.length, 0.0)},
@@ -119,38 +122,38 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
     """One trial, and the leg's length [m]."""
     robot = qd.load(name)
     controller = LocomotionController(robot, dt=DT, friction=FRICTION)
-    p = controller.proportions
+    p = controller.morphology
     terrain = ground(kind, robot, controller)
     if kind in ("gap", "step"):
         controller.terrain = terrain
     world, dynamics = PLANTS[plant](robot, dt=DT, friction=FRICTION, terrain=terrain), qd.Dynamics(robot)
     world.reset(robot.q_home, np.zeros(robot.nv))
-    for _ in range(round(BEFORE * p.time / DT)):
+    for _ in range(round(BEFORE * p.time_scale / DT)):
         world.step(controller.compute(dynamics.update(np.array(world.q), np.array(world.v))).tau)
     assert controller.ground is not None
-    start, yaw = controller.ground.points.mean(axis=0), controller.course.yaw
+    start, yaw = controller.ground.points.mean(axis=0), controller.path_reference.yaw
     try:
         plan = controller.jump(**asked(kind, controller))  # type: ignore[arg-type]
     except qd.ArgumentError as refusal:
         why = str(refusal).partition("cannot: ")[2]
         return Outcome(None, why or str(refusal), fell=not why), p.length  # who no longer stands has failed before
-    out = Outcome(plan, plan.limit)
+    out = Outcome(plan, plan.limit_reason)
     left: float | None = None
     top, flown = -math.inf, False
-    for _ in range(round(AFTER * p.time / DT)):
+    for _ in range(round(AFTER * p.time_scale / DT)):
         state = dynamics.update(np.array(world.q), np.array(world.v))
         command = controller.compute(state)
-        flies = command.mode in (Mode.JUMPING, Mode.AIRBORNE)
+        flies = command.mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE)
         if flies and not flown:
             touching = any(world.contact_forces[foot][2] > 0.0 for foot in FEET)
             if touching or left is None:
                 left, top = float(state.com[2]), float(state.com[2])
-            flown = not touching and float(state.com[2]) > plan.crouch + start[2]
+            flown = not touching and float(state.com[2]) > plan.crouch_com_height + start[2]
         if flies:
             top = max(top, float(state.com[2]))
         out.ticks += 1
-        out.unsolved += not command.ok and command.mode is not Mode.FALLEN
-        if command.mode is Mode.FALLEN:
+        out.unsolved += not command.ok and command.mode is not LocomotionMode.FALLEN
+        if command.mode is LocomotionMode.FALLEN:
             out.fell = True
             break
         world.step(command.tau)
@@ -159,7 +162,7 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
     c, s = math.cos(yaw), math.sin(yaw)
     R = np.array([[c, -s], [s, c]])
     c, s = math.cos(plan.turn), math.sin(plan.turn)
-    home = p.stance @ np.array([[c, s], [-s, c]]) + plan.distance
+    home = p.nominal_stance @ np.array([[c, s], [-s, c]]) + plan.distance
     miss = feet[:, :2] - start[:2] - home @ R.T
     out.rise = (top - (left if left is not None else top)) / p.length
     out.landing = float(np.linalg.norm(miss.mean(axis=0))) / p.length
@@ -167,7 +170,7 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
     out.heading = math.remainder(p.yaw(np.array(world.q)) - yaw - plan.turn, 2.0 * math.pi)
     height = float(state.com[2]) - float((feet[:, 2] - p.radii).mean())
     out.fell |= not 0.9 * p.height < height < 1.1 * p.height
-    out.fell |= abs(float(feet[:, 2].mean() - p.radii.mean()) - start[2] - plan.level) > 0.05 * p.length
+    out.fell |= abs(float(feet[:, 2].mean() - p.radii.mean()) - start[2] - plan.landing_height) > 0.05 * p.length
     return out, p.length
 
 
@@ -177,7 +180,7 @@ def line(name: str, plant: str, kind: str, found: Outcome, length: float) -> str
     plan = found.plan
     if plan is None:
         return f"{begin}refused: {found.why}"
-    limit = plan.ballistic / length
+    limit = plan.ballistic_height / length
     away = float(np.hypot(*plan.distance)) / length
     end = "FELL" if found.fell else f"{found.landing:7.3f}{found.worst:7.3f}{math.degrees(found.heading):+7.1f}"
     cut = f"  cut: {found.why}" if found.why else ""

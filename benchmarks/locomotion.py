@@ -30,7 +30,7 @@ from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED, cruise
 from quaddyn.campaigns.trial_setup import make_trial_setup
-from quaddyn.locomotion import GAITS, LocomotionController, Proportions
+from quaddyn.locomotion import GAITS, LocomotionController, Morphology
 from quaddyn.simulation import Simulation
 
 #: Disturbances of the acceptance; `DISTURBANCES` has more.
@@ -59,7 +59,9 @@ def tick_cost(name: str) -> tuple[dict[str, tuple[float, float]], float]:
         if obstacle is not None:
             case = ObstacleCampaign(robot=(name,), dt=dt).case(name, obstacle, "embedded", 0)
         else:
-            case = Trial(robot=name, dt=dt, velocity=(SPEED * Proportions.of(robot).speed, 0.0, 0.0), **fields)
+            case = Trial(
+                robot=name, dt=dt, velocity=(SPEED * Morphology.from_robot(robot).speed_scale, 0.0, 0.0), **fields
+            )
         made = make_trial_setup(case, robot, np.random.default_rng(0))
         states = []
         for _ in range(ticks):
@@ -90,7 +92,7 @@ def endurance(name: str, seconds: float, dt: float) -> list[str]:
     robot = qd.load(name)
     plant, dynamics = Simulation(robot, dt=dt), qd.Dynamics(robot)
     controller, check = LocomotionController(robot, dt=dt), qd.Dynamics(robot)
-    p, rng = controller.proportions, np.random.default_rng(0)
+    p, rng = controller.morphology, np.random.default_rng(0)
     weight, worst, flagged, start = p.mass * p.gravity, 0.0, 0, 0
     wrong, wanted, began = [], np.zeros(3), time.perf_counter()
     for k in range(round(seconds / dt)):
@@ -98,16 +100,16 @@ def endurance(name: str, seconds: float, dt: float) -> list[str]:
             wanted = np.array(cruise(p, rng)) + np.array([0.0, 0.0, 1.0]) * rng.uniform(-0.5, 0.5)
         q, v = np.array(plant.q), np.array(plant.v)
         out = controller.compute(dynamics.update(q, v), wanted)
-        if out.whole_body is None or not np.isfinite(out.tau).all():
+        if out.wbc_command is None or not np.isfinite(out.tau).all():
             wrong.append(f"fell or not finite at {k * dt:.1f} s")
             break
         flagged += not out.ok
         forces = {}
-        for foot, force in out.forces.items():
+        for foot, force in out.desired_forces.items():
             lever = np.array([0.0, 0.0, -robot.legs[foot].foot.radius])
             forces[foot] = np.concatenate((force, np.cross(lever, force)))
         worst = max(
-            worst, float(np.abs(check.rnea(q, v, np.array(out.whole_body.acceleration), fext=forces)[:6]).max())
+            worst, float(np.abs(check.rnea(q, v, np.array(out.wbc_command.acceleration), fext=forces)[:6]).max())
         )
         plant.step(out.tau)
         if k == round(20.0 / dt):
@@ -194,7 +196,9 @@ def main() -> int:
     )
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--fleet", action="store_true")
-    parser.add_argument("--gait", default="trot", choices=[name for name, gait in GAITS.items() if gait.moves])
+    parser.add_argument(
+        "--gait", default="trot", choices=[name for name, gait in GAITS.items() if gait.has_swing_phase]
+    )
     parser.add_argument("--speed", type=float, default=SPEED, help="of the fleet, in sqrt(g l)")
     parser.add_argument("--robots", default=",".join(FLEET))
     parser.add_argument("--seconds", type=float, default=20.0)

@@ -118,7 +118,7 @@ def trot(seconds: float, speed: float) -> tuple[float, int, float]:
         start = time.process_time()
         command = controller.compute(dyn.update(plant.q, plant.v), (speed, 0.0, 0.0))
         spent += time.process_time() - start
-        failed += not command.whole_body.ok
+        failed += not command.wbc_command.ok
         plant.step(command.tau)
     return float(plant.q[0]), failed, spent / ticks
 

@@ -54,15 +54,15 @@ def stand(robot: qd.Robot, viewer: Viewer) -> None:
 def climb(robot: qd.Robot, viewer: Viewer) -> None:
     """Shows it on stairs, where a forefoot is put beside the place where it is wanted."""
     dt, controller = 2e-3, qd.LocomotionController(robot, dt=2e-3)
-    p = controller.proportions
-    rise, run, start = 0.2 * p.length, 0.6 * p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
+    p = controller.morphology
+    rise, run, start = 0.2 * p.length, 0.6 * p.length, float(p.nominal_stance[:, 0].max()) + 0.4 * p.length
     top = Box([start + 3.0 * run + 2.0, 0.0, 1.5 * rise], [4.0, 3.0, 3.0 * rise])
     controller.terrain = ground = Terrain.from_surfaces(
         [Plane.floor(), *stairs(3, rise=rise, tread=run, distance=start), top]
     )
     plant, dynamics = qd.Simulation(robot, dt=dt, friction=0.8, terrain=ground), qd.Dynamics(robot)
     for _ in range(2000):
-        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.0, 0.0))
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale, 0.0, 0.0))
         aside = {foot for foot, foothold in command.footholds.items() if foothold.deviation > 0.1 * p.length}
         if "FL" in aside and command.swings["FL"].progress > 0.35:
             break
@@ -72,8 +72,8 @@ def climb(robot: qd.Robot, viewer: Viewer) -> None:
         plant,
         show_com=False,
         footholds=command.footholds,
-        normals=command.normals,
-        curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
+        normals=command.contact_normals,
+        curves={f"{foot} swings": swing.remaining_path() for foot, swing in command.swings.items()},
     )
     x, y, z = plant.q[:3].tolist()
     viewer.set_camera((x + 0.1, y, z - 0.22), azimuth=48, elevation=24, fov=30, distance=3.4 * stance_length(robot))

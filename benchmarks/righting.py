@@ -21,8 +21,8 @@ import pinocchio as pin
 from bench_wbc import cpu
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, Mode
-from quaddyn.locomotion.righting import Righting
+from quaddyn.locomotion import LocomotionController, LocomotionMode
+from quaddyn.locomotion.righting import RightingPlan
 from quaddyn.planning import plan_righting
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
@@ -43,21 +43,21 @@ class Trial:
     power: float
 
 
-def trial(robot: qd.Robot, plan: Righting, plant_name: str, side: str, seed: int) -> Trial:
+def trial(robot: qd.Robot, plan: RightingPlan, plant_name: str, side: str, seed: int) -> Trial:
     """One fall from a random attitude about that side."""
     rng = np.random.default_rng(seed)
-    plant, controller = PLANTS[plant_name](robot, dt=DT), LocomotionController(robot, dt=DT, righting=plan)
-    dynamics, p = qd.Dynamics(robot), controller.proportions
+    plant, controller = PLANTS[plant_name](robot, dt=DT), LocomotionController(robot, dt=DT, righting_plan=plan)
+    dynamics, p = qd.Dynamics(robot), controller.morphology
     q, turn = np.array(robot.q_home), TURNED[side] + rng.uniform(-0.2, 0.2)
     q[3:7] = pin.Quaternion(pin.exp3(np.array([turn, 0.0, 0.0])) @ p.heading.T).coeffs()
     q[2] += 0.1 * p.length
     plant.reset(q)
-    wanted, power, called = 0.2 * p.speed, 0.0, False
+    wanted, power, called = 0.2 * p.speed_scale, 0.0, False
     stood: float | None = None
     begin, end = np.zeros(2), np.zeros(2)
     for k in range(round((MOST + WALK) / DT)):
         time = k * DT
-        if time > CALL and controller.mode is Mode.FALLEN:
+        if time > CALL and controller.mode is LocomotionMode.FALLEN:
             if called:  # it has given up, or fell again
                 break
             controller.stand_up()
@@ -66,7 +66,7 @@ def trial(robot: qd.Robot, plan: Righting, plant_name: str, side: str, seed: int
         command = controller.compute(dynamics.update(plant.q, plant.v), (wanted if walking else 0.0, 0.0, 0.0))
         if time > CALL:
             power = max(power, float(np.abs(command.tau * plant.v[robot.actuated_index]).max()))
-        if stood is None and called and command.mode is Mode.STANDING:
+        if stood is None and called and command.mode is LocomotionMode.STANDING:
             stood = time
         if not walking:
             begin = plant.q[:2].copy()
@@ -75,8 +75,8 @@ def trial(robot: qd.Robot, plan: Righting, plant_name: str, side: str, seed: int
             break
         plant.step(command.tau)
     far = float(np.hypot(*(end - begin)))
-    went = stood is not None and controller.mode is Mode.MOVING and far > 0.5 * wanted * WALK
-    return Trial(stood, went, power / (p.mass * p.gravity * p.speed))
+    went = stood is not None and controller.mode is LocomotionMode.MOVING and far > 0.5 * wanted * WALK
+    return Trial(stood, went, power / (p.mass * p.gravity * p.speed_scale))
 
 
 def main() -> int:
@@ -92,11 +92,11 @@ def main() -> int:
     for name in options.robots:
         robot = qd.load(name)
         plan = plan_righting(robot)
-        for side, reason in plan.refused.items():
+        for side, reason in plan.infeasible.items():
             print(f"{name:10s} {side:5s} refused: {reason}")
         for plant in options.plants:
             for side in TURNED:
-                if side in plan.refused:
+                if side in plan.infeasible:
                     continue
                 runs = [trial(robot, plan, plant, side, seed) for seed in range(options.seeds)]
                 well = [run for run in runs if run.walked]

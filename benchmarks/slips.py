@@ -30,7 +30,7 @@ import quaddyn as qd
 from quaddyn.campaigns.disturbances import friction as slippery_ground
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
-from quaddyn.locomotion import Mode, Proportions
+from quaddyn.locomotion import LocomotionMode, Morphology
 from quaddyn.simulation import Plant
 from quaddyn.urdf.tree import Array
 
@@ -90,7 +90,7 @@ class Figures:
 
 
 def sliding(
-    plant: Plant, dynamics: qd.Dynamics, p: Proportions, contacts: tuple[str, ...], at_cone: float
+    plant: Plant, dynamics: qd.Dynamics, p: Morphology, contacts: tuple[str, ...], at_cone: float
 ) -> list[float]:
     """Returns the slip speed of each foot in the plant [sqrt(g l)]; 0 of feet that do not carry or hold."""
     robot, forces, out = plant.robot, plant.contact_forces, []
@@ -100,7 +100,7 @@ def sliding(
         along = v[:2] - robot.legs[foot].foot.radius * np.array([v[4], -v[3]])
         pressed = foot in contacts and f[2] > LOAD * p.mass * p.gravity
         yields = float(np.hypot(*f[:2])) > at_cone * plant.friction * float(f[2])
-        out.append(float(np.hypot(*along)) / p.speed if pressed and yields else 0.0)
+        out.append(float(np.hypot(*along)) / p.speed_scale if pressed and yields else 0.0)
     return out
 
 
@@ -110,9 +110,9 @@ def spans(on: Array) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def compared(speed: Array, said: Array, p: Proportions, figures: Figures) -> None:
+def compared(speed: Array, said: Array, p: Morphology, figures: Figures) -> None:
     """Slips of one foot, and what was said of it."""
-    soon, long = round(SOON * p.time / DT), max(2, round(LONG * p.time / DT))
+    soon, long = round(SOON * p.time_scale / DT), max(2, round(LONG * p.time_scale / DT))
     for begin, end in spans(speed > SLIDING):
         if end - begin < long:
             continue
@@ -128,12 +128,12 @@ def compared(speed: Array, said: Array, p: Proportions, figures: Figures) -> Non
 def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bool, dry: float = DRY) -> Figures:
     """One run."""
     robot = qd.load(name)
-    p, rng = Proportions.of(robot), np.random.default_rng((number, 17))
+    p, rng = Morphology.from_robot(robot), np.random.default_rng((number, 17))
     mu, lasting, _ = CASES[case]
     mu = dry if mu is None else mu
     at_cone = AT_CONE.get(kind, ROUND_CONE)
     velocity = slippery_ground(p, mu, rng)["velocity"]
-    options = (("controller.friction", "estimated" if estimate else "assumed"),)
+    options = (("controller.friction", "estimated" if estimate else "nominal"),)
     trial = Trial(
         robot=name,
         plant=kind,
@@ -145,8 +145,8 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
     )
     made = make_trial_setup(trial, robot, rng)
     plant, controller, dynamics, truth = made.plant, made.controller, qd.Dynamics(robot), qd.Dynamics(robot)
-    begins = round((START + rng.uniform(0.0, 2.2)) * p.time / DT)
-    ends, last = begins + lasting / DT, begins + round(AFTER * p.time / DT)
+    begins = round((START + rng.uniform(0.0, 2.2)) * p.time_scale / DT)
+    ends, last = begins + lasting / DT, begins + round(AFTER * p.time_scale / DT)
     figures, true, said, fell, back = Figures(runs=1), [], [], None, None
     reported: tuple[str, ...] = ()
     standing: tuple[str, ...] = robot.feet
@@ -161,23 +161,23 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
             made.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
             q, v = made.estimator.odometry()
         command = controller.compute(dynamics.update(q, v), velocity if k * DT > 0.3 else (0.0, 0.0, 0.0))
-        standing = tuple(foot for foot in command.contacts if foot not in command.slipping)
-        if command.mode is Mode.FALLEN:
+        standing = tuple(foot for foot in command.contacts if foot not in command.slipping_feet)
+        if command.mode is LocomotionMode.FALLEN:
             fell = k if fell is None else fell
             if k > fell + FALLING / DT:
                 break
         elif k * DT > 0.3:
             true.append(sliding(plant, truth, p, command.contacts, at_cone))
-            if k > begins and set(reported) - set(command.slipping):
+            if k > begins and set(reported) - set(command.slipping_feet):
                 figures.believed.append(command.friction / plant.friction)
-            reported = command.slipping
+            reported = command.slipping_feet
             if back is None and k > ends and command.friction >= BACK:
                 back = DT * (k - ends)
-            said.append([foot in command.slipping for foot in robot.feet])
+            said.append([foot in command.slipping_feet for foot in robot.feet])
         before = np.array(plant.v)[robot.actuated_index]
         plant.step(command.tau)
         if k >= begins:
-            figures.power = max(figures.power, float((plant.tau * before).max()) / (p.mass * p.gravity * p.speed))
+            figures.power = max(figures.power, float((plant.tau * before).max()) / (p.mass * p.gravity * p.speed_scale))
     if fell is None and ends < last:
         figures.returns.append(DT * (last - ends) if back is None else back)
     figures.upright, figures.stood = int(fell is None), DT * len(true)

@@ -19,7 +19,7 @@ import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import SPEED
 from quaddyn.campaigns.trial_setup import make_trial_setup
-from quaddyn.locomotion import Mode, Proportions
+from quaddyn.locomotion import LocomotionMode, Morphology
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_c", "b1")
 DT, LONG, SOON, EARLY, LOAD = 2e-3, 0.1, 0.3, 2, 0.02
@@ -45,14 +45,14 @@ def touchdowns(on: NDArray[np.bool_], shortest: int) -> list[int]:
 def feel(name: str, kind: str, strips: float, seconds: float) -> tuple[str, bool]:
     """One run in words, and whether it meets the bar."""
     robot = qd.load(name)
-    p = Proportions.of(robot)
-    speed = SPEED * p.speed
+    p = Morphology.from_robot(robot)
+    speed = SPEED * p.speed_scale
     case = Trial(
         robot=name,
         plant=kind,
         strips=strips * p.length,
         velocity=(speed, 0.0, 0.0),
-        options=(("controller.touching", "estimated"),),
+        options=(("controller.contact_detection", "estimated"),),
     )
     made = make_trial_setup(case, robot, np.random.default_rng(0))
     dynamics, plant = qd.Dynamics(robot), made.plant
@@ -62,14 +62,14 @@ def feel(name: str, kind: str, strips: float, seconds: float) -> tuple[str, bool
             [plant.contact_forces[foot][2] > LOAD * p.mass * p.gravity for foot in robot.feet] if k else [True] * 4
         )
         command = made.controller.compute(dynamics.update(np.array(plant.q), np.array(plant.v)), case.velocity)
-        if command.mode is Mode.FALLEN:
+        if command.mode is LocomotionMode.FALLEN:
             return f"fell at {k * DT:.1f} s", False
-        if command.felt is not None:
+        if command.detected_contacts is not None:
             true.append(touches)
-            felt.append([foot in command.felt for foot in robot.feet])
+            felt.append([foot in command.detected_contacts for foot in robot.feet])
         plant.step(command.tau)
     wanted, found, false, delays = 0, 0, 0, []
-    late, short = round(SOON * p.time / DT), max(2, round(LONG * p.time / DT))
+    late, short = round(SOON * p.time_scale / DT), max(2, round(LONG * p.time_scale / DT))
     for foot in range(4):
         real, said = np.array(true)[:, foot], edges(np.array(felt)[:, foot])
         begins = touchdowns(real, short)

@@ -14,7 +14,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn.campaigns.trial_campaign import SPEED
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, LocomotionMode
 from quaddyn.robot import with_payload
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 
@@ -27,23 +27,23 @@ def trot(name: str, kind: str, share: float, place: tuple[float, float], after: 
     """One run in words: share of the commanded speed, share of the load that was found."""
     robot = qd.load(name)
     controller = LocomotionController(robot, dt=DT, payload=payload)
-    p = controller.proportions
+    p = controller.morphology
     at = p.heading @ np.array([place[0] * p.length, place[1] * p.length, 0.1 * p.length])
     real = with_payload(robot, share * robot.mass, at, diameter=0.3 * p.length)
     plant: Plant = PLANTS[kind](real, dt=DT, friction=0.6)
     dynamics, truth = qd.Dynamics(robot), qd.Dynamics(real)
-    wanted, starts, flagged, found = np.array([SPEED * p.speed, 0.0, 0.0]), np.zeros(3), 0, 0.0
-    cycle = controller.gait.period * p.time
+    wanted, starts, flagged, found = np.array([SPEED * p.speed_scale, 0.0, 0.0]), np.zeros(3), 0, 0.0
+    cycle = controller.gait.period * p.time_scale
     first, last = round(after / DT), round((after + CYCLES * cycle) / DT)
     for k in range(last):
         if k == first:
             starts = truth.center_of_mass(np.array(plant.q))
         command = controller.compute(dynamics.update(np.array(plant.q), np.array(plant.v)), wanted)
-        if command.mode is Mode.FALLEN:
+        if command.mode is LocomotionMode.FALLEN:
             return f"fell at {k * DT:.1f} s"
         plant.step(command.tau)
         flagged += not command.ok
-        found = command.load
+        found = command.estimated_payload_mass
     way = truth.center_of_mass(np.array(plant.q)) - starts
     speed = float(np.hypot(way[0], way[1])) / ((last - first) * DT) / wanted[0]
     return f"{100.0 * (speed - 1.0):+5.1f} %" + (f"  found {found / robot.mass:+.2f} m" if payload else "")

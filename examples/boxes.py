@@ -1,6 +1,6 @@
 """Trotting over boxes.
 
-The controller knows nothing of the ground ahead. Feet that feel it (`touching=`) end their swing where they
+The controller knows nothing of the ground ahead. Feet that feel it (`measured_contacts=`) end their swing where they
 land, and the next steps are counted from there.
 """
 
@@ -27,7 +27,7 @@ def main(picture: str | None = None) -> dict[str, float | str]:
     for tick in range(2500):
         touching = [foot for foot in robot.feet if plant.contact_forces[foot][2] > 5.0]
         s = dyn.update(plant.q, plant.v)
-        command = walker.compute(s, (0.4 if tick > 200 else 0.0, 0.0, 0.0), touching=touching)
+        command = walker.compute(s, (0.4 if tick > 200 else 0.0, 0.0, 0.0), measured_contacts=touching)
         log.append([plant.q[0], plant.q[2], *(s.placement(foot).translation[2] for foot in robot.feet)])
         plant.step(command.tau)
     way = np.array(log)

@@ -18,7 +18,7 @@ def main(picture: str | None = None) -> dict[str, float]:
     """Farthest miss of a foot [m], highest place over the planned one, height in the end over that at home."""
     robot = qd.load("a1")
     controller = qd.LocomotionController(robot, dt=DT, friction=0.8)
-    stance, dyn = controller.proportions.stance, qd.Dynamics(robot)
+    stance, dyn = controller.morphology.nominal_stance, qd.Dynamics(robot)
     edge = stance[:, 0].max() + 0.02
     home = dyn.update(robot.q_home, np.zeros(robot.nv))
     middle, before = home.origins(robot.feet)[:, :2].mean(axis=0), float(home.com[2])
@@ -46,7 +46,11 @@ def main(picture: str | None = None) -> dict[str, float]:
         axes.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
         axes.legend()
         figure.savefig(picture, dpi=100)
-    return {"miss": miss, "top": com[:, 2].max() / (plan.takeoff + plan.height), "end": (com[-1, 2] - HEIGHT) / before}
+    return {
+        "miss": miss,
+        "top": com[:, 2].max() / (plan.liftoff_com_height + plan.height),
+        "end": (com[-1, 2] - HEIGHT) / before,
+    }
 
 
 if __name__ == "__main__":

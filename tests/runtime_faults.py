@@ -28,7 +28,7 @@ def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
     How soon a fault is seen depends on what its joint does just then: legs do the same at the same ticks.
     """
     plant, dyn = Simulation(robot, dt=DT), qd.Dynamics(robot)
-    walker = qd.LocomotionController(robot, dt=DT, touching="scheduled", friction="assumed")
+    walker = qd.LocomotionController(robot, dt=DT, contact_detection="scheduled", friction="nominal")
     sensors = Sensors(
         robot,
         np.random.default_rng(0),

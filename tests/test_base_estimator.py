@@ -57,7 +57,7 @@ def trotting(robot: qd.Robot, ticks: int) -> Trot:
         q, v, felt = np.array(plant.q), np.array(plant.v), plant.contact_forces
         command = controller.compute(dynamics.update(q, v), (0.4, 0.1, 0.3))
         forces = np.array([felt.get(foot, np.zeros(3)) for foot in robot.feet])
-        rows.append((q, v, forces, command.whole_body.acceleration))
+        rows.append((q, v, forces, command.wbc_command.acceleration))
         plant.step(command.tau)
     return Trot(robot, *(np.array(x) for x in zip(*rows, strict=True)))
 
@@ -116,14 +116,14 @@ def test_the_covariance_tells_how_wrong_the_estimate_is(trot: Trot) -> None:
     """Normalized squared errors of attitude, velocity and position lie where nine normal numbers do."""
     found = []
     for k, estimator, _, _ in follow(trot, VENDOR, VENDOR_IMU):
-        f, lever = estimator.memory, estimator.model.lever
+        f, lever = estimator._memory, estimator._model.lever
         R = pin.Quaternion(trot.q[k, 3:7].copy()).toRotationMatrix()
         turned = f.R @ R.T
         v = f.v - turned @ R @ (trot.v[k, :3] + np.cross(trot.v[k, 3:6], lever))
         p = f.p - turned @ (trot.q[k, :3] + R @ lever)
         error, P = np.concatenate([pin.log3(turned), v, p]), estimator.covariance[:9, :9]
         found.append(error @ np.linalg.solve(P + 1e-14 * np.eye(9), error))
-    assert np.linalg.eigvalsh(estimator.memory.P).min() > -1e-12
+    assert np.linalg.eigvalsh(estimator._memory.P).min() > -1e-12
     assert 2.7 < np.mean(found[200:]) < 19.0  # 95 % of chi-square with nine degrees of freedom
     assert np.max(found[50:]) < 40.0
 
@@ -155,12 +155,12 @@ def test_late_readings_are_made_up_for_by_what_the_model_expects(trot: Trot) -> 
     for k, estimator, _, v in follow(trot, Encoders(), Imu(), delay=3 * DT):
         if k >= 3:
             late.append(v - trot.v[k])
-            ahead.append(estimator.ahead(trot.accelerations[k - 3 : k])[1] - trot.v[k])
+            ahead.append(estimator.predict(trot.accelerations[k - 3 : k])[1] - trot.v[k])
     before, after = (np.sqrt((np.array(x)[100:] ** 2).mean(axis=0)) for x in (late, ahead))
     assert (after[:3] < 0.5 * before[:3]).all(), (before, after)
     assert after[6:].mean() < 0.7 * before[6:].mean()
     with pytest.raises(qd.ArgumentError, match="accelerations"):
-        estimator.ahead([np.zeros(3)])
+        estimator.predict([np.zeros(3)])
 
 
 def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beginning(trot: Trot) -> None:
@@ -168,7 +168,7 @@ def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beg
     robot, estimator = trot.robot, BaseEstimator(trot.robot, dt=DT)
     q, far = np.array(robot.q_home), np.array([60.0, 0.0, 0.0])
     estimator.reset(q)
-    f = estimator.memory
+    f = estimator._memory
     # An attitude that was wrong all the way is wrong about where it began.
     f.R[:] = pin.exp3(np.array([0.0, 0.004, 0.0])) @ f.R
     f.p[:] += far
@@ -196,7 +196,7 @@ def test_lost_readings_are_bridged(trot: Trot) -> None:
         periods, last = played.k - last, played.k
         q, v = estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
         errors.append((v - trot.v[played.k])[:3])
-        slips += len(estimator.slipping)
+        slips += len(estimator.slipping_feet)
     rms, largest = np.sqrt(np.mean(np.square(errors), axis=0)).max(), np.abs(errors[30:]).max()
     assert rms < 0.012 and largest < 0.05 and slips < 0.02 * len(errors), (rms, largest, slips)
     assert attitude_error(q[None], trot.q[-1:]) < 0.02
@@ -216,12 +216,12 @@ def resting(estimator: BaseEstimator, ticks: int, **readings: np.ndarray) -> tup
 
 def test_standing_still_stays_still_and_learns_the_bias() -> None:
     robot, bias = qd.load("solo12"), np.array([0.02, -0.01, 0.0])
-    estimator = BaseEstimator(robot, dt=DT, floor=True)
+    estimator = BaseEstimator(robot, dt=DT, flat_ground=True)
     q, v = resting(estimator, 4000, gyro=bias)
     np.testing.assert_allclose(q[:3], robot.q_home[:3], atol=2e-3)
     np.testing.assert_allclose(v[:3], 0.0, atol=1e-3)
     np.testing.assert_allclose(estimator.gyro_bias, bias, atol=5e-4)
-    assert estimator.slipping == ()
+    assert estimator.slipping_feet == ()
 
 
 def test_a_foot_that_slips_is_left_out() -> None:
@@ -234,10 +234,10 @@ def test_a_foot_that_slips_is_left_out() -> None:
     for _ in range(100):
         position = position + DT * rates
         q, v = resting(estimator, 1, position=position, velocity=rates)
-        assert estimator.slipping == ("FL",)
+        assert estimator.slipping_feet == ("FL",)
     assert np.abs(v[:3]).max() < 5e-3 and np.abs(q[:3] - robot.q_home[:3]).max() < 2e-3
     resting(estimator, 1, position=position)
-    assert estimator.slipping == ()
+    assert estimator.slipping_feet == ()
     # Where all feet say the same, it is the estimate that is wrong.
     estimator.reset(robot.q_home, np.r_[1.0, np.zeros(17)])
     q, v = resting(estimator, 200)
@@ -251,14 +251,14 @@ def test_what_others_see_of_the_pose_ends_the_drift() -> None:
     place, facing = np.add(robot.q_home[:3], [0.02, -0.03, 0.01]), {"rpy": [0.0, 0.0, 0.03]}
     for _ in range(3000):
         resting(estimator, 1)
-        q, _ = estimator.see(place, facing, position_noise=2e-3, orientation_noise=2e-3)
+        q, _ = estimator.correct_pose(place, facing, position_noise=2e-3, orientation_noise=2e-3)
     np.testing.assert_allclose(q[:3], place, atol=2e-3)
     R = pin.Quaternion(q[3:7].copy()).toRotationMatrix()
     np.testing.assert_allclose(R, pin.rpy.rpyToMatrix(0.0, 0.0, 0.03), atol=2e-3)
     assert np.sqrt(np.diag(estimator.covariance)[[2, 6, 7, 8]]).max() < 1e-3
     for wrong in ({"position_noise": 0.0}, {"orientation": np.ones((3, 3))}, {"position": np.full(3, np.nan)}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            estimator.see(**wrong)
+            estimator.correct_pose(**wrong)
 
 
 def test_it_starts_upright_on_its_feet() -> None:
@@ -266,7 +266,7 @@ def test_it_starts_upright_on_its_feet() -> None:
     estimator = BaseEstimator(robot, dt=DT)
     position = np.array(robot.q_home[7:])
     lean = pin.exp3(np.array([0.1, -0.2, 0.0]))
-    estimator.start(position, lean.T @ np.array([0.0, 0.0, 9.81]))
+    estimator.initialize_at_rest(position, lean.T @ np.array([0.0, 0.0, 9.81]))
     q, v = estimator.state()
     dynamics = qd.Dynamics(robot).update(q, v)
     lowest = min(dynamics.placement(foot).translation[2] - robot.legs[foot].foot.radius for foot in robot.feet)

@@ -66,7 +66,7 @@ from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.campaigns.worker_failures import WorkerDied, deaths
 from quaddyn.campaigns.worker_memory import case_rng
 from quaddyn.errors import CampaignError
-from quaddyn.locomotion import GAITS, LocomotionController, Proportions
+from quaddyn.locomotion import GAITS, LocomotionController, Morphology
 from quaddyn.robot.payload import with_payload
 from quaddyn.simulation import Simulation
 
@@ -77,8 +77,8 @@ def go2() -> qd.Robot:
 
 
 @pytest.fixture(scope="module")
-def p(go2: qd.Robot) -> Proportions:
-    return Proportions.of(go2)
+def p(go2: qd.Robot) -> Morphology:
+    return Morphology.from_robot(go2)
 
 
 def changed(case: Trial) -> str:
@@ -127,7 +127,7 @@ def test_names_of_bounds_choose_cells_and_curves() -> None:
     assert sheet.count() is None and sheet.robots == ("go2",)
 
 
-def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> None:
+def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Morphology) -> None:
     assert make_trial_terrain(Trial(robot="go2"), p, go2, case_rng(0)) is None
     lines = []
     for change in ({"slope": 0.2, "slope_direction": 1.0}, {"step": 0.05, "step_distance": 0.7}, {"strips": 0.04},
@@ -182,7 +182,7 @@ def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, 
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
 
 
-def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proportions) -> None:
+def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Morphology) -> None:
     made = make_trial_setup(Trial(robot="go2", torque_scale=0.5, friction=0.3), go2, case_rng(0))
     assert made.plant.friction == 0.3
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proporti
     np.testing.assert_allclose(made.plant.tau, 0.5 * go2.effort_limits)
     loaded = make_trial_setup(Trial(robot="go2", payload=2.0), go2, case_rng(0)).plant.robot
     expected = with_payload(
-        go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.offset), diameter=0.1 * math.sqrt(10) * p.length
+        go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.base_offset), diameter=0.1 * math.sqrt(10) * p.length
     )
     np.testing.assert_allclose(loaded.bodies[0].inertial.inertia, expected.bodies[0].inertial.inertia, rtol=1e-12)
     np.testing.assert_allclose(loaded.bodies[0].inertial.com, expected.bodies[0].inertial.com, atol=1e-12)
@@ -257,7 +257,7 @@ class Walk:
 
 def walked(go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0) -> tuple[_Figures, Walk]:
     plant = Walk(go2, velocity, (0.0, 0.0), case.dt)
-    made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
+    made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
     figures = _Figures(case, made)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
@@ -279,7 +279,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     )
     figures, _ = walked(go2, case, (0.5, 0.2, 0.3), flagged=3)
     found: Any = figures.record(None, None)
-    p = Proportions.of(go2)
+    p = Morphology.from_robot(go2)
     assert found["success"] is True and found["reason"] is None and found["fell"] is None
     # The middle of the turn between two ticks, which the heading of the first of them is not.
     assert (found["vx"], found["vy"], found["wz"]) == pytest.approx((0.5, 0.2, 0.3), abs=2e-3)
@@ -359,7 +359,7 @@ def test_a_run_is_judged_by_its_velocity(
 )
 @pytest.mark.parametrize("known", [None, 0.2])
 def test_a_fall_has_the_cause_that_it_looks_like(
-    roll: float, pitch: float, height: float, words: str, known: float | None, go2: qd.Robot, p: Proportions
+    roll: float, pitch: float, height: float, words: str, known: float | None, go2: qd.Robot, p: Morphology
 ) -> None:
     q = np.array(go2.q_home)
     q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, 0.4)).coeffs()
@@ -521,10 +521,10 @@ def test_failed_cases_say_what_was_different() -> None:
     assert _failed(row(case, Failure("ValueError: x\nmore")), 3.0) == FailedCase(1, 3.0, "ValueError: x", None, told)
 
 
-def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Proportions) -> None:
+def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
     found = facts("go2")
     assert (found.source, found.name, found.mass, found.degrees, found.title) == ("go2", go2.name, go2.mass, 18, "go2")
-    assert (found.length, found.height, found.speed) == (p.length, p.height, p.speed)
+    assert (found.length, found.height, found.speed) == (p.length, p.height, p.speed_scale)
     assert list(found.reach) == ["FL", "FR", "RL", "RR"]
     for near, far in found.reach.values():
         assert 0.05 < near < 0.2 < 0.4 < far < 0.45
@@ -768,7 +768,7 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
 
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
-    assert set(MOVING) == {name for name, gait in GAITS.items() if gait.moves} and "stand" not in MOVING
+    assert set(MOVING) == {name for name, gait in GAITS.items() if gait.has_swing_phase} and "stand" not in MOVING
     assert trial_campaign.SPEED == 0.25
 
 

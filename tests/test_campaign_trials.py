@@ -30,7 +30,7 @@ from quaddyn.campaigns.trial_campaign import proportions
 from quaddyn.campaigns.trial_runner import _Figures, run_trial
 from quaddyn.campaigns.trial_setup import _sensors, burdened, make_trial_setup
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 
 SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
@@ -108,7 +108,7 @@ def test_a_fall_ends_the_run_and_has_a_reason() -> None:
 
 def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watched() -> None:
     """Friction of 0.005, on which a robot falls; the run goes on for a second after that, whose power counts."""
-    seen: list[tuple[float, float, Mode]] = []
+    seen: list[tuple[float, float, LocomotionMode]] = []
     case = Trial(
         robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip_friction=0.005, slip_time=0.6, slip_duration=4.0,
         seconds=4.0, averaging_time=0.5,
@@ -117,7 +117,7 @@ def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watch
     assert all(mu == (0.005 if t >= 0.6 - 1e-9 else 0.7) for t, mu, _ in seen)
     fell = float(record["fell"] or 0.0)
     assert record["success"] is False and 0.6 < fell < 2.9
-    assert seen[-1][0] == pytest.approx(fell + 1.0, abs=3e-3) and seen[-1][2] is Mode.FALLEN
+    assert seen[-1][0] == pytest.approx(fell + 1.0, abs=3e-3) and seen[-1][2] is LocomotionMode.FALLEN
     assert 0.05 < float(record["peak_motor_power"] or 0.0) < 10.0 and record["predicted_slope_limit"] is None
     assert record["flagged"] <= 1.0 and record["power"] is None  # type: ignore[operator]
 
@@ -144,13 +144,13 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
     for number in range(2):
         those = [case for case in cases if case.number == number]
         ways = {round(math.atan2(case.velocity[1], case.velocity[0]), 9) for case in those}
-        moments = {round(case.slip_time / proportions(case.robot).time, 9) for case in those}
+        moments = {round(case.slip_time / proportions(case.robot).time_scale, 9) for case in those}
         assert len(ways) == len(moments) == len({case.velocity[2] for case in those}) == 1
     assert {case.slip_friction for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {
         0.0,
         1.0,
     }
-    assert {case.options for case in cases} == {(("controller.friction", by),) for by in ("assumed", "estimated")}
+    assert {case.options for case in cases} == {(("controller.friction", by),) for by in ("nominal", "estimated")}
     for wrong in ({"slips": ("mud",)}, {"friction": ("guessed",)}, {"plants": ("bullet",)}):
         with pytest.raises(qd.UnknownNameError):
             FrictionDropCampaign(**wrong)  # type: ignore[arg-type]
@@ -170,8 +170,8 @@ def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every
     made = {of: LocomotionController(qd.load(of[0]), gait=of[1]) for of in {(c.robot, c.gait) for c in cases}}
     for case in cases:
         controller = made[case.robot, case.gait]
-        np.testing.assert_array_equal(controller.reach(case.velocity), case.velocity)
-        most = controller.reach(np.multiply(case.velocity, 100.0))
+        np.testing.assert_array_equal(controller.clamp_velocity(case.velocity), case.velocity)
+        most = controller.clamp_velocity(np.multiply(case.velocity, 100.0))
         assert 0.3 <= case.velocity[0] / most[0] <= 1.0
         assert case.seconds == 4.0 == 2.0 * case.averaging_time
     assert len({case.velocity for case in cases if case.robot == "go2" and case.gait == "trot"}) == 3
@@ -209,7 +209,7 @@ def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
 
 @pytest.mark.parametrize("payload", [0.0, 3.0])
 def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: float) -> None:
-    p = Proportions.of(go2)
+    p = Morphology.from_robot(go2)
     case = Trial(robot="go2", payload=payload, com_offset=0.02, com_offset_direction=0.5)
     real = burdened(go2, p, case)
     q = np.array(go2.q_home)
@@ -275,18 +275,18 @@ def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size(
 
 
 def test_a_sweep_changes_one_option_and_nothing_else() -> None:
-    sweep = SweepCampaign(robot="go2", option="gait.duty", values=(0.6, 0.7), trials=2, disturbance="friction")
+    sweep = SweepCampaign(robot="go2", option="gait.duty_factor", values=(0.6, 0.7), trials=2, disturbance="friction")
     cases = list(sweep.cases())
     assert len(cases) == sweep.count() == 4
-    assert cases[0].options == (("gait.duty", 0.6),)
+    assert cases[0].options == (("gait.duty_factor", 0.6),)
     assert dataclasses.replace(cases[1], options=cases[0].options) == cases[0]
     made = make_trial_setup(cases[1], qd.load("go2"), np.random.default_rng(0))
-    assert made.controller.gait.duty == 0.7
+    assert made.controller.gait.duty_factor == 0.7
     stiff = Trial(
         robot="go2", options=(("plant.contact", "compliant"), ("plant.stiffness", 9e3), ("controller.friction", 0.3))
     )
     made = make_trial_setup(stiff, qd.load("go2"), np.random.default_rng(0))
-    assert made.controller.whole_body.friction == 0.3
+    assert made.controller.wbc.friction == 0.3
     assert next(SweepCampaign(option="dt", values=(1e-3,), trials=1).cases()).dt == 1e-3
 
 
@@ -296,8 +296,8 @@ def test_gaits_command_what_they_say() -> None:
     )
     cases = list(campaign.cases())
     assert len(cases) == campaign.count() == 16
-    p = Proportions.of(qd.load("go2"))
-    assert cases[0].velocity == pytest.approx((0.1 * p.speed, 0.0, 0.0)) and cases[1].velocity == pytest.approx(
+    p = Morphology.from_robot(qd.load("go2"))
+    assert cases[0].velocity == pytest.approx((0.1 * p.speed_scale, 0.0, 0.0)) and cases[1].velocity == pytest.approx(
         (0.0, 0.0, 0.2)
     )
 
@@ -364,7 +364,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     v, tau = np.zeros(go2.nv), np.zeros(go2.nu)
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
-    made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
+    made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
     figures = _Figures(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
     for _ in range(4):
         figures.add(0.0, SimpleNamespace(ok=True, asked=np.zeros(3)))

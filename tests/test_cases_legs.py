@@ -15,7 +15,7 @@ from sparing import others_slow
 from wild import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
 
 import quaddyn as qd
-from quaddyn.locomotion.proportions import Proportions
+from quaddyn.locomotion.morphology import Morphology
 from quaddyn.robot.bodies import merge
 from quaddyn.robot.catalogue import example_robots
 from quaddyn.robot.hypotheses import classify_legs
@@ -84,13 +84,13 @@ def test_a_quadruped_whose_base_points_backward_walks_where_its_names_say() -> N
     robot = qd.load(file)
     assert first_joints(robot) == {name: f"{name}_hip_joint" for name in FEET}
     assert warned(robot, f"looks along -x, not along x; legs are named and moved that way; pass base={BACKWARD}")
-    heading = Proportions.of(robot).heading
+    heading = Morphology.from_robot(robot).heading
     np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     assert (s.placement("FL").translation - s.placement("RR").translation) @ heading[:, 0] > 0.3
     turned = qd.load(file, base=BACKWARD)
     assert first_joints(turned) == first_joints(robot) and not warned(turned, "turned")
-    np.testing.assert_allclose(Proportions.of(turned).heading, np.eye(3), rtol=0, atol=0)
+    np.testing.assert_allclose(Morphology.from_robot(turned).heading, np.eye(3), rtol=0, atol=0)
 
 
 def test_a_quadruped_with_one_leg_on_each_side_stands() -> None:
@@ -252,7 +252,7 @@ def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
 def test_legs_given_by_name_say_where_the_robot_looks() -> None:
     joints = {name: [f"{name}_{part}_joint" for part in ("roll", "thigh", "shank")] for name in FEET}
     turned = dict(zip(FEET, (joints["RR"], joints["RL"], joints["FR"], joints["FL"]), strict=True))
-    heading = Proportions.of(qd.load(str(dog()), legs=turned)).heading
+    heading = Morphology.from_robot(qd.load(str(dog()), legs=turned)).heading
     np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
 
 

@@ -310,8 +310,8 @@ def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_
 
 
 def test_the_environment_chooses_the_target(monkeypatch):
-    importlib.import_module("quaddyn.locomotion.steps_kernel")
-    unit = Unit.of("quaddyn.locomotion.steps_kernel")
+    importlib.import_module("quaddyn.locomotion.step_lookahead_kernel")
+    unit = Unit.of("quaddyn.locomotion.step_lookahead_kernel")
     monkeypatch.delenv("QUADDYN_TARGET", raising=False)
     best, usual, this = machine.portable(), unit.kept_key(machine.portable()), machine.host()
     for text in ("native", f" {best} ", f"{best},contract=on"):

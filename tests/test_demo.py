@@ -34,7 +34,7 @@ from quaddyn.demo.locomotion_run import LocomotionRun
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.plot import draw
 from quaddyn.demo.time_series import KEPT, DemoTimeSeries
-from quaddyn.locomotion import LocomotionController, Proportions
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
 from quaddyn.viewer import Viewer
@@ -174,18 +174,22 @@ def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
     plan, asked = controller.plan_jump(height=5.0), np.array([9.0, 0.0, 0.1])
     run: Any = SimpleNamespace(
         requested=asked,
-        wanted=controller.reach(asked),
-        limit_reason=controller.limit(asked),
+        wanted=controller.clamp_velocity(asked),
+        limit_reason=controller.velocity_limit_reason(asked),
         _jump_monitor=SimpleNamespace(plan=plan),
     )
     forward, turn, height = LocomotionRun._requests(run, velocity=True)
-    assert (forward.name, forward.requested, forward.limit_reason) == ("forward velocity", 9.0, controller.limit(asked))
+    assert (forward.name, forward.requested, forward.limit_reason) == (
+        "forward velocity",
+        9.0,
+        controller.velocity_limit_reason(asked),
+    )
     assert forward.is_reduced and forward.planned < 5.0 and turn.is_reduced  # in all components alike
     assert (height.name, height.requested, height.planned, height.limit_reason) == (
         "height of the jump",
         5.0,
         plan.height,
-        plan.limit,
+        plan.limit_reason,
     )
     assert height.is_reduced and height.limit_reason
     assert [each.name for each in LocomotionRun._requests(run, velocity=False)] == ["height of the jump"]
@@ -289,10 +293,10 @@ def test_bad_travels_are_refused_by_name() -> None:
 
 
 def test_keys_ask_for_a_velocity_and_none_for_none() -> None:
-    p = Proportions.of(qd.load("go2"))
+    p = Morphology.from_robot(qd.load("go2"))
     assert teleoperation.keyed_velocity((), p) is None and teleoperation.keyed_velocity({"ShiftLeft"}, p) is None
     forward = teleoperation.keyed_velocity({"KeyW"}, p)
-    np.testing.assert_allclose(forward, [0.25 * p.speed, 0.0, 0.0])
+    np.testing.assert_allclose(forward, [0.25 * p.speed_scale, 0.0, 0.0])
     np.testing.assert_array_equal(teleoperation.keyed_velocity({"KeyW", "ArrowUp"}, p), forward)
     np.testing.assert_allclose(teleoperation.keyed_velocity({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
     np.testing.assert_array_equal(teleoperation.keyed_velocity({"KeyW", "KeyS"}, p), 0.0)
@@ -330,7 +334,7 @@ def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_ru
     assert keyboard.texts[-1].startswith("trot: moving")
     assert teleoperation.HELP in keyboard.texts[-1]
     turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
-    assert turning == pytest.approx(0.12 / Proportions.of(robot).time, abs=0.01)
+    assert turning == pytest.approx(0.12 / Morphology.from_robot(robot).time_scale, abs=0.01)
     keyboard.time, keyboard.ends = 0.0, 0.4
     report = run_locomotion_demo(robot, viewer=keyboard, duration=60.0)  # type: ignore[arg-type]
     assert report.interrupted and 0.4 <= report.seconds < 0.6  # what was done until then
@@ -493,10 +497,10 @@ def test_realtime_waits_for_the_clock() -> None:
 
 def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
     from quaddyn.demo.teleoperation import FASTER, GainSliders, keyed_velocity
-    from quaddyn.locomotion import LocomotionController, Proportions
+    from quaddyn.locomotion import LocomotionController, Morphology
 
     robot = qd.load("solo12")
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     assert keyed_velocity((), p) is None and keyed_velocity((), p, (0.0, 0.0, 0.0)) is None
     key = keyed_velocity(("KeyW", "ShiftLeft"), p)
     np.testing.assert_allclose(keyed_velocity((), p, (1.0, 0.0, 0.0)), key)
@@ -504,7 +508,7 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
         keyed_velocity(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster"
     )
     half = keyed_velocity((), p, (0.0, 0.5, -0.5))
-    np.testing.assert_allclose(half, 0.5 * FASTER * np.array([0.0, 0.2 * p.speed, -0.12 / p.time]))
+    np.testing.assert_allclose(half, 0.5 * FASTER * np.array([0.0, 0.2 * p.speed_scale, -0.12 / p.time_scale]))
 
     class Page:
         def __init__(self) -> None:
@@ -515,7 +519,7 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
             self.sliders[name] = value
 
     controller, page = LocomotionController(robot), Page()
-    tasks = controller.whole_body.tasks
+    tasks = controller.wbc.tasks
     before = {name: (tasks[name].stiffness, tasks[name].damping) for name in ("com", "base", "FL", "RR")}
     gains = GainSliders(controller, page)  # type: ignore[arg-type]
     gains.apply({**page.sliders, "feet in the air: stiffness": 4.0, "height: damping": 0.5})

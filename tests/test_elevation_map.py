@@ -35,7 +35,7 @@ def scan(rng: np.random.Generator, at: float, noise: float, offset: float = 0.0)
 
 # -- fusing -----------------------------------------------------------------------------------------------------------
 def test_heights_are_as_sure_as_the_map_says() -> None:
-    rng, grid = np.random.default_rng(0), ElevationMap((2.0, 2.0), cell=0.02, drift=0.0)
+    rng, grid = np.random.default_rng(0), ElevationMap((2.0, 2.0), resolution=0.02, drift_rate=0.0)
     for _ in range(20):
         offset = 0.003 * rng.standard_normal()
         points, pose = scan(rng, 0.0, 0.01, offset)
@@ -45,40 +45,40 @@ def test_heights_are_as_sure_as_the_map_says() -> None:
     assert known.mean() > 0.99
     error = (grid.heights - hills(x, y))[known]
     # the cell's own slope, up to 0.3 over a cell of 0.02 m, is not known to the map
-    within = np.abs(error) <= 3.0 * np.hypot(grid.deviations[known], 0.3 * 0.02 / np.sqrt(12))
+    within = np.abs(error) <= 3.0 * np.hypot(grid.standard_deviations[known], 0.3 * 0.02 / np.sqrt(12))
     assert within.mean() > 0.97
     assert error.std() < 0.006
 
 
 def test_an_uncertain_pose_makes_what_is_far_from_the_sensor_less_certain() -> None:
-    grid, points = ElevationMap((4.0, 4.0), cell=0.1), np.array([[0.3, 0.4, -0.5], [-0.3, 1.2, -0.5]])
+    grid, points = ElevationMap((4.0, 4.0), resolution=0.1), np.array([[0.3, 0.4, -0.5], [-0.3, 1.2, -0.5]])
     grid.update(points, Pose.of(np.eye(3), [0.5, 0.2, 0.5]), noise=0.01, position_deviation=0.02, tilt_deviation=0.03)
-    found = np.sort(grid.deviations[np.isfinite(grid.heights)])
+    found = np.sort(grid.standard_deviations[np.isfinite(grid.heights)])
     away = np.linalg.norm(points[:, :2], axis=1)
     np.testing.assert_allclose(found, np.sqrt(0.01**2 + 0.02**2 + (0.03 * away) ** 2), rtol=1e-12)
 
 
 def test_heights_grow_less_certain_with_the_way() -> None:
-    grid, points = ElevationMap((2.0, 2.0), drift=0.02), np.array([[0.3, 0.1, -0.5]])
+    grid, points = ElevationMap((2.0, 2.0), drift_rate=0.02), np.array([[0.3, 0.1, -0.5]])
     grid.update(points, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.01)
-    before = grid.deviations[np.isfinite(grid.heights)]
+    before = grid.standard_deviations[np.isfinite(grid.heights)]
     grid.update(np.zeros((0, 3)), Pose.of(np.eye(3), [0.0, 0.25, 0.5]))
-    after = grid.deviations[np.isfinite(grid.heights)]
+    after = grid.standard_deviations[np.isfinite(grid.heights)]
     np.testing.assert_allclose(after**2, before**2 + 0.02**2 * 0.25, rtol=1e-12)
 
 
 def test_a_stray_point_changes_no_height_and_ground_that_changed_is_believed() -> None:
-    grid, pose = ElevationMap((1.0, 1.0), drift=0.0), Pose.of(np.eye(3), [0.0, 0.0, 0.5])
+    grid, pose = ElevationMap((1.0, 1.0), drift_rate=0.0), Pose.of(np.eye(3), [0.0, 0.0, 0.5])
     floor, raised = np.array([[0.1, 0.1, -0.5]]), np.array([[0.1, 0.1, -0.3]])
     for _ in range(5):
         grid.update(floor, pose)
     grid.update(raised, pose)
     assert grid.height(0.1, 0.1) == pytest.approx(0.0, abs=1e-12)
-    doubt = grid.deviations[np.isfinite(grid.heights)]
+    doubt = grid.standard_deviations[np.isfinite(grid.heights)]
     assert doubt > 0.05
     grid.update(floor, pose)
     assert grid.height(0.1, 0.1) == pytest.approx(0.0, abs=1e-12)
-    assert grid.deviations[np.isfinite(grid.heights)] < 0.011
+    assert grid.standard_deviations[np.isfinite(grid.heights)] < 0.011
     for _ in range(2):
         grid.update(raised, pose)
     assert grid.height(0.1, 0.1) == pytest.approx(0.2, abs=0.01)
@@ -93,23 +93,23 @@ def test_at_an_edge_the_upper_points_count() -> None:
 
 # -- the window -------------------------------------------------------------------------------------------------------
 def test_the_window_moves_by_whole_cells_and_keeps_what_stays() -> None:
-    whole = ElevationMap.of(hills, (4.0, 4.0), cell=0.05)
-    part = ElevationMap.of(hills, (1.0, 1.0), cell=0.05)
+    whole = ElevationMap.from_function(hills, (4.0, 4.0), resolution=0.05)
+    part = ElevationMap.from_function(hills, (1.0, 1.0), resolution=0.05)
     before = part.height(0.2, 0.1)
-    part.move((0.31, -0.2))
+    part.recenter((0.31, -0.2))
     assert part.height(0.2, 0.1) == before == whole.height(0.2, 0.1)
     x, _ = part.axes
     assert x[0] <= 0.31 - 0.47
     assert x[-1] >= 0.31 + 0.47
     assert np.isnan(part.heights[-1]).all()
-    part.move((30.0, 0.0))
-    assert part.known == 0.0
-    whole.forget()
-    assert whole.known == 0.0
+    part.recenter((30.0, 0.0))
+    assert part.known_fraction == 0.0
+    whole.clear()
+    assert whole.known_fraction == 0.0
 
 
 def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
-    grid, rng = ElevationMap.of(hills, (3.0, 3.0), cell=0.01), np.random.default_rng(1)
+    grid, rng = ElevationMap.from_function(hills, (3.0, 3.0), resolution=0.01), np.random.default_rng(1)
     x, y = rng.uniform(-1.4, 1.4, (2, 500))
     np.testing.assert_allclose(grid.height(x, y), hills(x, y), atol=3e-5)
     normal = np.stack((-0.3 * np.cos(3 * x) * np.cos(2 * y), 0.2 * np.sin(3 * x) * np.sin(2 * y), np.ones(500)), -1)
@@ -123,11 +123,11 @@ def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
     ("make", "words"),
     [
         (lambda: ElevationMap((0.0, 1.0)), "size"),
-        (lambda: ElevationMap(cell=np.nan), "cell"),
-        (lambda: ElevationMap((1e3, 1e3), cell=1e-3), "cells"),
-        (lambda: ElevationMap(drift=-1.0), "drift"),
+        (lambda: ElevationMap(resolution=np.nan), "cell"),
+        (lambda: ElevationMap((1e3, 1e3), resolution=1e-3), "cells"),
+        (lambda: ElevationMap(drift_rate=-1.0), "drift"),
         (lambda: ElevationMap(center=(np.inf, 0.0)), "center"),
-        (lambda: ElevationMap.of(lambda x, y: np.zeros(3)), "function"),
+        (lambda: ElevationMap.from_function(lambda x, y: np.zeros(3)), "function"),
         (lambda: ElevationMap().update(np.zeros(3), Pose.identity()), "points"),
         (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.identity(), noise=[0.1, 0.1]), "noise"),
         (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.identity(), noise=0.0), "noise"),
@@ -184,7 +184,7 @@ def test_a_camera_on_the_robot_draws_the_map_of_what_is_ahead(kind: type[Simulat
     camera = DepthCamera(
         robot, np.random.default_rng(0), placement=camera_pose(0.6, position=(0.2, 0.0, 0.1)), noise=0.002
     )
-    grid = ElevationMap((3.0, 2.0), cell=0.03)
+    grid = ElevationMap((3.0, 2.0), resolution=0.03)
     points = camera.read(plant)
     assert points.shape == (106 * 60, 3)
     for _ in range(4):
@@ -223,8 +223,11 @@ def test_a_height_field_has_a_height_on_its_own_border() -> None:
 def test_a_map_has_a_height_on_its_border_and_unknown_cells_beyond_a_line_do_not_count(
     cell: float, center: float
 ) -> None:
-    ground = ElevationMap.of(
-        lambda x, y: np.where(x > center + 0.31, np.nan, 1.0 + 0.0 * y), (2.0, 1.5), cell=cell, center=(center, center)
+    ground = ElevationMap.from_function(
+        lambda x, y: np.where(x > center + 0.31, np.nan, 1.0 + 0.0 * y),
+        (2.0, 1.5),
+        resolution=cell,
+        center=(center, center),
     )
     x, y = (np.linspace(axis[0], axis[-1], len(axis)) for axis in ground.axes)
     found = ground.height(*np.meshgrid(x, y, indexing="ij"))

@@ -120,7 +120,7 @@ def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
         np.testing.assert_allclose(estimate.forces[foot], true, atol=0.01 * robot.mass * G / 4)
         total += estimate.forces[foot]
     assert total[2] == pytest.approx(robot.mass * G, rel=5e-3)
-    assert estimate.undetermined == 0 and np.abs(estimate.unexplained).max() < 0.01 * robot.mass * G
+    assert estimate.unobservable_dimensions == 0 and np.abs(estimate.residual).max() < 0.01 * robot.mass * G
 
 
 def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
@@ -138,9 +138,9 @@ def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
     estimator.update(s, hold.tau)
     s = dyn.update(go2.q_home, dt * a)
     estimate = estimator.update(s, hold.tau)
-    recovered = contacts.generalized(s, estimate.forces) + estimate.unexplained
+    recovered = contacts.generalized(s, estimate.forces) + estimate.residual
     np.testing.assert_allclose(recovered, external, atol=0.05)
-    assert np.abs(estimate.unexplained).max() > 1.0
+    assert np.abs(estimate.residual).max() > 1.0
 
 
 def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> None:
@@ -155,7 +155,7 @@ def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> N
         for _ in range(3):
             estimate = estimator.update(dyn.update(q, np.zeros(go2.nv)), np.zeros(go2.nu))
             assert all(np.isfinite(f).all() for f in estimate.forces.values())
-        assert estimate.undetermined == (4 if estimator is hidden else 0)
+        assert estimate.unobservable_dimensions == (4 if estimator is hidden else 0)
 
 
 def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
@@ -169,7 +169,7 @@ def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
     contacts.activate(())
     estimate = estimator.update(dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu))
     assert estimate.forces == {}
-    np.testing.assert_allclose(estimate.unexplained, estimator.observer.residual)
+    np.testing.assert_allclose(estimate.residual, estimator.observer.residual)
 
 
 # -- touchdown -----------------------------------------------------------------------------------------------------
@@ -189,15 +189,15 @@ def test_touchdown_is_seen_soon_after_it_happens_and_not_before(name: str) -> No
             landed = sim.time
         detector.update(sim.time, estimator.update(dyn.update(sim.q, sim.v), sim.tau).forces)
         if landed is None:
-            assert not detector.touching
+            assert not detector.feet_in_contact
     first = {event.name: event for event in reversed(detector.events.history)}
-    assert set(first) == set(robot.feet) == set(detector.touching)
+    assert set(first) == set(robot.feet) == set(detector.feet_in_contact)
     for event in first.values():
         assert event.kind == "touchdown" and landed is not None and 0.0 <= event.time - landed < 0.02
 
 
 def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: qd.Robot) -> None:
-    detector, dt = TouchdownDetector(go2, on=20.0, off=10.0, dwell=0.003), 1e-3
+    detector, dt = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.003), 1e-3
 
     def feed(values: list[float], start: int) -> list[tuple[int, str]]:
         seen = []
@@ -214,19 +214,19 @@ def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: 
     detector.reset()
     for i in range(5):
         detector.update(i * dt, {"FR": 25.0 * slope}, normal=slope)
-    assert detector.touching == ("FR",)
+    assert detector.feet_in_contact == ("FR",)
 
 
 def test_the_thresholds_of_the_trigger_rise_together_and_never_below_their_own(go2: qd.Robot) -> None:
-    detector = TouchdownDetector(go2, on=20.0, off=10.0, dwell=0.0)
+    detector = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.0)
     for raised, on, off in ((60.0, 60.0, 30.0), (5.0, 20.0, 10.0)):
         detector.reset()
-        detector.raise_to(raised)
+        detector.raise_thresholds(raised)
         for time, force, touches in ((0.0, 0.99 * on, False), (1.0, 1.01 * on, True), (2.0, 1.01 * off, True)):
             detector.update(time, {"FL": np.array([0.0, 0.0, force])})
-            assert (detector.touching == ("FL",)) is touches
+            assert (detector.feet_in_contact == ("FL",)) is touches
         detector.update(3.0, {"FL": np.array([0.0, 0.0, 0.99 * off])})
-        assert detector.touching == ()
+        assert detector.feet_in_contact == ()
 
 
 # -- misuse --------------------------------------------------------------------------------------------------------
@@ -257,14 +257,14 @@ def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="rows"):
         ContactForceEstimator(ContactSet.of_feet(go2), dt=1e-3, rows="some")  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="off"):
-        TouchdownDetector(go2, on=10.0, off=20.0)
+        TouchdownDetector(go2, touchdown_threshold=10.0, liftoff_threshold=20.0)
     with pytest.raises(qd.ArgumentError, match="feet"):
         TouchdownDetector(qd.load("ur5"))
     with pytest.raises(qd.UnknownNameError, match="FX"):
         TouchdownDetector(go2).update(0.0, {"FX": np.zeros(3)})
     with pytest.raises(qd.ArgumentError, match="FL"):
         TouchdownDetector(go2).update(0.0, {"FL": np.full(3, np.nan)})
-    detector = TouchdownDetector(go2, dwell=0.001)
+    detector = TouchdownDetector(go2, dwell_time=0.001)
     detector.update(1.0, {})
     for time, forces in ((0.5, {"FL": np.array([0.0, 0.0, 1e3])}), (1.0, {"FL": np.array([0.0, 0.0, 1e3]), "X": 0})):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError)):

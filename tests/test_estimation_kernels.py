@@ -22,7 +22,7 @@ from quaddyn.estimation import (
     TouchdownDetector,
     slip,
 )
-from quaddyn.estimation.slip_chain import OFF, ON
+from quaddyn.estimation.slip_kernel import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
 
 DT = 2e-3
 ROBOTS = [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go1", "free")]
@@ -88,7 +88,7 @@ def test_the_recursion_over_bodies_makes_the_residual_that_matrices_make(name: s
         s = dyn.update(q, v)
         close(observer.update(s, tau), plain.update(s, tau))
     observer.reset()
-    assert not observer.started and not observer.residual.any()
+    assert not observer.is_initialized and not observer.residual.any()
 
 
 def test_robots_with_joints_that_follow_others_have_the_same_residual() -> None:
@@ -116,10 +116,10 @@ def test_forces_are_those_of_least_squares(name: str, rows: str) -> None:
         s = dyn.update(q, v)
         got = estimator.update(s, tau)
         forces, undetermined = plain_forces(contacts, s, estimator.observer.residual, rows, 1e-3)
-        assert got.undetermined == undetermined and tuple(got.forces) == contacts.active
-        close(got.stacked, forces)
+        assert got.unobservable_dimensions == undetermined and tuple(got.forces) == contacts.active
+        close(got.stacked_forces, forces)
         close(np.concatenate([*got.forces.values(), np.zeros(0)]), forces)
-        close(got.unexplained, estimator.observer.residual - contacts.jacobian(s).T @ forces)
+        close(got.residual, estimator.observer.residual - contacts.jacobian(s).T @ forces)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-8, 1e-3, 0.05, 0.3])
@@ -144,11 +144,11 @@ def test_directions_that_the_motion_hides_get_nothing_at_any_tolerance(tolerance
                 got = estimator.update(s, rng.normal(0.0, 5.0, robot.nu))
                 r = estimator.observer.residual
                 if tolerance < 1e-3:  # singular values that are none but for rounding: their number is up to it
-                    close(contacts.jacobian(s).T @ got.stacked + got.unexplained, r)
+                    close(contacts.jacobian(s).T @ got.stacked_forces + got.residual, r)
                     continue
                 forces, undetermined = plain_forces(contacts, s, r, rows, tolerance)
-                assert got.undetermined == undetermined
-                close(got.stacked, forces)
+                assert got.unobservable_dimensions == undetermined
+                close(got.stacked_forces, forces)
 
 
 def test_the_same_kernels_run_as_plain_python() -> None:
@@ -162,9 +162,16 @@ def test_the_same_kernels_run_as_plain_python() -> None:
             for k, (q, v, tau) in enumerate(states(robot, 5, 4)):
                 s = dyn.update(q, v)
                 found = estimator.update(s, tau)
-                slips.update(s, found.stacked.reshape(4, 3), robot.feet)
+                slips.update(s, found.stacked_forces.reshape(4, 3), robot.feet)
                 touchdowns.update(k * DT, found.forces)
-                said.append((found.stacked, found.undetermined, slips.probability, touchdowns.touching))
+                said.append(
+                    (
+                        found.stacked_forces,
+                        found.unobservable_dimensions,
+                        slips.slip_probability,
+                        touchdowns.feet_in_contact,
+                    )
+                )
         answers.append(said)
     for (a, m, p, t), (b, n, q, u) in zip(*answers, strict=True):
         close(a, b)
@@ -192,15 +199,15 @@ def plain_trigger(on: float, off: float, dwell: float, feet: int) -> Callable[[f
 
 def test_triggers_do_what_a_schmitt_trigger_with_a_dwell_does() -> None:
     robot, rng = qd.load("go2"), np.random.default_rng(6)
-    detector = TouchdownDetector(robot, dwell=0.005)
-    plain = plain_trigger(detector.on, detector.off, detector.dwell, 4)
+    detector = TouchdownDetector(robot, dwell_time=0.005)
+    plain = plain_trigger(detector.touchdown_threshold, detector.liftoff_threshold, detector.dwell_time, 4)
     n, forces, changes = np.array([0.0, 0.6, 0.8]), np.zeros((4, 3)), 0
     for k in range(3000):
         forces = 0.8 * forces + rng.normal(0.0, 8.0, (4, 3))
         given = forces if k % 2 else dict(zip(robot.feet, forces, strict=True))
         changes += len(detector.update(k * DT, given, normal=n))  # type: ignore[arg-type]
         wanted = plain(k * DT, forces @ n)
-        assert detector.touching == tuple(f for f, on in zip(robot.feet, wanted, strict=True) if on)
+        assert detector.feet_in_contact == tuple(f for f, on in zip(robot.feet, wanted, strict=True) if on)
     assert changes == len(detector.events.history) > 50
 
 
@@ -215,11 +222,11 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
     length, dyn = 0.5, qd.Dynamics(robot)
     detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()
     unit, square, weight = math.sqrt(length / 9.81), 9.81 * length, robot.mass * 9.81 / 4
-    still = noise.slip**2 + (length * noise.velocity) ** 2
+    still = noise.contact_velocity**2 + (length * noise.velocity) ** 2
     fast, part = still + slip.SLIDING_SPEED**2 * square, DT / (slip.CORRELATION_TIME * unit)
     begins, ends = slip.ONSET_RATE * DT / unit, DT / (slip.SLIP_TIME * unit)
-    fading, settling = math.exp(-DT / (slip.FRICTION_TIME * unit)), math.exp(-2.0 * DT / (slip.LANDING_TIME * unit))
-    landing, settled = slip.LANDING_SPEED**2 * square, slip.SETTLED_SPEED**2 * square
+    fading, settling = math.exp(-DT / (slip.FRICTION_TIME * unit)), math.exp(-2.0 * DT / (slip.BRAKING_TIME * unit))
+    landing, settled = slip.TOUCHDOWN_SPEED**2 * square, slip.SETTLED_SPEED**2 * square
     scale, light = math.sqrt(square) / weight, slip.MIN_HOLDING_FORCE * weight
     n = np.array([0.1, -0.2, 1.0]) / math.sqrt(1.05)
     first = np.cross(n, [1.0, 0.0, 0.0]) / np.linalg.norm(np.cross(n, [1.0, 0.0, 0.0]))
@@ -249,24 +256,24 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
             prior = p[i] * (1.0 - ends) + (1.0 - p[i]) * begins
             odds = math.log(prior / (1.0 - prior)) + part * min(odds, 50.0)
             p[i] = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
-            slips[i] = bool(p[i] > (OFF if slips[i] else ON))
+            slips[i] = bool(p[i] > (SLIP_END_PROBABILITY if slips[i] else SLIP_ONSET_PROBABILITY))
             speed, along = float(np.linalg.norm(u)), float(np.linalg.norm(f))
             if pressing > 0.0 and speed >= 0.9 * before[i]:
                 evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
             before[i] += part * (speed - before[i])
             if pressing >= light and impact[i] <= settled:
                 share = DT / (slip.HOLDING_TIME * unit + DT)
-                held[i] += share * ((along / pressing if p[i] < OFF else 0.0) - held[i])
+                held[i] += share * ((along / pressing if p[i] < SLIP_END_PROBABILITY else 0.0) - held[i])
                 lag = float((u + c * f) @ f) / along
                 if lag**2 < 9.0 * float(f @ holds @ f) / along**2 and float(np.linalg.det([u, f])) ** 2 < (
                     9.0 * spread * along**2
                 ):
                     creep += part * (1.0 - p[i]) * np.array([-float(u @ f), along**2])
-        assert said == detector.slipping == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
-        np.testing.assert_allclose(list(detector.probability.values()), p, rtol=1e-7, atol=1e-12)
+        assert said == detector.slipping_feet == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
+        np.testing.assert_allclose(list(detector.slip_probability.values()), p, rtol=1e-7, atol=1e-12)
         least = slip.MIN_EVIDENCE * weight**2
         shown = [a / b for (a, b), on in zip(evidence.tolist(), slips, strict=True) if on and b > least]
-        assert detector.friction == (pytest.approx(min(shown), rel=1e-7) if shown else None)
-        assert detector.held == pytest.approx(held.max(), rel=1e-7, abs=1e-12)
+        assert detector.friction_estimate == (pytest.approx(min(shown), rel=1e-7) if shown else None)
+        assert detector.max_held_ratio == pytest.approx(held.max(), rel=1e-7, abs=1e-12)
         seen |= set(said)
     assert seen == set(robot.feet)

@@ -15,17 +15,25 @@ from wild import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
-from quaddyn.locomotion import LocomotionController, Mode, Proportions, Righting, Roll
-from quaddyn.locomotion.course import Course
-from quaddyn.locomotion.curl import folded, ranges
-from quaddyn.locomotion.fall_watch import BEYOND_REACH, FALLEN_HEIGHT, LOW, SINKING, TILTED, TIPPING, FallWatch
-from quaddyn.locomotion.ground import GroundPlane
-from quaddyn.locomotion.motion import Motion
-from quaddyn.locomotion.motor_guard import MotorGuard
-from quaddyn.locomotion.righting import Recovery, lies_on
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, RightingMotion, RightingPlan
+from quaddyn.locomotion.centroidal_state import CentroidalState
+from quaddyn.locomotion.fall_detector import (
+    BEYOND_REACH,
+    FALLEN_HEIGHT,
+    TRUNK_LOW,
+    TRUNK_SINKING,
+    TRUNK_TILTED,
+    TRUNK_TIPPING,
+    FallDetector,
+)
+from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.leg_folding import folded_pose, folding_ranges
+from quaddyn.locomotion.path_reference import PathReference
+from quaddyn.locomotion.righting import RightingController, classify_lying_side
+from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.planning import plan_righting
-from quaddyn.planning.leg_poses import LegPoses
-from quaddyn.planning.rolling import VARIATIONS, Found, Rolling
+from quaddyn.planning.leg_poses import LegPoseParameters
+from quaddyn.planning.righting_search import VARIATIONS, RightingSearch, SearchResult
 from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.simulation import Plant, Simulation
 
@@ -39,16 +47,18 @@ def go2() -> qd.Robot:
 
 
 @pytest.fixture(scope="module")
-def plan(go2: qd.Robot) -> Righting:
+def plan(go2: qd.Robot) -> RightingPlan:
     """What `plan_righting` found for Go2, as it was kept."""
     with np.load(Path(__file__).parent / "data" / "righting_go2.npz") as file:
-        rolls = {side: Roll(*(file[f"{side} {n}"] for n in ("poses", "times", "rests"))) for side in file["sides"]}
-    return Righting(go2.name, "of a test", rolls)
+        rolls = {
+            side: RightingMotion(*(file[f"{side} {n}"] for n in ("poses", "times", "rests"))) for side in file["sides"]
+        }
+    return RightingPlan(go2.name, "of a test", rolls)
 
 
 def lying(robot: qd.Robot, roll: float) -> np.ndarray:
     """Rolled to the right by an angle, a little above the ground."""
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     q = np.array(robot.q_home)
     q[3:7] = pin.Quaternion(pin.exp3(np.array([roll, 0.0, 0.0])) @ p.heading.T).coeffs()
     q[2] += 0.1 * p.length
@@ -58,9 +68,9 @@ def lying(robot: qd.Robot, roll: float) -> np.ndarray:
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "go2", "hyq", "solo8", "solo12"]))
 def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_meet_at_home(name: str) -> None:
     robot = qd.load(name)
-    pose = folded(robot)
+    pose = folded_pose(robot)
     assert pose is not None
-    low, high = ranges(robot)
+    low, high = folding_ranges(robot)
     assert (low <= pose).all() and (pose <= high).all()
     q = np.array(robot.q_home)
     JointPositions.actuated(robot).put(q, pose)
@@ -77,73 +87,77 @@ def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_m
 
 def test_the_capture_point_and_the_tilt_that_is_foreseen_are_what_formulas_say(go2: qd.Robot) -> None:
     controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
-    p, v = controller.proportions, np.zeros(go2.nv)
+    p, v = controller.morphology, np.zeros(go2.nv)
     reasons = {}
     for text, speed, roll, rate in (
         ("slow", 0.5, 0.0, 0.0),
         ("fast", 1.6, 0.0, 0.0),
         ("leans", 0.0, 0.4, 0.0),
         ("leans and turns back", 0.0, 0.4, -5.0),
-        ("tips", 0.0, 0.4, 1.5 * (1.05 - 0.4) / (0.5 * p.time)),
+        ("tips", 0.0, 0.4, 1.5 * (1.05 - 0.4) / (0.5 * p.time_scale)),
     ):
         controller.reset()
         controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
         q = lying(go2, roll)
         q[2] = go2.q_home[2]
         v[:] = 0.0
-        v[1], v[3] = speed * p.speed, rate
+        v[1], v[3] = speed * p.speed_scale, rate
         said = ""
         for _ in range(20):
-            said = said or controller.compute(dynamics.update(q, v)).limit
-        reasons[text] = said, controller.mode is Mode.FALLEN
+            said = said or controller.compute(dynamics.update(q, v)).limit_reason
+        reasons[text] = said, controller.mode is LocomotionMode.FALLEN
     assert reasons == {
         "slow": ("", False),
         "fast": (BEYOND_REACH, True),
         "leans": ("", False),
         "leans and turns back": ("", False),
-        "tips": (TIPPING, True),
+        "tips": (TRUNK_TIPPING, True),
     }
 
 
 def test_height_is_judged_against_the_commanded_height_and_never_on_slippery_ground_alone(go2: qd.Robot) -> None:
-    p = Proportions.of(go2)
-    watch, level = FallWatch(p, DT), np.eye(3)
-    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
-    course, none = Course(np.zeros(2), 0.0), np.zeros(3)
+    p = Morphology.from_robot(go2)
+    watch, level = FallDetector(p, DT), np.eye(3)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
+    course, none = PathReference(np.zeros(2), 0.0), np.zeros(3)
 
-    def seen(share: float, rate: float, desired: float, mode: Mode = Mode.MOVING) -> str:
-        motion = Motion((0.0, 0.0, share * p.height), (0.0, 0.0, rate * p.speed), level, level, 0.0, ground.points)
+    def seen(share: float, rate: float, desired: float, mode: LocomotionMode = LocomotionMode.MOVING) -> str:
+        motion = CentroidalState(
+            (0.0, 0.0, share * p.height), (0.0, 0.0, rate * p.speed_scale), level, level, 0.0, ground.points
+        )
         watch.reset()
-        sign = watch.down(mode, motion, ground, desired * p.height)
-        for _ in range(round(0.1 * p.time / DT) + 1):
-            sign = sign or watch.sees(motion, none, ground, course, (desired * p.height, 0.0))
+        sign = watch.trunk_on_ground(mode, motion, ground, desired * p.height)
+        for _ in range(round(0.1 * p.time_scale / DT) + 1):
+            sign = sign or watch.detect(motion, none, ground, course, (desired * p.height, 0.0))
         return sign
 
     for desired in (1.0, 0.75, 0.6):
         assert seen(FALLEN_HEIGHT * desired + 0.01, 0.0, desired) == ""
-        assert seen(FALLEN_HEIGHT * desired - 0.01, 0.0, desired) == LOW
-    assert seen(0.7, -0.2, 1.0) == "" and seen(0.7, -1.2, 1.0) == SINKING
+        assert seen(FALLEN_HEIGHT * desired - 0.01, 0.0, desired) == TRUNK_LOW
+    assert seen(0.7, -0.2, 1.0) == "" and seen(0.7, -1.2, 1.0) == TRUNK_SINKING
     tipped = pin.exp3(np.array([1.1, 0.0, 0.0]))
-    motion = Motion((0.0, 0.0, p.height), (0.0, 0.0, 0.0), tipped, tipped, 0.0, ground.points)
-    assert watch.down(Mode.LANDING, motion, ground, p.height) == TILTED
-    assert all(sign.startswith("fallen: ") for sign in (BEYOND_REACH, TIPPING, TILTED, SINKING, LOW))
+    motion = CentroidalState((0.0, 0.0, p.height), (0.0, 0.0, 0.0), tipped, tipped, 0.0, ground.points)
+    assert watch.trunk_on_ground(LocomotionMode.LANDING, motion, ground, p.height) == TRUNK_TILTED
+    assert all(
+        sign.startswith("fallen: ") for sign in (BEYOND_REACH, TRUNK_TIPPING, TRUNK_TILTED, TRUNK_SINKING, TRUNK_LOW)
+    )
 
 
 def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple[float, float, float]:
     """Trot, be pushed for 0.1 s with `push` times the weight: when the fall is seen, when the trunk is down [s], and
     the largest power of a joint from the one on [W]."""
     plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
-    p, trunk = controller.proportions, {link.name for link, _ in robot.bodies[0].links}
+    p, trunk = controller.morphology, {link.name for link, _ in robot.bodies[0].links}
     if not curl:
-        controller._fall.curl.pose = None  # dampers to rest
+        controller._fall.leg_folding.pose = None  # dampers to rest
     force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
     seen = down = math.inf
     power = 0.0
     for k in range(1500):
         if k == 500:
             plant.push(robot.bodies[0].name, force, duration=0.1)
-        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.0, 0.0))
-        if command.mode is Mode.FALLEN:
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale, 0.0, 0.0))
+        if command.mode is LocomotionMode.FALLEN:
             seen = min(seen, k * DT)
             power = max(power, float(np.abs(command.tau * plant.v[robot.actuated_index]).max()))
         plant.step(command.tau)
@@ -160,7 +174,7 @@ def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple
 def test_a_fall_is_seen_early_and_curling_is_no_more_violent_than_damping(name: str, push: float) -> None:
     robot = qd.load(name)
     seen, down, power = fall(robot, push, 2.0, curl=True)
-    assert 1.0 < seen < down - 0.7 * Proportions.of(robot).time
+    assert 1.0 < seen < down - 0.7 * Morphology.from_robot(robot).time_scale
     assert power <= 1.1 * fall(robot, push, 2.0, curl=False)[2]
 
 
@@ -173,41 +187,43 @@ def test_what_holds_is_no_false_alarm(go2: qd.Robot, push: float) -> None:
 def test_a_watch_sees_no_fall_at_the_speed_that_is_wanted(go2: qd.Robot) -> None:
     controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
     controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
-    watch = FallWatch(controller.proportions, DT)
+    watch = FallDetector(controller.morphology, DT)
     v = np.zeros(go2.nv)
-    v[0] = 1.8 * controller.proportions.speed
+    v[0] = 1.8 * controller.morphology.speed_scale
     state = dynamics.update(np.array(go2.q_home), v)
-    motion = Motion.of(state, go2.bodies[0].name, controller.proportions.heading, (0.0, 0.0))
-    assert watch.room(motion, controller.course) < 0.0
-    controller.course.velocity[0] = v[0]
-    assert watch.room(motion, controller.course) > 0.4 * controller.proportions.length
+    motion = CentroidalState.from_state(state, go2.bodies[0].name, controller.morphology.heading, (0.0, 0.0))
+    assert watch.capture_margin(motion, controller.path_reference) < 0.0
+    controller.path_reference.velocity[0] = v[0]
+    assert watch.capture_margin(motion, controller.path_reference) > 0.4 * controller.morphology.length
 
 
 def test_a_roll_goes_through_its_poses_and_ends_folded() -> None:
     poses = np.array([[1.0, -1.0], [2.0, 0.5], [0.0, 0.0]])
-    roll = Roll(poses, np.array([0.2, 0.4, 0.3]), np.array([0.1, 0.1, 0.1]))
+    roll = RightingMotion(poses, np.array([0.2, 0.4, 0.3]), np.array([0.1, 0.1, 0.1]))
     assert roll.duration == pytest.approx(1.2)
     for time, pose in ((0.0, poses[2]), (0.25, poses[0]), (0.75, poses[1]), (1.1, poses[2]), (9.0, poses[2])):
-        np.testing.assert_allclose(roll.at(time), pose, atol=1e-12)
-    np.testing.assert_allclose(roll.at(0.1), 0.5 * poses[0], atol=1e-12)
-    steps = np.diff([roll.at(t) for t in np.linspace(0.0, 1.2, 1201)], axis=0)
+        np.testing.assert_allclose(roll.sample(time), pose, atol=1e-12)
+    np.testing.assert_allclose(roll.sample(0.1), 0.5 * poses[0], atol=1e-12)
+    steps = np.diff([roll.sample(t) for t in np.linspace(0.0, 1.2, 1201)], axis=0)
     assert np.abs(steps).max() < 1.6 * 3.0 / 0.2 * 1e-3, "without jumps"
 
 
 def test_what_a_robot_lies_on_is_told_from_its_attitude() -> None:
     for roll, side in ((0.0, "belly"), (0.4, "belly"), (1.2, "right"), (-1.2, "left"), (3.0, "back"), (-2.5, "back")):
-        assert lies_on(pin.exp3(np.array([roll, 0.0, 0.0]))) == side
+        assert classify_lying_side(pin.exp3(np.array([roll, 0.0, 0.0]))) == side
 
 
-def get_up(plant: Plant, righting: Righting | None, roll: float) -> tuple[LocomotionController, list[Mode], str, float]:
+def get_up(
+    plant: Plant, righting: RightingPlan | None, roll: float
+) -> tuple[LocomotionController, list[LocomotionMode], str, float]:
     """Fall from a small height onto back or side, and be told to stand up: the modes in turn, and the highest power."""
     robot = plant.robot
-    controller, dynamics = LocomotionController(robot, dt=DT, righting=righting), qd.Dynamics(robot)
+    controller, dynamics = LocomotionController(robot, dt=DT, righting_plan=righting), qd.Dynamics(robot)
     plant.reset(lying(robot, roll))
     modes, limit, power = [], "", 0.0
     for k in range(6000):
         if k == 400:
-            assert controller.mode is Mode.FALLEN
+            assert controller.mode is LocomotionMode.FALLEN
             controller.stand_up()
         command = controller.compute(dynamics.update(plant.q, plant.v))
         assert (np.abs(command.tau) <= robot.effort_limits).all()
@@ -215,8 +231,8 @@ def get_up(plant: Plant, righting: Righting | None, roll: float) -> tuple[Locomo
             power = max(power, float(np.abs(command.tau * plant.v[robot.actuated_index]).max()))
             if not modes or command.mode is not modes[-1]:
                 modes.append(command.mode)
-            limit = command.limit
-            if command.mode is Mode.STANDING or (command.mode is Mode.FALLEN and k > 500):
+            limit = command.limit_reason
+            if command.mode is LocomotionMode.STANDING or (command.mode is LocomotionMode.FALLEN and k > 500):
                 break
         plant.step(command.tau)
     return controller, modes, limit, power
@@ -226,55 +242,59 @@ def get_up(plant: Plant, righting: Righting | None, roll: float) -> tuple[Locomo
     ("kind", "roll"),
     others_slow([(k, r) for k in (qd.Simulation, qd.MujocoPlant) for r in (3.0, 1.6, -1.6)], [(qd.MujocoPlant, 3.0)]),
 )
-def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd.Robot, plan: Righting) -> None:
+def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd.Robot, plan: RightingPlan) -> None:
     plant = kind(go2, dt=DT)
     controller, modes, _, power = get_up(plant, plan, roll)
-    p = controller.proportions
-    assert modes[0] is Mode.RIGHTING and modes[-1] is Mode.STANDING and Mode.FALLEN not in modes
-    assert power < 4.0 * p.mass * p.gravity * p.speed
+    p = controller.morphology
+    assert (
+        modes[0] is LocomotionMode.RIGHTING
+        and modes[-1] is LocomotionMode.STANDING
+        and LocomotionMode.FALLEN not in modes
+    )
+    assert power < 4.0 * p.mass * p.gravity * p.speed_scale
     dynamics = qd.Dynamics(go2)
     for _ in range(500):
-        plant.step(controller.compute(dynamics.update(plant.q, plant.v), (0.2 * p.speed, 0.0, 0.0)).tau)
-    assert controller.mode is Mode.MOVING
+        plant.step(controller.compute(dynamics.update(plant.q, plant.v), (0.2 * p.speed_scale, 0.0, 0.0)).tau)
+    assert controller.mode is LocomotionMode.MOVING
 
 
-def test_who_does_not_know_how_stays_down_and_says_why(go2: qd.Robot, plan: Righting) -> None:
+def test_who_does_not_know_how_stays_down_and_says_why(go2: qd.Robot, plan: RightingPlan) -> None:
     plant = Simulation(go2, dt=DT)
-    without = Righting(go2.name, "", {"left": plan.rolls["back"]}, {"back": "its legs are short"})
+    without = RightingPlan(go2.name, "", {"left": plan.motions["back"]}, {"back": "its legs are short"})
     controller, modes, limit, _ = get_up(plant, without, 3.0)
-    assert modes == [Mode.RIGHTING, Mode.FALLEN] and not without.ok
+    assert modes == [LocomotionMode.RIGHTING, LocomotionMode.FALLEN] and not without.ok
     assert "from the back" in limit and "short" in limit and "short" in str(without)
     controller.stand_up()
-    assert controller.mode is Mode.RIGHTING, "it may try again"
-    other = Righting("other", "", {"back": Roll(np.zeros((1, 3)), np.ones(1), np.ones(1))})
+    assert controller.mode is LocomotionMode.RIGHTING, "it may try again"
+    other = RightingPlan("other", "", {"back": RightingMotion(np.zeros((1, 3)), np.ones(1), np.ones(1))})
     with pytest.raises(qd.ArgumentError, match="joints"):
-        LocomotionController(go2, righting=other)
+        LocomotionController(go2, righting_plan=other)
 
 
 def test_rolls_that_do_not_help_are_tried_a_few_times_only(go2: qd.Robot) -> None:
-    pose = folded(go2)
+    pose = folded_pose(go2)
     assert pose is not None
-    idle = Righting(go2.name, "", {"back": Roll(pose[None], np.full(1, 0.1), np.full(1, 0.1))})
-    p = Proportions.of(go2)
-    recovery = Recovery(go2, p, idle, MotorGuard(go2, p, DT, None), DT)
+    idle = RightingPlan(go2.name, "", {"back": RightingMotion(pose[None], np.full(1, 0.1), np.full(1, 0.1))})
+    p = Morphology.from_robot(go2)
+    recovery = RightingController(go2, p, idle, TorqueLimiter(go2, p, DT, None), DT)
     back = pin.exp3(np.array([math.pi, 0.0, 0.0]))
     for _ in range(10000):
         recovery.torques(pose, np.zeros(go2.nu), back)
         if recovery.failure:
             break
-    assert recovery.rolls == 6 and "6 rolls" in recovery.failure and not recovery.done
+    assert recovery.n_attempts == 6 and "6 rolls" in recovery.failure and not recovery.is_done
 
 
-def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: Righting) -> None:
-    low, high = ranges(go2)
-    rolling = Rolling(go2, Proportions.of(go2))
-    for roll in plan.rolls.values():
+def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: RightingPlan) -> None:
+    low, high = folding_ranges(go2)
+    rolling = RightingSearch(go2, Morphology.from_robot(go2))
+    for roll in plan.motions.values():
         assert (roll.poses >= low - 1e-4).all() and (roll.poses <= high + 1e-4).all()  # as it is rounded in the file
-        assert rolling.overlap(roll) == 0.0
-    assert rolling.tried(plan.rolls["back"], "back", *VARIATIONS[0])[0] > 0.95
-    crossed = np.zeros(rolling.size)
+        assert rolling.max_penetration(roll) == 0.0
+    assert rolling.simulate_motion(plan.motions["back"], "back", *VARIATIONS[0])[0] > 0.95
+    crossed = np.zeros(rolling.n_parameters)
     crossed[[0, 3, 6, 9]] = -1.0  # legs into each other
-    assert rolling.overlap(rolling.roll(crossed)) > 0.0
+    assert rolling.max_penetration(rolling.make_motion(crossed)) > 0.0
 
 
 def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
@@ -284,20 +304,22 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path))
     calls, said = [], []
 
-    def search(rolling: Rolling, side: str, *_: object, **options: object) -> Found:
+    def search(rolling: RightingSearch, side: str, *_: object, **options: object) -> SearchResult:
         calls.append(side)
-        numbers = np.zeros(rolling.size)
+        numbers = np.zeros(rolling.n_parameters)
         if side == "right":
-            np.testing.assert_array_equal(options["first"], rolling.mirrored(numbers))
-        return Found(rolling.roll(numbers) if side != "back" else None, numbers, "too heavy" if side == "back" else "")
+            np.testing.assert_array_equal(options["first"], rolling.mirror(numbers))
+        return SearchResult(
+            rolling.make_motion(numbers) if side != "back" else None, numbers, "too heavy" if side == "back" else ""
+        )
 
     monkeypatch.setattr(module, "search", search)
-    monkeypatch.setattr(Rolling, "rests_on", lambda self, side: True)
+    monkeypatch.setattr(RightingSearch, "rests_on", lambda self, side: True)
     first = plan_righting(go2, progress=said.append)
-    assert calls == ["left", "right", "back"] and first.refused == {"back": "too heavy"} and not first.ok
+    assert calls == ["left", "right", "back"] and first.infeasible == {"back": "too heavy"} and not first.ok
     again = plan_righting(go2, progress=said.append)
-    assert len(calls) == 3 and again.refused == first.refused and again.key == first.key
-    np.testing.assert_array_equal(again.rolls["left"].poses, first.rolls["left"].poses)
+    assert len(calls) == 3 and again.infeasible == first.infeasible and again.key == first.key
+    np.testing.assert_array_equal(again.motions["left"].poses, first.motions["left"].poses)
     (kept,) = tmp_path.glob("righting-*.bin")
     kept.write_bytes(kept.read_bytes()[:-20])
     plan_righting(go2, progress=said.append)
@@ -315,7 +337,7 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
 @pytest.mark.slow
 def test_a_plan_is_found_for_go2(go2: qd.Robot) -> None:
     lines: list[str] = []
-    found = plan_righting(go2, seed=3, keep=False, progress=lines.append)
+    found = plan_righting(go2, seed=3, use_cache=False, progress=lines.append)
     assert found.ok, lines
 
 
@@ -324,7 +346,7 @@ def test_a_yaw_at_the_hip_turns_neither_with_the_knee_nor_against_it() -> None:
     for tilt in (1e-17, -1e-17, 3.7e-6):
         yaw = dataclasses.replace(HIP, axis=(0.0, tilt, 1.0), name="yaw")
         robot = qd.load(str(dog((yaw, THIGH, SHANK))), root="free")
-        gains = LegPoses(robot, Proportions.of(robot))._gains
+        gains = LegPoseParameters(robot, Morphology.from_robot(robot))._gains
         assert all(not gains[robot.actuated.index(leg.joints[0])].any() for leg in robot.legs.values())
 
 
@@ -341,8 +363,8 @@ def test_on_its_nose_a_robot_lies_on_one_side_whatever_the_rounding() -> None:
     for left in (-1e-17, 0.0, 1e-17):
         for up in (-2e-17, 0.0, 2e-17):
             axes[2] = -1.0, left, up
-            found.add(lies_on(axes))
+            found.add(classify_lying_side(axes))
     for left in (np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 1.0), np.nextafter(np.sqrt(0.5), 0.0)):
         axes[2] = 0.0, left, -np.sqrt(0.5)
-        assert lies_on(axes) == "right"
+        assert classify_lying_side(axes) == "right"
     assert found == {"left"}

@@ -9,14 +9,14 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.course import Course
-from quaddyn.locomotion.foothold_kernel import PATCH, fit_planes
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS, fit_planes
 from quaddyn.locomotion.foothold_map import FootholdMap
-from quaddyn.locomotion.gait import Clock
-from quaddyn.locomotion.ground import GroundPlane
-from quaddyn.locomotion.stretch import FULL, Stretch
-from quaddyn.locomotion.swing import ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Swing
+from quaddyn.locomotion.gait import GaitScheduler
+from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.path_reference import PathReference
+from quaddyn.locomotion.swing import OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTrajectory
+from quaddyn.locomotion.trunk_height_limiter import USABLE_REACH_FRACTION, TrunkHeightLimiter
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
@@ -24,8 +24,8 @@ LEVEL = np.zeros(2)
 
 
 @functools.cache
-def proportions() -> Proportions:
-    return Proportions.of(qd.load("go2"))
+def proportions() -> Morphology:
+    return Morphology.from_robot(qd.load("go2"))
 
 
 def known(terrain: object) -> FootholdMap:
@@ -36,10 +36,10 @@ def known(terrain: object) -> FootholdMap:
 
 def test_even_ground_is_taken_as_wanted_also_where_it_slopes() -> None:
     level = known(lambda x, y: 0.2 + 0.0 * x)
-    x, y, z, normal = level.choose(0.1234, -0.0567)  # type: ignore[misc]
+    x, y, z, normal = level.choose_foothold(0.1234, -0.0567)  # type: ignore[misc]
     assert (x, y) == (0.1234, -0.0567) and z == pytest.approx(0.2)
     np.testing.assert_allclose(normal, [0.0, 0.0, 1.0], atol=1e-12)
-    x, y, z, normal = known(lambda x, y: 0.3 * x - 0.1 * y).choose(0.11, 0.07)  # type: ignore[misc]
+    x, y, z, normal = known(lambda x, y: 0.3 * x - 0.1 * y).choose_foothold(0.11, 0.07)  # type: ignore[misc]
     assert (x, y) == (0.11, 0.07) and z == pytest.approx(0.3 * 0.11 - 0.1 * 0.07)
     np.testing.assert_allclose(normal, np.array([-0.3, 0.1, 1.0]) / np.sqrt(1.1), atol=1e-12)
 
@@ -48,17 +48,17 @@ def test_feet_keep_away_from_edges_on_the_nearer_side() -> None:
     length = proportions().length
     step = known(lambda x, y: np.where(x > 0.15, 0.1, 0.0))
     for wanted, height in ((0.135, 0.0), (0.165, 0.1)):
-        x, y, z, _ = step.choose(wanted, 0.0)  # type: ignore[misc]
+        x, y, z, _ = step.choose_foothold(wanted, 0.0)  # type: ignore[misc]
         assert abs(x - 0.15) > 0.06 * length and abs(y) < 0.03 * length and z == height
         assert abs(x - wanted) < 0.2 * length
 
 
 def test_of_unknown_ground_nothing_is_said() -> None:
     half = known(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
-    assert half.choose(0.3, 0.0) is None and half.normal(0.3, 0.0, 0.0) is None
-    assert half.choose(0.0, 0.0) is not None
-    assert half.choose(50.0, 0.0) is None  # out of the window
-    near = half.choose(0.19, 0.0)
+    assert half.choose_foothold(0.3, 0.0) is None and half.normal(0.3, 0.0, 0.0) is None
+    assert half.choose_foothold(0.0, 0.0) is not None
+    assert half.choose_foothold(50.0, 0.0) is None  # out of the window
+    near = half.choose_foothold(0.19, 0.0)
     assert near is not None and near[0] < 0.19  # not onto the border of what is known
 
 
@@ -70,17 +70,17 @@ def test_next_to_an_edge_the_ground_is_the_surface_that_the_foot_stands_on(besid
     for x, drop in ((0.15 - beside, 0.0), (0.15 + beside, -0.2)):
         normal = cliff.normal(x, 0.03, 0.2 * x - 0.003 + drop)
         assert normal is not None and np.abs(normal - steep).max() < 1e-9
-    away = known(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).way_up(0.1, 0.03)
+    away = known(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).lift_direction(0.1, 0.03)
     assert away is not None and away[0] < -0.1  # from the riser ahead
 
 
 def test_a_foot_swings_over_what_is_between() -> None:
     start, end = np.array([-0.1, 0.0, 0.02]), np.array([0.1, 0.0, 0.02])
-    assert known(lambda x, y: 0.0 * x).clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+    assert known(lambda x, y: 0.0 * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
     wall = known(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
-    assert 0.1 < wall.clearance(start, end, 0.02, 0.01, LEVEL) < 0.2
-    assert wall.clearance(start, end, 0.02, 0.19, LEVEL) >= 0.19
-    assert known(lambda x, y: np.nan * x).clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+    assert 0.1 < wall.compute_clearance(start, end, 0.02, 0.01, LEVEL) < 0.2
+    assert wall.compute_clearance(start, end, 0.02, 0.19, LEVEL) >= 0.19
+    assert known(lambda x, y: np.nan * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
 
 
 def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
@@ -90,11 +90,11 @@ def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
         step = known(lambda x, y, rise=rise: np.where(x > 0.0, rise, 0.0))
         start = np.array([-0.06 if rise > 0.0 else -0.3, 0.0, radius])
         end = np.array([0.3 if rise > 0.0 else 0.06, 0.0, radius + rise])
-        timing = step.timing(start, end, radius, 0.06, LEVEL)
-        high = step.clearance(start, end, radius, 0.06, LEVEL, timing)
-        assert timing in (UPWARDS_FIRST if rise > 0.0 else ONWARDS_FIRST)
-        assert high < step.clearance(start, end, radius, 0.06, LEVEL)
-        swing = Swing(start, np.zeros(3), duration=0.2, clearance=high, sink=0.1)
+        timing = step.choose_swing_timing(start, end, radius, 0.06, LEVEL)
+        high = step.compute_clearance(start, end, radius, 0.06, LEVEL, timing)
+        assert timing in (UP_FIRST_TIMINGS if rise > 0.0 else OVER_FIRST_TIMINGS)
+        assert high < step.compute_clearance(start, end, radius, 0.06, LEVEL)
+        swing = SwingTrajectory(start, np.zeros(3), duration=0.2, clearance=high, touchdown_speed=0.1)
         swing.timing = timing
         while swing.progress < 1.0 - 1e-9:
             swing.advance(1e-3, end)
@@ -103,7 +103,7 @@ def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
             assert np.hypot(max(beside, 0.0), max(above, 0.0)) > 0.9 * radius
             assert z > min(rise, 0.0) + 0.9 * radius
         np.testing.assert_allclose(swing.position, end, atol=1e-3)
-    assert known(lambda x, y: 0.0 * x).timing(start, end, radius, 0.06, LEVEL) is STRAIGHT
+    assert known(lambda x, y: 0.0 * x).choose_swing_timing(start, end, radius, 0.06, LEVEL) is UNIFORM_TIMING
 
 
 def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
@@ -112,16 +112,18 @@ def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
     dt, before, height = 1e-3, plane.slope.copy(), 0.0
     for k in range(3000):
         share = min(1.0, k / 200)
-        plane.coming[0] = (0.2, 0.1, -0.08 * share)
-        plane.follow(dt, 0.15, 0.05, 0.2, 0.01)
-        low = plane.height(0.0, 0.0) - plane.dip
-        assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(plane.climb * dt, abs=1e-12)
-        assert abs(plane.climb) < 1.0
+        plane.next_footholds[0] = (0.2, 0.1, -0.08 * share)
+        plane.advance_on_map(dt, 0.15, 0.05, 0.2, 0.01)
+        low = plane.height(0.0, 0.0) - plane.lowering
+        assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(
+            plane.climb_rate * dt, abs=1e-12
+        )
+        assert abs(plane.climb_rate) < 1.0
         before, height = plane.slope.copy(), low
-    assert plane.height(0.0, 0.0) == pytest.approx(-0.02, abs=1e-6) and plane.dip == pytest.approx(0.01, abs=1e-6)
+    assert plane.height(0.0, 0.0) == pytest.approx(-0.02, abs=1e-6) and plane.lowering == pytest.approx(0.01, abs=1e-6)
     np.testing.assert_allclose(plane.slope, [-0.1, -0.2], atol=1e-6)
     plane.advance(dt)
-    assert plane.dip == plane.climb == 0.0
+    assert plane.lowering == plane.climb_rate == 0.0
 
 
 def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:
@@ -130,7 +132,7 @@ def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:
     up = np.array([*-slope, 1.0]) / np.linalg.norm([*slope, 1.0])
     for x in np.linspace(-0.05, 0.05, 11):
         start, end = (np.array([a, 0.1, slope @ [a, 0.1]]) + 0.02 * up for a in (x, x + 0.08))
-        assert hill.clearance(start, end - 0.004 * up, 0.02, 0.03, slope) == 0.03
+        assert hill.compute_clearance(start, end - 0.004 * up, 0.02, 0.03, slope) == 0.03
 
 
 def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
@@ -146,9 +148,9 @@ def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
     assert len(asked) == 1
     where.advance(2.0 * p.length, 0.0, 1e-3)
     assert len(asked) == 2 and asked[1][0] == pytest.approx(2.0 * p.length, abs=0.05 * p.length)
-    where.advance(2.0 * p.length, 0.0, 2.9 * p.time)
+    where.advance(2.0 * p.length, 0.0, 2.9 * p.time_scale)
     assert len(asked) == 2
-    where.advance(2.0 * p.length, 0.0, 0.2 * p.time)
+    where.advance(2.0 * p.length, 0.0, 0.2 * p.time_scale)
     assert len(asked) == 3
 
 
@@ -166,7 +168,7 @@ def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
     while where.window is before:
         where.advance(gone, 0.0, dt)
         ticks += 1
-    assert 0.7 < ticks * dt / (0.25 * p.time) < 1.1 and sum(asked[1:]) == rows * rows + rows  # one twice
+    assert 0.7 < ticks * dt / (0.25 * p.time_scale) < 1.1 and sum(asked[1:]) == rows * rows + rows  # one twice
     assert max(asked[1:]) < 0.1 * rows * rows
     whole = FootholdMap(ground, p)
     whole.advance(gone, 0.0, dt)
@@ -210,7 +212,7 @@ def test_a_reset_controller_reads_the_ground_anew() -> None:
     high[0] = -0.1
     controller.reset()
     controller.compute(state)
-    ground = controller._quadruped.map
+    ground = controller._quadruped.foothold_map
     assert ground is not None and np.all(ground.window.heights == -0.1)
 
 
@@ -226,11 +228,11 @@ def test_a_foot_that_a_known_step_holds_up_is_put_down_before_it() -> None:
         if swing is not None and 0.6 < swing.progress < 0.7:
             break
         plant.step(command.tau)
-    assert swing is not None and not command.footholds["FL"].blind
-    controller._walking.footwork.stumbles.lowered[0] = x, 0.15
+    assert swing is not None and not command.footholds["FL"].is_blind
+    controller._walking.footwork.stumble_reflex.lowered_feet[0] = x, 0.15
     command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
-    assert controller.ground is not None and controller.ground.coming[0] == (x, 0.15, 0.0)
-    assert not command.footholds["FL"].blind and "put down" in command.explain()
+    assert controller.ground is not None and controller.ground.next_footholds[0] == (x, 0.15, 0.0)
+    assert not command.footholds["FL"].is_blind and "put down" in command.explain()
 
 
 def test_what_is_no_ground_is_refused() -> None:
@@ -246,8 +248,8 @@ def test_stairs_that_are_known_are_climbed() -> None:
     """Steps of 0.15 leg lengths on treads of 0.5, onto which no blind trot gets."""
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=2e-3)
-    p = controller.proportions
-    length, start = p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
+    p = controller.morphology
+    length, start = p.length, float(p.nominal_stance[:, 0].max()) + 0.4 * p.length
     rise, run = 0.15 * length, 0.5 * length
     top = Box(np.array([start + 3.0 * run + 1.0, 0.0, 1.5 * rise]), np.array([2.0, 4.0, 3.0 * rise]))
     ground = Terrain.from_surfaces([Plane.floor(), *stairs(3, rise=rise, tread=run, distance=start), top])
@@ -258,10 +260,10 @@ def test_stairs_that_are_known_are_climbed() -> None:
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
         if state.com[0] > start + 3.0 * run + 0.2 * length:
             break
-        command = controller.compute(state, (0.3 * p.speed, 0.0, 0.0))
+        command = controller.compute(state, (0.3 * p.speed_scale, 0.0, 0.0))
         ok.append(command.ok)
         plant.step(command.tau)
-    assert controller.mode is Mode.MOVING and np.mean(ok) > 0.97
+    assert controller.mode is LocomotionMode.MOVING and np.mean(ok) > 0.97
     assert plant.q[2] > 3.0 * rise + 0.7 * p.height
 
 
@@ -271,10 +273,12 @@ def test_planes_are_those_of_least_squares() -> None:
     heights[2, 3] = np.nan
     slopes, cost = np.empty((15, 13, 2)), np.empty((15, 13))
     fit_planes(heights, slopes, cost, cell, steep, rough, 0, len(heights))
-    x, y = (cell * a.ravel() for a in np.mgrid[-PATCH : PATCH + 1, -PATCH : PATCH + 1])
+    x, y = (cell * a.ravel() for a in np.mgrid[-PATCH_RADIUS : PATCH_RADIUS + 1, -PATCH_RADIUS : PATCH_RADIUS + 1])
     A = np.column_stack((np.ones_like(x), x, y))
     for i, j in np.ndindex(*heights.shape):
-        patch = heights[max(i - PATCH, 0) : i + PATCH + 1, max(j - PATCH, 0) : j + PATCH + 1].ravel()
+        patch = heights[
+            max(i - PATCH_RADIUS, 0) : i + PATCH_RADIUS + 1, max(j - PATCH_RADIUS, 0) : j + PATCH_RADIUS + 1
+        ].ravel()
         if len(patch) < len(x) or np.isnan(patch).any():
             assert cost[i, j] == np.inf and np.isnan(slopes[i, j]).all()
             continue
@@ -289,16 +293,18 @@ def test_the_trunk_goes_down_for_feet_out_of_reach() -> None:
     """By as much as brings the hip within the reach of the leg, which ends where the knee stops."""
     robot = qd.load("go2")
     p, leg = proportions(), LegKinematics(robot, "FL")
-    stretch, feet = Stretch(robot, p), np.column_stack((p.stance, np.zeros(4)))
+    stretch, feet = TrunkHeightLimiter(robot, p), np.column_stack((p.nominal_stance, np.zeros(4)))
     straight = leg.forward([0.0, 0.6, leg.upper[2]]) - leg.hip
-    assert stretch.reach[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
-    course, clock = Course(np.zeros(2), 0.0), Clock("trot", p.time)
+    assert stretch.max_leg_length[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
+    course, clock = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale)
     plane = GroundPlane(feet, 1.0)
-    assert stretch.dip(clock, course, plane, {}, (0.0, 0.0)) == 0.0
+    assert stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0)) == 0.0
     feet[0, 0] -= 0.5 * p.length
     plane.points = feet
     plane.slope = np.zeros(2)
-    deep = stretch.dip(clock, course, plane, {}, (0.0, 0.0))
+    deep = stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0))
     hip = p.hips[0] + [0.0, 0.0, p.height - deep]
     assert 0.0 < deep < 0.25 * p.height
-    assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(FULL * stretch.reach[0])
+    assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(
+        USABLE_REACH_FRACTION * stretch.max_leg_length[0]
+    )

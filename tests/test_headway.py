@@ -9,9 +9,14 @@ import pytest
 from sparing import NIGHT
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.headway import LITTLE, STUCK, WHILE, Headway
-from quaddyn.locomotion.motion import Motion
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.centroidal_state import CentroidalState
+from quaddyn.locomotion.progress_monitor import (
+    AVERAGING_TIME,
+    MIN_PROGRESS_FRACTION,
+    NO_PROGRESS_MESSAGE,
+    ProgressMonitor,
+)
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plane, Simulation
 
@@ -23,63 +28,67 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def moving(p: Proportions, velocity: tuple[float, float], yaw: float) -> Motion:
+def moving(p: Morphology, velocity: tuple[float, float], yaw: float) -> CentroidalState:
     """A motion with this velocity, world axes."""
-    return Motion((0.0, 0.0, p.height), (*velocity, 0.0), np.eye(3), np.eye(3), yaw, np.zeros((4, 3)))
+    return CentroidalState((0.0, 0.0, p.height), (*velocity, 0.0), np.eye(3), np.eye(3), yaw, np.zeros((4, 3)))
 
 
-@pytest.mark.parametrize("share", [0.5 * LITTLE, 2.0 * LITTLE])
+@pytest.mark.parametrize("share", [0.5 * MIN_PROGRESS_FRACTION, 2.0 * MIN_PROGRESS_FRACTION])
 @pytest.mark.parametrize("command", [(0.3, 0.0, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.8), (-0.2, 0.1, -0.4)])
 def test_who_gets_less_than_a_tenth_of_a_velocity_is_stuck_after_a_while(
     robot: Robot, share: float, command: tuple[float, float, float]
 ) -> None:
-    p, yaw = Proportions.of(robot), 0.7
-    headway, wanted = Headway(p, DT), np.array(command) * (p.speed, p.speed, 1.0 / p.time)
+    p, yaw = Morphology.from_robot(robot), 0.7
+    headway, wanted = ProgressMonitor(p, DT), np.array(command) * (p.speed_scale, p.speed_scale, 1.0 / p.time_scale)
     c, s = math.cos(yaw), math.sin(yaw)
     x, y = share * wanted[:2]
     motion, turn = moving(p, (c * x - s * y, s * x + c * y), yaw), share * wanted[2]
-    while_ticks = round(WHILE * p.time / DT)
+    while_ticks = round(AVERAGING_TIME * p.time_scale / DT)
     for k in range(4 * while_ticks):
-        within, limit = headway.within(wanted, "", motion, turn)
-        if headway.stuck:
+        within, limit = headway.filter_command(wanted, "", motion, turn)
+        if headway.is_stuck:
             assert k == pytest.approx(while_ticks, rel=0.01)
             break
         assert within is wanted and limit == ""
-    assert headway.stuck == (share < LITTLE)
-    if headway.stuck:
-        still, said = headway.within(1.2 * wanted, "", motion, turn)  # nearly the same
-        assert not still.any() and said == STUCK
+    assert headway.is_stuck == (share < MIN_PROGRESS_FRACTION)
+    if headway.is_stuck:
+        still, said = headway.filter_command(1.2 * wanted, "", motion, turn)  # nearly the same
+        assert not still.any() and said == NO_PROGRESS_MESSAGE
         for other in (-wanted, 0.3 * wanted, np.zeros(3)):
-            headway.stuck = True
-            assert headway.within(other, "stride of the gait", motion, turn)[1] == "stride of the gait"
+            headway.is_stuck = True
+            assert headway.filter_command(other, "stride of the gait", motion, turn)[1] == "stride of the gait"
 
 
 def test_commands_that_change_faster_than_a_robot_can_follow_are_no_sign(robot: Robot) -> None:
-    p = Proportions.of(robot)
-    headway, still = Headway(p, DT), moving(p, (0.0, 0.0), 0.0)
-    for k in range(round(5.0 * WHILE * p.time / DT)):
+    p = Morphology.from_robot(robot)
+    headway, still = ProgressMonitor(p, DT), moving(p, (0.0, 0.0), 0.0)
+    for k in range(round(5.0 * AVERAGING_TIME * p.time_scale / DT)):
         sign = 1.0 if k * DT % 1.0 < 0.5 else -1.0
-        assert headway.within(np.array([sign * 0.3 * p.speed, 0.0, 0.0]), "", still, 0.0)[1] == ""
+        assert headway.filter_command(np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0]), "", still, 0.0)[1] == ""
 
 
 def test_who_walks_against_a_wall_stands_until_told_something_else(robot: Robot) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     front = float(np.abs(p.hips[:, 0]).max())
     plant = Simulation(robot, dt=DT, terrain=[Plane.floor(), Plane.wall(front + 1.2 * p.length)])
     dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT)
-    ahead, back, stuck = (0.3 * p.speed, 0.0, 0.0), (-0.3 * p.speed, 0.0, 0.0), 0
-    for _ in range(round((20.0 + WHILE) * p.time / DT)):
+    ahead, back, stuck = (0.3 * p.speed_scale, 0.0, 0.0), (-0.3 * p.speed_scale, 0.0, 0.0), 0
+    for _ in range(round((20.0 + AVERAGING_TIME) * p.time_scale / DT)):
         command = controller.compute(dynamics.update(plant.q, plant.v), ahead)
         plant.step(command.tau)
-        stuck += command.limit == STUCK
-        if stuck * DT > 12.0 * p.time:
+        stuck += command.limit_reason == NO_PROGRESS_MESSAGE
+        if stuck * DT > 12.0 * p.time_scale:
             break
-    assert command.limit == STUCK and STUCK in str(command) and not command.commanded.any()
-    assert controller.mode is Mode.STANDING and np.abs(plant.v[:6]).max() < 0.02
+    assert (
+        command.limit_reason == NO_PROGRESS_MESSAGE
+        and NO_PROGRESS_MESSAGE in str(command)
+        and not command.clamped_velocity.any()
+    )
+    assert controller.mode is LocomotionMode.STANDING and np.abs(plant.v[:6]).max() < 0.02
     at = dynamics.update(plant.q, plant.v).com[0]
     for _ in range(round(1.5 / DT)):
         command = controller.compute(dynamics.update(plant.q, plant.v), back)
         plant.step(command.tau)
-    assert command.limit == "" and dynamics.update(plant.q, plant.v).com[0] < at - 0.3 * p.length
+    assert command.limit_reason == "" and dynamics.update(plant.q, plant.v).com[0] < at - 0.3 * p.length
     controller.stand_up()
-    assert not controller._walking.headway.stuck
+    assert not controller._walking.progress_monitor.is_stuck

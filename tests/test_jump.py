@@ -10,9 +10,9 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, Mode
+from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from quaddyn.locomotion.command import JUMPS
-from quaddyn.locomotion.jump_plan import footprint
+from quaddyn.locomotion.jump_plan import place_footprint
 from quaddyn.robot.configuration import put, simple_joints
 from quaddyn.simulation import Simulation
 
@@ -43,9 +43,9 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     robot: qd.Robot, controller: LocomotionController
 ) -> None:
     # Virtual work, by differences: of the joints' torques on the feet, and of the potential energy of all links.
-    p, limits = controller.proportions, robot.effort_limits
+    p, limits = controller.morphology, robot.effort_limits
     plan = controller.plan_jump(height=0.1 * p.length)
-    low, high = controller._quadruped.capability.jumps._dynamics.heights
+    low, high = controller._quadruped.capability.jump_planner._dynamics.heights
     dynamics, joints = qd.Dynamics(robot), simple_joints(robot.bodies)
     legs = {foot: LegKinematics(robot, foot) for foot in FEET}
     weight, step = p.mass * p.gravity, 1e-5
@@ -53,7 +53,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     def pose(height: float) -> np.ndarray:
         q = np.array(robot.q_home)
         for _ in range(4):
-            for foot, (x, y), r in zip(FEET, p.stance.tolist(), p.radii.tolist(), strict=True):
+            for foot, (x, y), r in zip(FEET, p.nominal_stance.tolist(), p.radii.tolist(), strict=True):
                 values = legs[foot].inverse(np.array([x, y, r]) - q[:3]).q
                 for name, value in zip(legs[foot].joints, values.tolist(), strict=True):
                     put(q, robot.configuration_index(name), joints[name], value)
@@ -79,36 +79,43 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
 
     heights = np.linspace(low * 1.0001, high * 0.9999, 17)
     work = np.trapezoid([strength(z) - weight for z in heights.tolist()], heights) / weight
-    assert plan.ballistic == pytest.approx(work, rel=0.03)
-    assert plan.height == pytest.approx(0.1 * p.length) and not plan.limited and plan.load <= 0.9
+    assert plan.ballistic_height == pytest.approx(work, rel=0.03)
+    assert plan.height == pytest.approx(0.1 * p.length) and not plan.is_limited and plan.peak_limit_fraction <= 0.9
 
 
 def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: LocomotionController) -> None:
-    p = controller.proportions
+    p = controller.morphology
     far = np.array([0.7, -0.2]) * p.length
     plan = controller.plan_jump(distance=far, turn=0.3)
     v, g, (T, F) = plan.velocity, p.gravity, (plan.push_time, plan.flight_time)
-    assert not plan.limited and plan.height == pytest.approx(v[2] ** 2 / (2.0 * g))
-    assert plan.takeoff - plan.crouch == pytest.approx(0.5 * v[2] * T)
-    assert plan.takeoff + v[2] * F - 0.5 * g * F**2 == pytest.approx(plan.level + plan.ready)
-    np.testing.assert_allclose(plan.leaves + F * v[:2], far - plan.leaves)
+    assert not plan.is_limited and plan.height == pytest.approx(v[2] ** 2 / (2.0 * g))
+    assert plan.liftoff_com_height - plan.crouch_com_height == pytest.approx(0.5 * v[2] * T)
+    assert plan.liftoff_com_height + v[2] * F - 0.5 * g * F**2 == pytest.approx(
+        plan.landing_height + plan.touchdown_com_height
+    )
+    np.testing.assert_allclose(plan.liftoff_com_position + F * v[:2], far - plan.liftoff_com_position)
     # The force keeps its direction; half-way in height of the push it goes through the middle of the feet.
     lean = (v[:2] / T) / (v[2] / T + g)
-    begins, ends = plan.lead - plan.crouch * lean, plan.leaves - plan.takeoff * lean
+    begins, ends = (
+        plan.com_offset - plan.crouch_com_height * lean,
+        plan.liftoff_com_position - plan.liftoff_com_height * lean,
+    )
     np.testing.assert_allclose(begins, -ends, atol=1e-12)
-    assert plan.below(0.0) == pytest.approx(plan.takeoff) and plan.below(1.0) == pytest.approx(plan.ready)
-    assert plan.below(0.5) < min(plan.takeoff, plan.ready)
+    assert plan.com_height(0.0) == pytest.approx(plan.liftoff_com_height) and plan.com_height(1.0) == pytest.approx(
+        plan.touchdown_com_height
+    )
+    assert plan.com_height(0.5) < min(plan.liftoff_com_height, plan.touchdown_com_height)
 
 
 def test_weak_motors_cut_a_jump_and_have_a_lower_limit(robot: qd.Robot) -> None:
     whole = LocomotionController(robot, dt=DT)
-    p = whole.proportions
+    p = whole.morphology
     strong = whole.plan_jump(height=0.4 * p.length)
-    whole.whole_body.tasks.torque.limits = 0.3 * robot.effort_limits
-    weak = LocomotionController(robot, dt=DT, whole_body=whole.whole_body).plan_jump(height=0.4 * p.length)
-    assert not strong.limited and weak.limited and weak.limit.startswith("torque of ")
-    assert weak.height < 0.9 * strong.height and weak.ballistic < 0.5 * strong.ballistic
-    assert weak.asked[0] == pytest.approx(0.4 * p.length) and weak.limit in str(weak)
+    whole.wbc.tasks.torque.limits = 0.3 * robot.effort_limits
+    weak = LocomotionController(robot, dt=DT, wbc=whole.wbc).plan_jump(height=0.4 * p.length)
+    assert not strong.is_limited and weak.is_limited and weak.limit_reason.startswith("torque of ")
+    assert weak.height < 0.9 * strong.height and weak.ballistic_height < 0.5 * strong.ballistic_height
+    assert weak.requested[0] == pytest.approx(0.4 * p.length) and weak.limit_reason in str(weak)
 
 
 @pytest.mark.parametrize(
@@ -130,26 +137,28 @@ def test_who_does_not_stand_or_cannot_turn_is_told_so(robot: qd.Robot) -> None:
     planar = LocomotionController(qd.load("solo8"), dt=DT)
     with pytest.raises(qd.ArgumentError, match="cannot: legs cannot step aside"):
         planar.plan_jump(turn=0.5)
-    plan = planar.plan_jump(height=0.2 * planar.proportions.length)
-    assert not plan.limited and plan.spin[1] != 0.0 == plan.spin[0] == plan.spin[2]
+    plan = planar.plan_jump(height=0.2 * planar.morphology.length)
+    assert (
+        not plan.is_limited and plan.angular_velocity[1] != 0.0 == plan.angular_velocity[0] == plan.angular_velocity[2]
+    )
 
 
 def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Callable, float]:
     """Ground with a step right before the feet, and how far to jump onto it [m]."""
-    p = LocomotionController(robot, dt=DT).proportions
-    front = float(np.abs(p.stance[:, 0]).max())
+    p = LocomotionController(robot, dt=DT).morphology
+    front = float(np.abs(p.nominal_stance[:, 0]).max())
     edge = front + 0.05 * p.length
     return lambda x, y: np.where((x > edge) & (x < edge + depth), height, 0.0), front + edge + 0.1 * p.length
 
 
 def test_a_step_that_is_known_is_jumped_onto_or_refused(robot: qd.Robot, controller: LocomotionController) -> None:
-    p = controller.proportions
+    p = controller.morphology
     ground, far = step_ahead(robot, 0.1 * p.length)
     try:
         controller.terrain = ground
         plan = controller.plan_jump(distance=(far, 0.0))
-        assert plan.level == pytest.approx(0.1 * p.length, abs=1e-3) and not plan.limited
-        flat = footprint(p, np.array([far, 0.0]), 0.0)
+        assert plan.landing_height == pytest.approx(0.1 * p.length, abs=1e-3) and not plan.is_limited
+        flat = place_footprint(p, np.array([far, 0.0]), 0.0)
         assert (ground(*flat.T) > 0.0).all()
         with pytest.raises(qd.ArgumentError, match="ground to land on is not even"):
             controller.plan_jump(distance=(0.5 * far, 0.0))
@@ -162,37 +171,43 @@ def test_a_step_that_is_known_is_jumped_onto_or_refused(robot: qd.Robot, control
 
 def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) -> None:
     controller, plant, dynamics = standing(robot)
-    p, whole = controller.proportions, controller.whole_body
+    p, whole = controller.morphology, controller.wbc
     bounds = whole.tasks.joint_bounds
     kept = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
     plan = controller.jump(height=0.25 * p.length, distance=(0.4 * p.length, 0.0), turn=0.5)
-    assert isinstance(plan, JumpPlan) and not plan.limited and controller.mode is Mode.CROUCHING
+    assert isinstance(plan, JumpPlan) and not plan.is_limited and controller.mode is LocomotionMode.CROUCHING
     with pytest.raises(qd.ArgumentError, match="is crouching; it jumps from where it stands"):
         controller.jump(height=0.1)
-    start, yaw = controller.ground.points.mean(axis=0), controller.course.yaw  # type: ignore[union-attr]
-    modes, momentum, top = list[Mode](), None, -math.inf
-    for _ in range(round(11.0 * p.time / DT)):
+    start, yaw = controller.ground.points.mean(axis=0), controller.path_reference.yaw  # type: ignore[union-attr]
+    modes, momentum, top = list[LocomotionMode](), None, -math.inf
+    for _ in range(round(11.0 * p.time_scale / DT)):
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
         command = controller.compute(state)
         assert command.ok
-        if command.mode is Mode.JUMPING:
-            assert command.jump is plan and str(plan) in str(command)
-            assert command.limit == JUMPS or modes[-1] is Mode.CROUCHING
+        if command.mode is LocomotionMode.JUMPING:
+            assert command.jump_plan is plan and str(plan) in str(command)
+            assert command.limit_reason == JUMPS or modes[-1] is LocomotionMode.CROUCHING
             if not command.contacts and momentum is None:
                 momentum, left = np.array(state.centroidal_momentum[3:]), float(state.com[2])
-        if command.mode in (Mode.JUMPING, Mode.AIRBORNE):
+        if command.mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE):
             top = max(top, float(state.com[2]))
         if command.mode not in modes[-1:]:
             modes.append(command.mode)
         plant.step(command.tau)
-    assert modes == [Mode.CROUCHING, Mode.JUMPING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
-    assert momentum is not None and np.abs(momentum[:2]).max() < 0.02 * p.mass * p.length * p.speed
-    flying = controller._quadruped.capability.jumps._dynamics._inertia(np.array(robot.q_home))
+    assert modes == [
+        LocomotionMode.CROUCHING,
+        LocomotionMode.JUMPING,
+        LocomotionMode.AIRBORNE,
+        LocomotionMode.LANDING,
+        LocomotionMode.RISING,
+    ]
+    assert momentum is not None and np.abs(momentum[:2]).max() < 0.02 * p.mass * p.length * p.speed_scale
+    flying = controller._quadruped.capability.jump_planner._dynamics._compute_yaw_inertia(np.array(robot.q_home))
     assert 0.75 * plan.turn < momentum[2] / flying * (plan.flight_time + plan.push_time) < 1.25 * plan.turn
     assert top - left == pytest.approx(plan.height, rel=0.1)
     feet = dynamics.update(np.array(plant.q), np.array(plant.v)).origins(FEET)
     turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-    miss = feet[:, :2] - start[:2] - footprint(p, plan.distance, plan.turn) @ turn.T
+    miss = feet[:, :2] - start[:2] - place_footprint(p, plan.distance, plan.turn) @ turn.T
     assert np.linalg.norm(miss, axis=1).max() < 0.1 * p.length
     assert abs(math.remainder(p.yaw(np.array(plant.q)) - yaw - plan.turn, 2.0 * math.pi)) < 0.05
     now = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)

@@ -8,10 +8,10 @@ import pytest
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.locomotion import FEET, LocomotionController, Mode, Proportions
+from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
-from quaddyn.locomotion.footing import Footing
-from quaddyn.locomotion.landing import supports
+from quaddyn.locomotion.contact_monitor import ContactMonitor
+from quaddyn.locomotion.landing import can_stop_fall
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
@@ -19,7 +19,7 @@ DT = 2e-3
 
 def lifted(robot: qd.Robot, height: float, *, tilt: float = 0.0, spread: float = 0.0, seed: int = 0) -> np.ndarray:
     """Home with the lowest foot `height` leg lengths above the ground, tilted [rad], joints off home [rad]."""
-    q, rng, p = np.array(robot.q_home), np.random.default_rng(seed), Proportions.of(robot)
+    q, rng, p = np.array(robot.q_home), np.random.default_rng(seed), Morphology.from_robot(robot)
     for joint in robot.actuated:
         q[robot.configuration_index(joint)] += rng.uniform(-spread, spread)
     axis = rng.uniform(0.0, 2.0 * np.pi)
@@ -38,7 +38,7 @@ def drive(
     for _ in range(round(seconds / DT)):
         felt = [foot for foot in FEET if plant.contact_forces[foot][2] > 1.0]
         command = controller.compute(
-            dynamics.update(np.array(plant.q), np.array(plant.v)), touching=felt if feel else None
+            dynamics.update(np.array(plant.q), np.array(plant.v)), measured_contacts=felt if feel else None
         )
         assert np.isfinite(command.tau).all()
         out.append((command, bool(felt)))
@@ -58,20 +58,25 @@ def attitude(plant: Plant) -> float:
 def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[Plant], feel: bool, seed: int) -> None:
     robot = qd.load(name)
     plant, controller = kind(robot, dt=DT), LocomotionController(robot, dt=DT)
-    p = controller.proportions
-    weights = [np.array(controller.whole_body.tasks[name].weight) for name in ("com", "base")]
+    p = controller.morphology
+    weights = [np.array(controller.wbc.tasks[name].weight) for name in ("com", "base")]
     plant.reset(lifted(robot, 0.28, tilt=0.15, spread=0.25, seed=seed), np.zeros(robot.nv))
-    commands = drive(plant, controller, 3.2 * p.time, feel=feel)
+    commands = drive(plant, controller, 3.2 * p.time_scale, feel=feel)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
-    assert modes == [Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
+    assert modes == [LocomotionMode.AIRBORNE, LocomotionMode.LANDING, LocomotionMode.RISING]
     first = next(i for i, (_, touched) in enumerate(commands) if touched)
-    found = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.LANDING)
-    assert 0 <= found - first <= 0.1 * p.time / DT
-    for command, _ in commands[round(0.1 * p.time / DT) : first]:
-        assert command.mode is Mode.AIRBORNE and command.contacts == () and not command.forces and command.ok
-        assert command.limit == NO_GROUND and not command.commanded.any()
+    found = next(i for i, (command, _) in enumerate(commands) if command.mode is LocomotionMode.LANDING)
+    assert 0 <= found - first <= 0.1 * p.time_scale / DT
+    for command, _ in commands[round(0.1 * p.time_scale / DT) : first]:
+        assert (
+            command.mode is LocomotionMode.AIRBORNE
+            and command.contacts == ()
+            and not command.desired_forces
+            and command.ok
+        )
+        assert command.limit_reason == NO_GROUND and not command.clamped_velocity.any()
     for task, weight in zip(("com", "base"), weights, strict=True):
-        np.testing.assert_array_equal(controller.whole_body.tasks[task].weight, weight)
+        np.testing.assert_array_equal(controller.wbc.tasks[task].weight, weight)
     com = qd.Dynamics(robot).center_of_mass(np.array(plant.q))[2]
     assert attitude(plant) < 0.06 and com > 0.55 * p.height
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET)
@@ -80,7 +85,7 @@ def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[P
 def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
-    p = controller.proportions
+    p = controller.morphology
     plant.reset(lifted(robot, 0.3, tilt=0.17, spread=0.2, seed=3), np.zeros(robot.nv))
     dynamics = qd.Dynamics(robot)
 
@@ -88,8 +93,8 @@ def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
         return float(np.ptp([dynamics.frame_placement(np.array(plant.q), foot).translation[2] for foot in FEET]))
 
     before = uneven()
-    commands = drive(plant, controller, 0.7 * p.time, feel=False)
-    assert all(command.mode is Mode.AIRBORNE for command, _ in commands)
+    commands = drive(plant, controller, 0.7 * p.time_scale, feel=False)
+    assert all(command.mode is LocomotionMode.AIRBORNE for command, _ in commands)
     assert before > 0.1 * p.length and uneven() < 0.03 * p.length and attitude(plant) > 0.05
 
 
@@ -97,48 +102,50 @@ def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
 def test_a_level_robot_notices_that_it_falls_and_one_that_stands_does_not(feel: bool) -> None:
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
-    unit = controller.proportions.time
+    unit = controller.morphology.time_scale
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, unit, feel=feel)))
-    assert modes == [Mode.STARTING, Mode.STANDING]  # sensors feel nothing before the first step
+    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors feel nothing before the first step
     plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # somebody lifts it, and lets go
     modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
-    assert modes[-1] is Mode.AIRBORNE
+    assert modes[-1] is LocomotionMode.AIRBORNE
     drive(plant, controller, 3.0 * unit, feel=feel)
-    assert controller.mode is Mode.RISING and attitude(plant) < 0.03
+    assert controller.mode is LocomotionMode.RISING and attitude(plant) < 0.03
 
 
 def test_with_sensors_one_foot_on_the_ground_is_too_little_and_three_are_enough() -> None:
     robot = qd.load("go2")
-    p = Proportions.of(robot)
-    footing, feet = Footing(robot, p, DT), np.zeros((4, 3))
-    wait = round(0.25 * p.time / DT) + 1
-    assert not any(footing.lost(0.0, feet, FEET[:3]) for _ in range(3 * wait))
-    assert [footing.lost(0.0, feet, FEET[:1]) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
+    p = Morphology.from_robot(robot)
+    footing, feet = ContactMonitor(robot, p, DT), np.zeros((4, 3))
+    wait = round(0.25 * p.time_scale / DT) + 1
+    assert not any(footing.ground_lost(0.0, feet, FEET[:3]) for _ in range(3 * wait))
+    assert [footing.ground_lost(0.0, feet, FEET[:1]) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
     footing.reset()
-    assert [footing.lost(0.0, feet, ()) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time / DT)
+    assert [footing.ground_lost(0.0, feet, ()) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
 
 
 def test_three_feet_or_a_diagonal_stop_a_fall() -> None:
-    assert supports(FEET) and supports(FEET[1:]) and supports(("FR", "RL")) and supports(("FL", "RR"))
-    assert not any(supports(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
+    assert (
+        can_stop_fall(FEET) and can_stop_fall(FEET[1:]) and can_stop_fall(("FR", "RL")) and can_stop_fall(("FL", "RR"))
+    )
+    assert not any(can_stop_fall(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
 
 
 def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() -> None:
     robot = qd.load("solo8")  # no motor limits, and legs of two joints: feet that stand while they move are too much
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
-    p = controller.proportions
+    p = controller.morphology
     plant.reset(lifted(robot, 0.15), np.zeros(robot.nv))
-    commands = drive(plant, controller, 3.0 * p.time, feel=False)
+    commands = drive(plant, controller, 3.0 * p.time_scale, feel=False)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
-    assert modes == [Mode.STARTING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
-    assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.3  # along the ground
+    assert modes == [LocomotionMode.STARTING, LocomotionMode.AIRBORNE, LocomotionMode.LANDING, LocomotionMode.RISING]
+    assert commands[2][0].mode is LocomotionMode.AIRBORNE and attitude(plant) < 0.3  # along the ground
 
 
 def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
     robot = qd.load("solo8")
     plant, controller = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT)
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, 0.06, feel=False)))
-    assert modes == [Mode.STARTING, Mode.STANDING]
+    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]
 
 
 @pytest.mark.parametrize("height", [0.05, 0.4])
@@ -146,28 +153,30 @@ def test_a_robot_that_begins_in_the_air_never_stands_before_it_has_landed(height
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     plant.reset(lifted(robot, height), np.zeros(robot.nv))
-    commands = drive(plant, controller, 2.0 * controller.proportions.time, feel=False)
+    commands = drive(plant, controller, 2.0 * controller.morphology.time_scale, feel=False)
     first = next(i for i, (_, touched) in enumerate(commands) if touched)
-    assert all(command.mode is not Mode.STANDING for command, _ in commands[: first + 1])
-    assert commands[0][0].mode is Mode.STARTING and controller.mode is not Mode.STARTING
+    assert all(command.mode is not LocomotionMode.STANDING for command, _ in commands[: first + 1])
+    assert commands[0][0].mode is LocomotionMode.STARTING and controller.mode is not LocomotionMode.STARTING
 
 
-@pytest.mark.parametrize(("height", "mode"), [(0.0, Mode.STANDING), (0.1, Mode.STARTING)])
-def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_ground(height: float, mode: Mode) -> None:
+@pytest.mark.parametrize(("height", "mode"), [(0.0, LocomotionMode.STANDING), (0.1, LocomotionMode.STARTING)])
+def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_ground(
+    height: float, mode: LocomotionMode
+) -> None:
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
     state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))
     assert controller.compute(state).mode is mode
 
 
-@pytest.mark.parametrize(("touching", "mode"), [(FEET, Mode.STANDING), ((), Mode.STARTING)])
+@pytest.mark.parametrize(("touching", "mode"), [(FEET, LocomotionMode.STANDING), ((), LocomotionMode.STARTING)])
 def test_sensors_tell_at_the_first_tick_whether_the_feet_are_on_the_ground(
-    touching: tuple[str, ...], mode: Mode
+    touching: tuple[str, ...], mode: LocomotionMode
 ) -> None:
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=DT)
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-    assert controller.compute(state, touching=touching).mode is mode
+    assert controller.compute(state, measured_contacts=touching).mode is mode
 
 
 def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
@@ -176,9 +185,9 @@ def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
     v = np.random.default_rng(0).normal(size=robot.nv) * np.r_[np.full(6, 0.3), np.full(robot.nu, 30.0)]
     state = dynamics.update(lifted(robot, 0.1, tilt=0.1, spread=0.2), v)
     for touching in (*((),) * 3, *(FEET,) * 20):
-        command = controller.compute(state, touching=touching)
-    assert command.mode is Mode.LANDING and not command.ok and command.limit == NO_GROUND
-    assert command.whole_body is not None and np.abs(command.whole_body.tau).max() > 2.0 * np.abs(command.tau).max()
+        command = controller.compute(state, measured_contacts=touching)
+    assert command.mode is LocomotionMode.LANDING and not command.ok and command.limit_reason == NO_GROUND
+    assert command.wbc_command is not None and np.abs(command.wbc_command.tau).max() > 2.0 * np.abs(command.tau).max()
     assert (command.tau * v[6:] < 0.0).all()
 
 
@@ -188,19 +197,19 @@ def test_a_foot_that_trembles_does_not_begin_the_stop_anew() -> None:
     v = np.zeros(robot.nv)
     v[2] = -0.3
     state, found = dynamics.update(lifted(robot, 0.0), v), [(), (), (), FEET[:3]]
-    for touching in (*found, *(FEET[: 3 + k % 2] for k in range(round(1.5 * controller.proportions.time / DT)))):
-        command = controller.compute(state, touching=touching)
-    assert command.mode is Mode.RISING
+    for touching in (*found, *(FEET[: 3 + k % 2] for k in range(round(1.5 * controller.morphology.time_scale / DT)))):
+        command = controller.compute(state, measured_contacts=touching)
+    assert command.mode is LocomotionMode.RISING
 
 
 def test_feet_are_held_ready_below_the_centre_of_mass_and_ahead_of_it() -> None:
     controller = LocomotionController(qd.load("go2"), dt=DT)
-    p, yaw = controller.proportions, 0.4
+    p, yaw = controller.morphology, 0.4
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-    places = controller._flight.landing.places((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
+    places = controller._flight.landing.compute_foot_positions((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
     np.testing.assert_allclose(places[:, 2] - p.radii, 1.0 - p.height, rtol=1e-12)
-    middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.frequency
-    np.testing.assert_allclose(places[:, :2], middle + p.stance @ turn.T, atol=1e-12)
+    middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.natural_frequency
+    np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
 
 
 def test_ground_that_was_landed_on_is_learnt_as_fast_as_any() -> None:
@@ -209,9 +218,9 @@ def test_ground_that_was_landed_on_is_learnt_as_fast_as_any() -> None:
     state, still = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), (FEET, (), (), (), FEET)
     modes, times = [], []
     for touching in still:
-        modes.append(controller.compute(state, touching=touching).mode)
+        modes.append(controller.compute(state, measured_contacts=touching).mode)
         times.append(controller.ground._time)
-    assert modes[-1] is Mode.LANDING and Mode.AIRBORNE in modes and times[-1] == times[0]
+    assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes and times[-1] == times[0]
 
 
 def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
@@ -220,26 +229,26 @@ def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
     controller.compute(state)
     trunk = controller._quadruped.trunk
-    trunk._lean = (0.02, 0.0, 0.0), (0.02, 0.0, 0.0)
-    trunk.go_to(controller.proportions.height)
+    trunk._com_offset = (0.02, 0.0, 0.0), (0.02, 0.0, 0.0)
+    trunk.go_to(controller.morphology.height)
     for _ in range(5):
         controller.compute(state)
-        along, aside = trunk.lean
+        along, aside = trunk.com_offset
         assert along == aside and 0.0 < along[0] <= 0.02
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.9, False), (1.1, True)])
 def test_without_sensors_ground_is_lost_where_a_robot_that_falls_moves_its_feet(share: float, lost: bool) -> None:
     robot = qd.load("go2")
-    p, feet = Proportions.of(robot), np.zeros((4, 3))
-    footing = Footing(robot, p, DT)
-    assert not any(footing.lost(-p.gravity * DT * k, feet, None) for k in range(60))
-    moved = feet - np.array([[0.0], [share * 0.1 * p.speed * DT], [0.0], [0.0]])
+    p, feet = Morphology.from_robot(robot), np.zeros((4, 3))
+    footing = ContactMonitor(robot, p, DT)
+    assert not any(footing.ground_lost(-p.gravity * DT * k, feet, None) for k in range(60))
+    moved = feet - np.array([[0.0], [share * 0.1 * p.speed_scale * DT], [0.0], [0.0]])
     moved[1, 1:] = 0.0
-    assert footing.lost(-p.gravity * DT * 60, moved, None) is lost
+    assert footing.ground_lost(-p.gravity * DT * 60, moved, None) is lost
 
 
-def relief(p: Proportions, amplitude: float, seed: int) -> HeightField:
+def relief(p: Morphology, amplitude: float, seed: int) -> HeightField:
     """Smooth random waves about the origin, nowhere level; the amplitude in leg lengths."""
     rng, spacing = np.random.default_rng(seed), 0.05
     x, y = np.meshgrid(np.arange(-4.0, 4.0, spacing), np.arange(-4.0, 4.0, spacing), indexing="ij")
@@ -256,7 +265,7 @@ def relief(p: Proportions, amplitude: float, seed: int) -> HeightField:
 )
 def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name: str, seed: int) -> None:
     robot = qd.load(name)
-    p, surface = Proportions.of(robot), relief(Proportions.of(robot), 0.15, seed)
+    p, surface = Morphology.from_robot(robot), relief(Morphology.from_robot(robot), 0.15, seed)
     plant, controller = Simulation(robot, dt=DT, terrain=surface), LocomotionController(robot, dt=DT)
     q, rng = np.array(robot.q_home), np.random.default_rng([1, seed])
     q[:2] += rng.uniform(-1.0, 1.0, 2) * p.length
@@ -265,26 +274,26 @@ def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name
     assert np.ptp(gaps) > 0.05 * p.length, "one foot is far above the ground while others touch it"
     q[2] += 0.02 * p.length - float(gaps.min())
     plant.reset(q, np.zeros(robot.nv))
-    commands = drive(plant, controller, 10.0 * p.time, feel=False)
-    assert controller.mode in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
+    commands = drive(plant, controller, 10.0 * p.time_scale, feel=False)
+    assert controller.mode in (LocomotionMode.STANDING, LocomotionMode.MOVING, LocomotionMode.RECOVERING)
     assert attitude(plant) < 0.3, "parallel to the plane of the feet"
-    rose = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.RISING)
-    assert rose * DT < 3.0 * p.time
-    assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not Mode.STANDING
+    rose = next(i for i, (command, _) in enumerate(commands) if command.mode is LocomotionMode.RISING)
+    assert rose * DT < 3.0 * p.time_scale
+    assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not LocomotionMode.STANDING
 
 
 def test_a_foot_under_which_there_is_no_ground_goes_down_to_the_end_of_its_leg_and_the_others_stand() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    p, state = controller.proportions, dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
-    controller.compute(state, touching=())
-    while controller.mode is Mode.STARTING:
-        controller.compute(state, touching=())
+    p, state = controller.morphology, dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+    controller.compute(state, measured_contacts=())
+    while controller.mode is LocomotionMode.STARTING:
+        controller.compute(state, measured_contacts=())
     targets = []
-    for _ in range(round(4.0 * p.time / DT)):
-        command = controller.compute(state, touching=FEET[:3])
-        if command.mode is not Mode.LANDING:
+    for _ in range(round(4.0 * p.time_scale / DT)):
+        command = controller.compute(state, measured_contacts=FEET[:3])
+        if command.mode is not LocomotionMode.LANDING:
             break
-        targets.append(float(controller.whole_body.tasks["RR"]._position[2]))
-    assert command.mode is Mode.RISING, "three feet carry, though the fourth finds nothing"
+        targets.append(float(controller.wbc.tasks["RR"]._position[2]))
+    assert command.mode is LocomotionMode.RISING, "three feet carry, though the fourth finds nothing"
     assert (np.diff(targets) <= 1e-12).all() and targets[0] - targets[-1] > 0.05 * p.length

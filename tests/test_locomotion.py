@@ -15,15 +15,21 @@ from wild import Urdf, dog, leg_names
 import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
-from quaddyn.locomotion.course import Course
+from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.gait import GAITS
-from quaddyn.locomotion.ground import GroundPlane
-from quaddyn.locomotion.leg_limits import COMMANDED
-from quaddyn.locomotion.poses import Poses
-from quaddyn.locomotion.proportions import FEET
-from quaddyn.locomotion.steering import CAREFUL, LEASH, LEASH_TIME, MOST_DRIFT, Steering
-from quaddyn.locomotion.trunk import gripped, tilted
+from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
+from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.path_reference import PathReference
+from quaddyn.locomotion.steering import (
+    MAX_LAG_COMPENSATION,
+    MAX_REFERENCE_LEAD,
+    REFERENCE_WAIT_TIME,
+    TRANSITION_SPEED_FRACTION,
+    Steering,
+)
+from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
+from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 from quaddyn.simulation.terrain import Plane
@@ -56,10 +62,10 @@ def drive(
     for _ in range(round(seconds / DT)):
         touching = None
         if feel:
-            load = 0.02 * controller.proportions.mass * controller.proportions.gravity
+            load = 0.02 * controller.morphology.mass * controller.morphology.gravity
             touching = [foot for foot in plant.robot.feet if plant.contact_forces[foot][2] > load]
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
-        command = controller.compute(state, velocity, touching=touching)  # type: ignore[arg-type]
+        command = controller.compute(state, velocity, measured_contacts=touching)  # type: ignore[arg-type]
         assert np.isfinite(command.tau).all()
         plant.step(command.tau)
         out.append(command)
@@ -111,7 +117,7 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
 ) -> None:
     robot = robot_of(name)
     plant, controller = plant_of(kind, robot), LocomotionController(robot, dt=DT, gait=gait)
-    p, dynamics = controller.proportions, qd.Dynamics(robot)
+    p, dynamics = controller.morphology, qd.Dynamics(robot)
 
     def run(seconds: float, forward: float) -> tuple[float, np.ndarray]:
         """Share of the ticks without a contact, and the base's places."""
@@ -124,31 +130,31 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
         return air / len(places), np.array(places)
 
     # A gallop is up to a quarter too fast at first: its course learns slowly how far it carries the robot.
-    run((18.0 if gait == "gallop" else 12.0) * p.time, speed * p.speed)
-    clock = controller.clock
+    run((18.0 if gait == "gallop" else 12.0) * p.time_scale, speed * p.speed_scale)
+    clock = controller.gait_scheduler
     # A gallop sways from side to side, and no two of its cycles are alike.
-    air, places = run((8.0 if gait == "gallop" else 2.0) * clock.period, speed * p.speed)
+    air, places = run((8.0 if gait == "gallop" else 2.0) * clock.period, speed * p.speed_scale)
     beats = 2 if gait == "running_trot" else 1  # flights of a cycle
-    flight = float((clock.thrust.push == 0.0).mean())
+    flight = float((clock.vertical_force_profile.force == 0.0).mean())
     most = 1.2 * flight
     if gait == "gallop":  # its feet come and go one at a time: who stands alone may not carry yet
-        phases = (np.arange(1000)[:, None] / 1000.0 - clock.offsets) % 1.0
-        most = float(((phases < clock.duty).sum(axis=1) < 2).mean())
+        phases = (np.arange(1000)[:, None] / 1000.0 - clock.phase_offsets) % 1.0
+        most = float(((phases < clock.duty_factor).sum(axis=1) < 2).mean())
     assert 0.4 * flight < air < most
     miss = 0.04 if gait == "gallop" else 0.06
-    assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed, rel=miss)
+    assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed_scale, rel=miss)
     jump = p.gravity * (flight * clock.period / beats) ** 2 / 8.0
     assert np.ptp(places[:, 2]) > 0.9 * jump
     for _ in range(14):
-        if controller.mode is not Mode.STANDING:
-            run(p.time, 0.0)
-    assert controller.mode is Mode.STANDING
+        if controller.mode is not LocomotionMode.STANDING:
+            run(p.time_scale, 0.0)
+    assert controller.mode is LocomotionMode.STANDING
 
 
 def test_who_is_reset_or_falls_in_flight_has_its_weights_again() -> None:
     robot = robot_of("go2")
     controller, dynamics = LocomotionController(robot, dt=DT, gait="pronk"), qd.Dynamics(robot)
-    base = controller.whole_body.tasks["base"]
+    base = controller.wbc.tasks["base"]
     before = np.array(base.weight)
     over = np.array(robot.q_home)
     over[3:7] = 1.0, 0.0, 0.0, 0.0  # on its back
@@ -163,7 +169,7 @@ def test_who_is_reset_or_falls_in_flight_has_its_weights_again() -> None:
     controller.reset()
     np.testing.assert_array_equal(base.weight, before)
     fly()
-    assert controller.compute(dynamics.update(over, np.zeros(robot.nv))).mode is Mode.FALLEN
+    assert controller.compute(dynamics.update(over, np.zeros(robot.nv))).mode is LocomotionMode.FALLEN
     np.testing.assert_array_equal(base.weight, before)
     controller.stand_up()
     controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
@@ -194,8 +200,10 @@ def test_a_robot_whose_joints_are_too_slow_for_an_end_in_the_air_says_so(gait: s
     with pytest.raises(qd.ArgumentError, match=gait):
         LocomotionController(robot).gait = gait
     controller = LocomotionController(robot_of("anymal_b"), gait=gait)
-    legs, far = controller._quadruped.capability.legs, np.array([9.0, 0.0, 0.0])
-    assert controller.reach(far)[0] == pytest.approx(COMMANDED * legs.within(GAITS[gait], far, led=True)[0][0])
+    legs, far = controller._quadruped.capability.velocity_limits, np.array([9.0, 0.0, 0.0])
+    assert controller.clamp_velocity(far)[0] == pytest.approx(
+        COMMAND_RESERVE * legs.clamp_velocity(GAITS[gait], far, for_reference=True)[0][0]
+    )
 
 
 # -- trot ----------------------------------------------------------------------------------------------------------
@@ -215,15 +223,15 @@ def test_a_robot_whose_joints_are_too_slow_for_an_end_in_the_air_says_so(gait: s
 def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tuple[float, float, float]) -> None:
     robot = robot_of(name)
     plant, controller = plant_of(kind, robot), LocomotionController(robot, dt=DT)
-    p = controller.proportions
-    wanted = np.array(velocity) * [p.speed, p.speed, 1.0]
+    p = controller.morphology
+    wanted = np.array(velocity) * [p.speed_scale, p.speed_scale, 1.0]
     drive(plant, controller, 1.2, wanted)
     cycles = 2 if name == "anymal_c" else 3
-    seconds = round(cycles * controller.clock.period / DT) * DT
+    seconds = round(cycles * controller.gait_scheduler.period / DT) * DT
     before, heading = place(plant)
     commands = drive(plant, controller, seconds, wanted)
     after, turned = place(plant)
-    assert controller.mode is Mode.MOVING
+    assert controller.mode is LocomotionMode.MOVING
     # Who touches carries at once and nobody gives a load back before: the pairs take turns but for a few ticks.
     pairs = [c.contacts for c in commands if len(c.contacts) == 2]
     assert set(pairs) == {("FL", "RR"), ("FR", "RL")} and len(pairs) > 0.85 * len(commands)
@@ -233,7 +241,7 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     seen = np.array(
         [np.cos(middle) * way[0] + np.sin(middle) * way[1], np.cos(middle) * way[1] - np.sin(middle) * way[0]]
     )
-    np.testing.assert_allclose(seen, wanted[:2], atol=0.15 * max(np.linalg.norm(wanted[:2]), 0.1 * p.speed))
+    np.testing.assert_allclose(seen, wanted[:2], atol=0.15 * max(np.linalg.norm(wanted[:2]), 0.1 * p.speed_scale))
     assert turned - heading == pytest.approx(turn, abs=0.15 * max(abs(turn), 0.1))
     assert after[2] == pytest.approx(p.height, rel=0.03)
     assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is met and the certificate holds
@@ -249,21 +257,21 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
     """
     robot = robot_of("go2")
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT, gait=gait)
-    p, errors, leash = controller.proportions, [], Steering.keep_leash
+    p, errors, leash = controller.morphology, [], Steering.limit_reference_lead
 
-    def watched(self: Steering, course: Course, error: tuple[float, float], yaw: float) -> None:
+    def watched(self: Steering, course: PathReference, error: tuple[float, float], yaw: float) -> None:
         errors.append(np.hypot(*error))
         leash(self, course, error, yaw)
 
     monkeypatch.setattr(Steering, "keep_leash", watched)
-    wanted = np.array([0.2 * p.speed, 0.0, 0.0])
+    wanted = np.array([0.2 * p.speed_scale, 0.0, 0.0])
     commands = drive(plant, controller, 1.2, wanted)
     errors.clear()
-    before, start = controller.course.position.copy(), place(plant)[0]
-    seconds = round(3 * controller.clock.period / DT) * DT
+    before, start = controller.path_reference.position.copy(), place(plant)[0]
+    seconds = round(3 * controller.gait_scheduler.period / DT) * DT
     commands += drive(plant, controller, seconds, wanted)
     assert {c.contacts for c in commands if len(c.contacts) == 2} <= {("FL", "RR"), ("FR", "RL")}
-    np.testing.assert_allclose(controller.course.position - before, wanted[:2] * seconds, atol=1e-9)
+    np.testing.assert_allclose(controller.path_reference.position - before, wanted[:2] * seconds, atol=1e-9)
     assert np.max(errors) < 0.06 * p.length
     settled = 0.02 if gait == "trot" else 0.04  # the walk still catches up on its start
     assert (place(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
@@ -272,49 +280,49 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
 @pytest.mark.parametrize("turn", [0.0, 1.5])
 def test_a_drift_is_made_up_for_in_the_direction_that_it_has_for_the_robot(turn: float) -> None:
     """Also of who only turns: an error behind it that keeps coming back leads the course ahead."""
-    p, controller = Proportions.of(robot_of("go2")), untouched()
-    legs, gait = controller._quadruped.capability.legs, GAITS["trot"]
-    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.4)
+    p, controller = Morphology.from_robot(robot_of("go2")), untouched()
+    legs, gait = controller._quadruped.capability.velocity_limits, GAITS["trot"]
+    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.4)
     wanted, ground = (
         np.array([0.1 if turn == 0.0 else 0.0, 0.0, turn]),
-        GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0),
+        GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0),
     )
     for _ in range(3000):
-        steering.steer(course, ground, gait, wanted, 0.6)
+        steering.update_velocity(course, ground, gait, wanted, 0.6)
         course.advance(DT)
         behind = 0.1 * p.length
         error = -behind * np.cos(course.yaw), -behind * np.sin(course.yaw)
-        steering.keep_leash(course, error, course.yaw)
-    pace = (0.1 - LEASH) * p.length / (LEASH_TIME * p.time)  # at which the leash gives way
-    most = MOST_DRIFT * legs.speed(*wanted.tolist())
+        steering.limit_reference_lead(course, error, course.yaw)
+    pace = (0.1 - MAX_REFERENCE_LEAD) * p.length / (REFERENCE_WAIT_TIME * p.time_scale)  # at which the leash gives way
+    most = MAX_LAG_COMPENSATION * legs.max_hip_speed(*wanted.tolist())
     np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
 
 
 def test_a_robot_that_is_held_up_is_not_led_ahead_of_its_command() -> None:
-    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
-    legs, wanted = controller._quadruped.capability.legs, np.array([0.2, 0.0, 0.0])
-    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.0)
-    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
+    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.0)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     for obstructed in (False, True):
         for _ in range(2000):
-            steering.keep_leash(course, (-0.12 * p.length, 0.0), 0.0)
-            steering.steer(course, ground, GAITS["trot"], wanted, 0.6, obstructed=obstructed)
+            steering.limit_reference_lead(course, (-0.12 * p.length, 0.0), 0.0)
+            steering.update_velocity(course, ground, GAITS["trot"], wanted, 0.6, is_obstructed=obstructed)
         assert (course.velocity[0] > 1.2 * wanted[0]) is not obstructed
     np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
 
 
 def test_a_robot_that_gets_less_than_half_of_its_speed_is_held_up() -> None:
-    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
-    legs, wanted = controller._quadruped.capability.legs, np.array([0.2 * p.speed, 0.0, 0.0])
-    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2 * p.speed_scale, 0.0, 0.0])
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     for share, held in ((0.4, True), (0.8, False)):
-        steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.3)
+        steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.3)
         for _ in range(3000):
             u, v = share * course.world_velocity()
-            steering.measure(course, (float(u), float(v), 0.0))
-            steering.keep_leash(course, (-0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3)), 0.3)
-            steering.steer(course, ground, GAITS["trot"], wanted, 0.6)
-        assert steering.is_held_up is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
+            steering.update_speed_averages(course, (float(u), float(v), 0.0))
+            steering.limit_reference_lead(course, (-0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3)), 0.3)
+            steering.update_velocity(course, ground, GAITS["trot"], wanted, 0.6)
+        assert steering.is_blocked is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
 
 
 def test_a_foot_that_met_an_obstacle_or_slips_holds_the_robot_up() -> None:
@@ -322,25 +330,25 @@ def test_a_foot_that_met_an_obstacle_or_slips_holds_the_robot_up() -> None:
     controller.compute(dynamics.update(np.array(robot_of("go2").q_home), np.zeros(robot_of("go2").nv)))
     walking, quad = controller._walking, controller._quadruped
     assert not walking._is_obstructed()
-    walking.footwork.stumbles.rough = 0.1
+    walking.footwork.stumble_reflex.roughness = 0.1
     assert walking._is_obstructed()
-    walking.footwork.stumbles.rough = 0.0
-    walking.footwork.stumbles.lowered[1] = 0.0, 0.0
+    walking.footwork.stumble_reflex.roughness = 0.0
+    walking.footwork.stumble_reflex.lowered_feet[1] = 0.0, 0.0
     assert walking._is_obstructed()
-    walking.footwork.stumbles.lowered.clear()
-    quad.grip.show(0.1)
+    walking.footwork.stumble_reflex.lowered_feet.clear()
+    quad.friction_model.set_slip_bound(0.1)
     assert walking._is_obstructed()
 
 
 def test_on_its_way_to_a_gait_that_rocks_it_a_robot_goes_slowly_and_is_not_led() -> None:
-    p, controller = Proportions.of(robot_of("go2")), untouched()
-    legs, wanted = controller._quadruped.capability.legs, np.array([0.2, 0.0, 0.0])
-    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.0)
-    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
-    for name, share in (("bound", CAREFUL), ("pace", 1.0)):
+    p, controller = Morphology.from_robot(robot_of("go2")), untouched()
+    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
+    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.0)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
+    for name, share in (("bound", TRANSITION_SPEED_FRACTION), ("pace", 1.0)):
         for _ in range(1000):
-            steering.keep_leash(course, (-0.1 * p.length, 0.0), 0.0)
-            steering.steer(course, ground, GAITS[name], wanted, 0.6, changing=True)
+            steering.limit_reference_lead(course, (-0.1 * p.length, 0.0), 0.0)
+            steering.update_velocity(course, ground, GAITS[name], wanted, 0.6, is_transitioning=True)
         np.testing.assert_allclose(course.velocity, share * wanted, atol=1e-12)
 
 
@@ -350,7 +358,7 @@ def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -
     robot = robot_of("go2")
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
     commands = drive(plant, controller, 3.0, (0.2, 0.0, 0.0))
-    assert controller.mode is Mode.MOVING
+    assert controller.mode is LocomotionMode.MOVING
     pairs = {c.contacts for c in commands if len(c.contacts) == 2}
     assert pairs <= ({("FL", "RR"), ("FR", "RL")} if gait == "walk" else set())
     assert place(plant)[0][0] > 0.15
@@ -362,14 +370,14 @@ def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -
 def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
     robot = robot_of(name)
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
-    p = controller.proportions
-    wanted = controller.reach((0.25 * p.speed, 0.0, 0.0))
+    p = controller.morphology
+    wanted = controller.clamp_velocity((0.25 * p.speed_scale, 0.0, 0.0))
     drive(plant, controller, 5.0, wanted)  # feet change their order, and what that has disturbed settles
-    seconds = round(3 * controller.clock.period / DT) * DT
+    seconds = round(3 * controller.gait_scheduler.period / DT) * DT
     before, heading = place(plant)
     commands = drive(plant, controller, seconds, wanted)
     after, turned = place(plant)
-    assert controller.mode is Mode.MOVING
+    assert controller.mode is LocomotionMode.MOVING
     together = {"pace": {("FL", "RL"), ("FR", "RR")}, "bound": {("FL", "FR"), ("RL", "RR")}}[gait]
     assert {c.contacts for c in commands if len(c.contacts) == 2} == together
     np.testing.assert_allclose((after - before)[:2] / seconds, wanted[:2], atol=0.1 * wanted[0])
@@ -380,18 +388,18 @@ def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
 def test_a_command_beyond_reach_is_cut_and_says_so() -> None:
     robot = robot_of("go2")
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
-    p = controller.proportions
-    top = controller.reach((10.0, 0.0, 0.0))[0]
-    assert 0.4 * p.speed < top < 0.7 * p.speed
-    fine = np.array([0.25 * p.speed, 0.0, 0.0])
-    np.testing.assert_array_equal(controller.reach(fine), fine)
+    p = controller.morphology
+    top = controller.clamp_velocity((10.0, 0.0, 0.0))[0]
+    assert 0.4 * p.speed_scale < top < 0.7 * p.speed_scale
+    fine = np.array([0.25 * p.speed_scale, 0.0, 0.0])
+    np.testing.assert_array_equal(controller.clamp_velocity(fine), fine)
     commands = drive(plant, controller, 1.3, (10.0, 0.0, 0.0))
-    assert all(c.limited for c in commands)
-    assert commands[-1].velocity[0] == pytest.approx(top)
-    assert not any(c.limited for c in drive(plant, controller, 0.1, fine))
-    curve = controller.reach((3.0, -2.0, 1.0))
+    assert all(c.is_limited for c in commands)
+    assert commands[-1].reference_velocity[0] == pytest.approx(top)
+    assert not any(c.is_limited for c in drive(plant, controller, 0.1, fine))
+    curve = controller.clamp_velocity((3.0, -2.0, 1.0))
     np.testing.assert_allclose(curve / curve[0], [1.0, -2.0 / 3.0, 1.0 / 3.0])  # in all components alike
-    assert (controller.reach((0.0, 3.0, 0.0)) < (1e-9, top, 1e-9)).all()  # a foot does not cross another
+    assert (controller.clamp_velocity((0.0, 3.0, 0.0)) < (1e-9, top, 1e-9)).all()  # a foot does not cross another
 
 
 @pytest.mark.parametrize(
@@ -404,16 +412,16 @@ def test_a_command_beyond_reach_is_cut_and_says_so() -> None:
 def test_feet_are_within_the_limits_of_their_joints_from_one_end_of_a_stance_to_the_other(name: str, gait: str) -> None:
     """In whatever direction; and what is cut by a leg's reach is cut because another leg's length is not there."""
     robot = robot_of(name)
-    controller, poses = LocomotionController(robot, gait=gait), Poses(robot)
-    p, of, rng = controller.proportions, GAITS[gait], np.random.default_rng(5)
-    half, base, cut = 0.5 * of.duty * of.period * p.time, np.array([0.0, 0.0, p.height]) + p.offset, 0
-    most = 1.0 / COMMANDED if of.rocks else 1.0  # of what may be commanded
+    controller, poses = LocomotionController(robot, gait=gait), LegPoseSolver(robot)
+    p, of, rng = controller.morphology, GAITS[gait], np.random.default_rng(5)
+    half, base, cut = 0.5 * of.duty_factor * of.period * p.time_scale, np.array([0.0, 0.0, p.height]) + p.base_offset, 0
+    most = 1.0 / COMMAND_RESERVE if of.has_end_support else 1.0  # of what may be commanded
     for _ in range(20):
         asked = 9.0 * rng.normal(size=3) / (1.0, 1.0, p.length)
-        x, y, turn = controller.reach(asked)
-        why, beyond = controller.limit(asked), True
+        x, y, turn = controller.clamp_velocity(asked)
+        why, beyond = controller.velocity_limit_reason(asked), True
         for i, foot in enumerate(FEET):
-            place = p.stance[i] * of.spread
+            place = p.nominal_stance[i] * of.footprint_scale
             way = half * np.array([x - turn * place[1], y + turn * place[0]])
             for share in (-1.0, 0.0, 1.0):
                 at = np.array([*(place + share * way), p.radii[i]]) - base
@@ -438,28 +446,28 @@ def test_reach_shrinks_with_slow_joints_and_with_the_gait() -> None:
     for gait in ("crawl", "walk", "trot", "pace"):
         for controller in both:
             controller.gait = gait
-        quick, half = (controller.reach((9.0, 0.0, 0.0))[0] for controller in both)
+        quick, half = (controller.clamp_velocity((9.0, 0.0, 0.0))[0] for controller in both)
         assert half <= quick
         assert half == pytest.approx(0.5 * quick) or gait == "crawl"  # cut by its strides
     controller = LocomotionController(robot_of("go2"))
     tops = {}
     for gait in ("stand", "crawl", "walk", "trot"):
         controller.gait = gait
-        tops[gait] = controller.reach((9.0, 0.0, 0.0))[0]
+        tops[gait] = controller.clamp_velocity((9.0, 0.0, 0.0))[0]
     assert 0.0 == tops["stand"] < tops["crawl"] < tops["walk"] < tops["trot"]
 
 
 def test_legs_that_cannot_step_aside_go_straight_and_only_straight() -> None:
     robot = robot_of("solo8")
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
-    p = controller.proportions
-    assert not p.sideways and LocomotionController(robot_of("go2")).proportions.sideways
+    p = controller.morphology
+    assert not p.can_step_sideways and LocomotionController(robot_of("go2")).morphology.can_step_sideways
     commands = drive(plant, controller, 0.1, (0.0, 0.3, 0.5))
-    assert controller.mode is Mode.STANDING and all(c.limited for c in commands)
-    commands = drive(plant, controller, 1.2, (0.25 * p.speed, 0.3, 0.5))
-    assert controller.mode is Mode.MOVING
-    np.testing.assert_array_equal(commands[-1].velocity[1:], 0.0)
-    assert place(plant)[0][0] > 0.3 * 1.2 * 0.25 * p.speed
+    assert controller.mode is LocomotionMode.STANDING and all(c.is_limited for c in commands)
+    commands = drive(plant, controller, 1.2, (0.25 * p.speed_scale, 0.3, 0.5))
+    assert controller.mode is LocomotionMode.MOVING
+    np.testing.assert_array_equal(commands[-1].reference_velocity[1:], 0.0)
+    assert place(plant)[0][0] > 0.3 * 1.2 * 0.25 * p.speed_scale
 
 
 # -- any quadruped -------------------------------------------------------------------------------------------------
@@ -497,15 +505,15 @@ def rewritten() -> qd.Robot:
 def test_a_robot_never_seen_before_trots(make: Callable[[], qd.Robot], kind: str) -> None:
     robot = make()
     controller = LocomotionController(robot, dt=DT)
-    plant, p = plant_of(kind, robot), controller.proportions
-    wanted = np.array([0.2 * p.speed, 0.0, 0.1 / p.time])
-    drive(plant, controller, 6.0 * p.time, wanted)
+    plant, p = plant_of(kind, robot), controller.morphology
+    wanted = np.array([0.2 * p.speed_scale, 0.0, 0.1 / p.time_scale])
+    drive(plant, controller, 6.0 * p.time_scale, wanted)
     cycles = 2
-    seconds = round(cycles * controller.clock.period / DT) * DT
+    seconds = round(cycles * controller.gait_scheduler.period / DT) * DT
     before, heading = along(plant, p)
     drive(plant, controller, seconds, wanted)
     after, turned = along(plant, p)
-    assert controller.mode is Mode.MOVING
+    assert controller.mode is LocomotionMode.MOVING
     turn = np.remainder(turned - heading + np.pi, 2.0 * np.pi) - np.pi
     assert turn == pytest.approx(wanted[2] * seconds, rel=0.1)
     middle = heading + 0.5 * turn
@@ -515,7 +523,7 @@ def test_a_robot_never_seen_before_trots(make: Callable[[], qd.Robot], kind: str
     assert np.linalg.norm(way - forward * (way @ forward)) < 0.1 * wanted[0]
 
 
-def along(plant: Plant, p: Proportions) -> tuple[np.ndarray, float]:
+def along(plant: Plant, p: Morphology) -> tuple[np.ndarray, float]:
     """Centre of mass, and the direction that the robot calls forward."""
     x, y, z, w = plant.q[3:7]
     R = pin.Quaternion(w, x, y, z).toRotationMatrix() @ p.heading
@@ -528,19 +536,19 @@ def test_stands_up_from_a_crouch_and_lies_down_again(name: str) -> None:
     robot = robot_of(name)
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
     plant.reset(crouched(robot, 0.55))
-    p = controller.proportions
+    p = controller.morphology
     drive(plant, controller, 0.1)
-    assert controller.mode is Mode.RISING
-    drive(plant, controller, 8.0 * p.time)
-    assert controller.mode is Mode.STANDING
+    assert controller.mode is LocomotionMode.RISING
+    drive(plant, controller, 8.0 * p.time_scale)
+    assert controller.mode is LocomotionMode.STANDING
     assert place(plant)[0][2] == pytest.approx(p.height, rel=0.02)
     controller.lie_down()
-    drive(plant, controller, 8.0 * p.time)
-    assert controller.mode is Mode.LYING
+    drive(plant, controller, 8.0 * p.time_scale)
+    assert controller.mode is LocomotionMode.LYING
     assert place(plant)[0][2] == pytest.approx(0.5 * p.height, rel=0.05)
     controller.stand_up()
     drive(plant, controller, 0.1)
-    assert controller.mode is Mode.RISING
+    assert controller.mode is LocomotionMode.RISING
 
 
 def test_stops_when_told_and_stands_where_its_feet_are() -> None:
@@ -548,7 +556,7 @@ def test_stops_when_told_and_stands_where_its_feet_are() -> None:
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
     drive(plant, controller, 1.0, (0.3, 0.0, 0.0))
     drive(plant, controller, 1.5)
-    assert controller.mode is Mode.STANDING
+    assert controller.mode is LocomotionMode.STANDING
     before = place(plant)[0]
     commands = drive(plant, controller, 0.3)
     np.testing.assert_allclose(place(plant)[0], before, atol=2e-3)
@@ -561,8 +569,8 @@ def test_a_push_makes_it_step_and_it_stands_again() -> None:
     drive(plant, controller, 0.3)
     plant.push(robot.bodies[0].name, np.array([0.0, robot.mass * 0.5 / 0.1, 0.0]), duration=0.1)
     modes = {c.mode for c in drive(plant, controller, 1.8)}
-    assert Mode.RECOVERING in modes and Mode.FALLEN not in modes
-    assert controller.mode is Mode.STANDING
+    assert LocomotionMode.RECOVERING in modes and LocomotionMode.FALLEN not in modes
+    assert controller.mode is LocomotionMode.STANDING
     assert abs(plant.v).max() < 0.1
 
 
@@ -576,12 +584,12 @@ def test_who_has_fallen_folds_its_legs_by_dampers_until_told_to_rise() -> None:
     v[6:] = np.linspace(-3.0, 3.0, robot.nu)
     for _ in range(2):
         command = controller.compute(dynamics.update(q, v), (0.5, 0.0, 0.0))
-        assert command.mode is Mode.FALLEN and not command.ok and not command.forces
-        most = 0.25 * JointPD(robot, dt=DT).kd * (0.5 / controller.proportions.time) ** 2  # see `Curl`
+        assert command.mode is LocomotionMode.FALLEN and not command.ok and not command.desired_forces
+        most = 0.25 * JointPD(robot, dt=DT).kd * (0.5 / controller.morphology.time_scale) ** 2  # see `Curl`
         assert (command.tau * v[6:] <= most).all() and (np.abs(command.tau) <= robot.effort_limits).all()
     controller.stand_up()
     command = controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
-    assert command.mode is Mode.STARTING
+    assert command.mode is LocomotionMode.STARTING
 
 
 def test_no_torque_is_beyond_the_motors_limits_even_where_nothing_helps() -> None:
@@ -595,8 +603,8 @@ def test_no_torque_is_beyond_the_motors_limits_even_where_nothing_helps() -> Non
         v = rng.standard_normal(robot.nv) * np.r_[np.full(6, 3.0), np.full(robot.nu, 300.0)]
         command = controller.compute(dynamics.update(np.array(robot.q_home), v))
         assert (np.abs(command.tau) <= robot.effort_limits).all()
-        assert command.whole_body is not None
-        cut += bool((np.abs(command.whole_body.tau) > 1.01 * robot.effort_limits).any())
+        assert command.wbc_command is not None
+        cut += bool((np.abs(command.wbc_command.tau) > 1.01 * robot.effort_limits).any())
     assert cut > 3
 
 
@@ -643,7 +651,7 @@ def test_bad_arguments_are_refused_by_name() -> None:
 def test_a_velocity_that_is_none_is_refused_whoever_takes_it(velocity: object) -> None:
     robot, controller = robot_of("go2"), untouched()
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-    for take in (controller.reach, lambda v: controller.compute(state, v)):
+    for take in (controller.clamp_velocity, lambda v: controller.compute(state, v)):
         with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="velocity"):
             take(velocity)  # type: ignore[arg-type, operator]
     assert controller.ground is None  # nothing has begun
@@ -654,11 +662,11 @@ def test_feet_that_touch_are_named_and_no_other() -> None:
     controller = LocomotionController(robot, dt=DT)
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
     with pytest.raises(qd.UnknownNameError, match="FL"):
-        controller.compute(state, touching=("FL", "LF"))
+        controller.compute(state, measured_contacts=("FL", "LF"))
     for touching in ("FL", 4, {"FL": False}):
         with pytest.raises(qd.ArgumentTypeError, match="touching"):
-            controller.compute(state, touching=touching)  # type: ignore[arg-type]
-    assert controller.compute(state, touching=np.array(robot.feet)).contacts == robot.feet  # type: ignore[arg-type]
+            controller.compute(state, measured_contacts=touching)  # type: ignore[arg-type]
+    assert controller.compute(state, measured_contacts=np.array(robot.feet)).contacts == robot.feet  # type: ignore[arg-type]
 
 
 def test_a_whole_body_controller_of_something_else_is_refused() -> None:
@@ -669,9 +677,9 @@ def test_a_whole_body_controller_of_something_else_is_refused() -> None:
         (qd.WholeBodyController(robot, dt=DT, tasks=[PostureTask(robot)]), "com, base"),
     ):
         with pytest.raises(qd.ArgumentError, match=match):
-            LocomotionController(robot, dt=DT, whole_body=whole_body)
+            LocomotionController(robot, dt=DT, wbc=whole_body)
     with pytest.raises(qd.ArgumentTypeError, match="WholeBodyController"):
-        LocomotionController(robot, dt=DT, whole_body=3)  # type: ignore[arg-type]
+        LocomotionController(robot, dt=DT, wbc=3)  # type: ignore[arg-type]
 
 
 def test_standing_up_takes_back_lying_down() -> None:
@@ -681,8 +689,8 @@ def test_standing_up_takes_back_lying_down() -> None:
     controller.lie_down()
     drive(plant, controller, 0.1)
     controller.stand_up()
-    assert Mode.LOWERING not in {c.mode for c in drive(plant, controller, 1.5)}
-    assert controller.mode is Mode.STANDING
+    assert LocomotionMode.LOWERING not in {c.mode for c in drive(plant, controller, 1.5)}
+    assert controller.mode is LocomotionMode.STANDING
 
 
 def test_told_to_lie_down_before_the_first_tick_it_does() -> None:
@@ -690,7 +698,7 @@ def test_told_to_lie_down_before_the_first_tick_it_does() -> None:
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
     controller.lie_down()
     drive(plant, controller, 0.05)
-    assert controller.mode is Mode.LOWERING
+    assert controller.mode is LocomotionMode.LOWERING
 
 
 # -- ground --------------------------------------------------------------------------------------------------------
@@ -707,7 +715,7 @@ def test_the_ground_is_the_plane_through_the_feet() -> None:
         assert np.linalg.det(R) > 0.0 and np.arctan2(R[1, 0], R[0, 0]) == pytest.approx(yaw)
         np.testing.assert_allclose(R[:, 2], ground.normal, atol=1e-12)
         turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-        np.testing.assert_allclose(turn @ ground.level(yaw), R[:2, :2], atol=1e-12)
+        np.testing.assert_allclose(turn @ ground.compute_projection(yaw), R[:2, :2], atol=1e-12)
     np.testing.assert_allclose(ground.normal, np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05), atol=1e-12)
     points[0, 2] += 0.05
     ground.points = points
@@ -723,12 +731,12 @@ def test_an_acceleration_that_friction_can_give_is_in_the_cone_about_the_normal(
     rng, gravity, friction = np.random.default_rng(1), 9.81, 0.5
     normal = np.array([-slope[0], -slope[1], 1.0]) / np.sqrt(1.0 + slope[0] ** 2 + slope[1] ** 2)
     for x, y in rng.normal(scale=4.0, size=(50, 2)):
-        share = gripped(x, y, *slope, friction, gravity)
+        share = compute_friction_fraction(x, y, *slope, friction, gravity)
         force = share * np.array([x, y, slope[0] * x + slope[1] * y]) + [0.0, 0.0, gravity]
         used = np.linalg.norm(force - normal * (normal @ force)) / (normal @ force)
         assert used == pytest.approx(friction) if share < 1.0 else used <= friction
-    assert gripped(1.0, 0.0, 0.6, 0.0, friction, gravity) == 0.0  # who slides is not pushed uphill
-    assert gripped(-1.0, 0.0, 0.6, 0.0, friction, gravity) == 1.0
+    assert compute_friction_fraction(1.0, 0.0, 0.6, 0.0, friction, gravity) == 0.0  # who slides is not pushed uphill
+    assert compute_friction_fraction(-1.0, 0.0, 0.6, 0.0, friction, gravity) == 1.0
 
 
 # In every change, ANYmal C walks down a slope, in the next test.
@@ -740,10 +748,10 @@ def test_a_slope_of_20_degrees_is_walked_up_across_and_down(way: float) -> None:
     plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
     controller = LocomotionController(robot, dt=DT)
     plant.reset(turned(np.array(robot.q_home), slope.tilt))
-    wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
+    wanted = np.array([0.25 * controller.morphology.speed_scale, 0.0, 0.0])
     modes = {c.mode for c in drive(plant, controller, 3.0, wanted)}
-    assert modes == {Mode.RISING, Mode.STANDING, Mode.MOVING}
-    before, cycles = place(plant)[0], 2 * round(controller.clock.period / DT) * DT
+    assert modes == {LocomotionMode.RISING, LocomotionMode.STANDING, LocomotionMode.MOVING}
+    before, cycles = place(plant)[0], 2 * round(controller.gait_scheduler.period / DT) * DT
     commands = drive(plant, controller, cycles, wanted)
     after = place(plant)[0]
     assert np.linalg.norm(after - before) / cycles == pytest.approx(wanted[0], rel=0.12)
@@ -760,9 +768,9 @@ def test_slow_legs_do_not_drag_the_robot_downhill() -> None:
     plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
     controller = LocomotionController(robot, dt=DT)
     plant.reset(turned(np.array(robot.q_home), slope.tilt))
-    wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
+    wanted = np.array([0.25 * controller.morphology.speed_scale, 0.0, 0.0])
     drive(plant, controller, 3.0, wanted)
-    before, seconds = place(plant)[0], round(controller.clock.period / DT) * DT
+    before, seconds = place(plant)[0], round(controller.gait_scheduler.period / DT) * DT
     commands = drive(plant, controller, seconds, wanted)
     assert np.linalg.norm(place(plant)[0] - before) / seconds == pytest.approx(wanted[0], rel=0.2)
     assert all(c.ok for c in commands)
@@ -770,4 +778,4 @@ def test_slow_legs_do_not_drag_the_robot_downhill() -> None:
 
 def test_tilted_is_the_exponential_of_a_horizontal_vector() -> None:
     for a, b in ((0.0, 0.0), (0.1, -0.2), (1e-12, 0.0), (0.7, 1.1)):
-        np.testing.assert_allclose(tilted(a, b), pin.exp3(np.array([a, b, 0.0])), atol=1e-12)
+        np.testing.assert_allclose(make_tilt_rotation(a, b), pin.exp3(np.array([a, b, 0.0])), atol=1e-12)

@@ -13,64 +13,72 @@ from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.course import Course, Preview, footholds
-from quaddyn.locomotion.gait import GAITS, Clock, Gait
-from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.swing import FASTEST, HURRY, SETTLED, Swing, quintic
+from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
+from quaddyn.locomotion.morphology import FEET, Morphology
+from quaddyn.locomotion.path_reference import ComPreview, PathReference, compute_footholds
+from quaddyn.locomotion.swing import (
+    LATE_DESCENT_GAIN,
+    MAX_DESCENT_RATIO,
+    TARGET_FREEZE_PHASE,
+    SwingTrajectory,
+    advance_quintic,
+)
 
-MOVING = [name for name, gait in GAITS.items() if gait.moves]
+MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
 
 
 @pytest.fixture(scope="module")
-def go2() -> Proportions:
-    return Proportions.of(qd.load("go2"))
+def go2() -> Morphology:
+    return Morphology.from_robot(qd.load("go2"))
 
 
 # -- proportions ---------------------------------------------------------------------------------------------------
-def test_proportions_of_a_scaled_robot_scale(go2: Proportions) -> None:
+def test_proportions_of_a_scaled_robot_scale(go2: Morphology) -> None:
     assert go2.length == pytest.approx(2 * 0.213)  # thigh and calf of a Go2
-    assert go2.time * go2.speed == pytest.approx(go2.length)
-    assert go2.frequency == pytest.approx(np.sqrt(9.81 / go2.height))
-    np.testing.assert_allclose(go2.stance.sum(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_array_equal(np.sign(go2.stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    assert go2.time_scale * go2.speed_scale == pytest.approx(go2.length)
+    assert go2.natural_frequency == pytest.approx(np.sqrt(9.81 / go2.height))
+    np.testing.assert_allclose(go2.nominal_stance.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(np.sign(go2.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
 
 
 @pytest.mark.parametrize("name", ["a1", "anymal_c", "b1", "hyq", "laikago", "solo12", "solo8"])
 def test_proportions_fit_every_quadruped(name: str) -> None:
     robot = qd.load(name)
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     assert 0.5 * p.length < p.height < 1.1 * p.length
     assert p.mass == pytest.approx(robot.mass)
-    np.testing.assert_array_equal(np.sign(p.stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    np.testing.assert_array_equal(np.sign(p.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
     np.testing.assert_array_equal(np.sign(p.hips[:, :2]), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
 
 
 @pytest.mark.parametrize(("name", "root"), [("go2", "fixed"), ("ur5", "fixed"), ("go2", "planar")])
 def test_what_cannot_walk_is_refused(name: str, root: str) -> None:
     with pytest.raises(qd.ArgumentError, match="quadruped"):
-        Proportions.of(qd.load(name, root=root))
+        Morphology.from_robot(qd.load(name, root=root))
 
 
 # -- gait ----------------------------------------------------------------------------------------------------------
-def run(clock: Clock, seconds: float, dt: float = 1e-3) -> np.ndarray:
+def run(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np.ndarray:
     """(N, 4) who stands, tick by tick."""
     out = []
     for _ in range(round(seconds / dt)):
-        out.append(clock.stance)
+        out.append(clock.stance_mask)
         clock.advance(dt)
     return np.array(out)
 
 
 @pytest.mark.parametrize("name", MOVING)
 def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
-    gait, clock = GAITS[name], Clock(name, 0.2)
+    gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     clock.start()
     run(clock, 6.0 * clock.period)  # to come from a trot, where it does
     stance = run(clock, 10.0 * clock.period)
-    np.testing.assert_allclose(stance.mean(axis=0), gait.duty, atol=0.01)
+    np.testing.assert_allclose(stance.mean(axis=0), gait.duty_factor, atol=0.01)
     least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2, "running_trot": 0, "pronk": 0, "gallop": 0}[name]
     assert stance.sum(axis=1).min() == least
-    assert gait.thrust.flies == (least == 0) and gait.thrust.steady == (least > 0)
+    assert gait.vertical_force_profile.has_flight_phase == (least == 0) and gait.vertical_force_profile.is_constant == (
+        least > 0
+    )
     together = {
         "trot": ("FL", "RR"), "pace": ("FL", "RL"), "bound": ("FL", "FR"), "running_trot": ("FL", "RR"), "pronk": FEET
     }.get(name, ())  # fmt: skip
@@ -80,85 +88,94 @@ def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
 def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(name: str) -> None:
-    thrust = GAITS[name].thrust
-    n = len(thrust.push)
-    assert thrust.push.mean() == pytest.approx(1.0) and thrust.push.min() == 0.0
+    thrust = GAITS[name].vertical_force_profile
+    n = len(thrust.force)
+    assert thrust.force.mean() == pytest.approx(1.0) and thrust.force.min() == 0.0
     np.testing.assert_allclose(
-        np.diff(thrust.rate, append=thrust.rate[0]) * n, np.roll(thrust.push, -1) - 1.0, atol=1e-9
+        np.diff(thrust.rate, append=thrust.rate[0]) * n, np.roll(thrust.force, -1) - 1.0, atol=1e-9
     )
-    np.testing.assert_allclose(np.diff(thrust.rise, append=thrust.rise[0]) * n, np.roll(thrust.rate, -1), atol=1e-9)
-    flight = np.flatnonzero(thrust.push == 0.0)
+    np.testing.assert_allclose(np.diff(thrust.height, append=thrust.height[0]) * n, np.roll(thrust.rate, -1), atol=1e-9)
+    flight = np.flatnonzero(thrust.force == 0.0)
     inside = flight[np.isin(flight + 1, flight) & np.isin(flight - 1, flight)]
     assert len(inside) > 20
-    fall = thrust.rise[inside + 1] - 2.0 * thrust.rise[inside] + thrust.rise[inside - 1]
+    fall = thrust.height[inside + 1] - 2.0 * thrust.height[inside] + thrust.height[inside - 1]
     np.testing.assert_allclose(fall * n**2, -1.0, atol=1e-6)  # g, in the unit of the rise
-    assert thrust.at(2.25) == pytest.approx((thrust.push[n // 4], thrust.rate[n // 4], thrust.rise[n // 4]))
+    assert thrust.sample(2.25) == pytest.approx((thrust.force[n // 4], thrust.rate[n // 4], thrust.height[n // 4]))
 
 
 @pytest.mark.parametrize("name", MOVING)
 def test_a_clock_is_changing_until_feet_stand_as_the_gait_wants(name: str) -> None:
     """From the start on it is the gait, or turns into it; told another one, it turns into that."""
-    gait, clock = GAITS[name], Clock(name, 0.2)
-    own = gait.spread == (1.0, 1.0) and gait.thrust.steady
+    gait, clock = GAITS[name], GaitScheduler(name, 0.2)
+    own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     clock.start()
-    assert clock.changing != own
+    assert clock.is_transitioning != own
     run(clock, 10.0 * clock.period)
-    assert not clock.changing
+    assert not clock.is_transitioning
     assert clock.period == pytest.approx(0.2 * gait.period, rel=1e-4)
-    clock.change("walk" if name != "walk" else "trot")
-    assert clock.changing
+    clock.set_gait("walk" if name != "walk" else "trot")
+    assert clock.is_transitioning
 
 
 def test_gaits_that_rock_stand_on_one_end_at_times() -> None:
     """And any gait does so at some instant if, and only if, it rocks."""
-    assert {name for name, gait in GAITS.items() if gait.rocks} == {"bound", "gallop"}
+    assert {name for name, gait in GAITS.items() if gait.has_end_support} == {"bound", "gallop"}
     rng = np.random.default_rng(0)
     for _ in range(50):
         gait = Gait("own", 2.0, rng.uniform(0.3, 1.0), tuple(rng.choice(np.arange(20) / 20.0, 4).tolist()))
         phases = np.linspace(0.0, 1.0, 4000, endpoint=False)[:, None] + 1.234e-5
-        fl, fr, rl, rr = ((phases - gait.offsets) % 1.0 < gait.duty).T
-        assert gait.rocks == bool(((fl | fr) != (rl | rr)).any())
+        fl, fr, rl, rr = ((phases - gait.phase_offsets) % 1.0 < gait.duty_factor).T
+        assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any())
 
 
 def test_a_gallop_is_transverse_and_gathers_its_feet_in_the_air() -> None:
     """Left rear, right rear, left front, right front; every pair of feet of an end overlaps, and one flight a cycle."""
     gait = GAITS["gallop"]
-    order = sorted(range(4), key=lambda i: (gait.offsets[i] - gait.offsets[2]) % 1.0)
+    order = sorted(range(4), key=lambda i: (gait.phase_offsets[i] - gait.phase_offsets[2]) % 1.0)
     assert [FEET[i] for i in order] == ["RL", "RR", "FL", "FR"]
-    assert np.count_nonzero(np.diff((gait.thrust.push == 0.0).astype(int), append=gait.thrust.push[0] == 0.0) == 1) == 1
-    fl, fr, rl, rr = gait.offsets
-    assert 0.0 < (fr - fl) % 1.0 < gait.duty and 0.0 < (rr - rl) % 1.0 < gait.duty
+    assert (
+        np.count_nonzero(
+            np.diff(
+                (gait.vertical_force_profile.force == 0.0).astype(int),
+                append=gait.vertical_force_profile.force[0] == 0.0,
+            )
+            == 1
+        )
+        == 1
+    )
+    fl, fr, rl, rr = gait.phase_offsets
+    assert 0.0 < (fr - fl) % 1.0 < gait.duty_factor and 0.0 < (rr - rl) % 1.0 < gait.duty_factor
 
 
 @pytest.mark.parametrize(
     ("name", "end"), [("running_trot", "stop"), ("pronk", "stop"), ("pronk", "stand"), ("gallop", "stop")]
 )
 def test_who_flies_starts_and_stops_as_a_trot(name: str, end: str) -> None:
-    clock = Clock(name, 0.2)
+    clock = GaitScheduler(name, 0.2)
     clock.start()
     while clock.phase < 0.0:
-        assert clock.thrust.steady and clock.stance.all()
+        assert clock.vertical_force_profile.is_constant and clock.stance_mask.all()
         clock.advance(1e-3)
     run(clock, 8.0 * clock.period)
-    assert clock.thrust.flies
+    assert clock.vertical_force_profile.has_flight_phase
     if end == "stop":
-        clock.stop()
+        clock.stop_stepping()
     else:
-        clock.change(end)
-    assert clock.running and np.isinf(clock.last).all()
-    assert run(clock, 8.0 * clock.period)[-1].all() and not clock.running
-    assert clock.thrust.steady and clock.duty > 0.5
+        clock.set_gait(end)
+    assert clock.is_running and np.isinf(clock.last_swing).all()
+    assert run(clock, 8.0 * clock.period)[-1].all() and not clock.is_running
+    assert clock.vertical_force_profile.is_constant and clock.duty_factor > 0.5
 
 
 @pytest.mark.parametrize("name", ["crawl", "walk", "trot"])
 def test_no_swing_is_cut_short_by_start_or_stop(name: str) -> None:
-    clock = Clock(name, 0.2)
+    clock = GaitScheduler(name, 0.2)
     clock.start()
-    lead = clock.lead * clock.period
+    lead = clock.lead_phase * clock.period
     stance = run(clock, lead)
     assert stance.all()  # time to shift the weight
-    stance = np.vstack([run(clock, 3.3 * clock.period), (clock.stop(), run(clock, clock.period))[1]])
-    assert stance[-1].all() and not clock.running
+    stance = np.vstack([run(clock, 3.3 * clock.period), (clock.stop_stepping(), run(clock, clock.period))[1]])
+    assert stance[-1].all() and not clock.is_running
     for foot in stance.T:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], foot, [True])).astype(int)))
         lengths = (edges[1::2] - edges[::2]) * 1e-3
@@ -174,16 +191,16 @@ PAIRS = [(first, second) for first in MOVING for second in MOVING]
     others_slow(PAIRS, [(first, MOVING[i - 2]) for i, first in enumerate(MOVING)]),
 )
 def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second: str) -> None:
-    clock = Clock(first, 0.2)
+    clock = GaitScheduler(first, 0.2)
     clock.start()
     before = run(clock, 2.37 * clock.period)
-    clock.change(second)
-    steady = GAITS[first].thrust.steady and GAITS[second].thrust.steady
+    clock.set_gait(second)
+    steady = GAITS[first].vertical_force_profile.is_constant and GAITS[second].vertical_force_profile.is_constant
     during = run(clock, 4.0 if steady else 6.0)  # who flies changes the order of its feet on the ground
     gait, passed = GAITS[second], {first, second} | (set() if steady else {"trot"})
-    swing_times = [(1.0 - GAITS[name].duty) * GAITS[name].period for name in passed]
-    np.testing.assert_allclose((clock.offsets - gait.offsets + 0.5) % 1.0, 0.5, atol=1e-9)
-    assert clock.duty == pytest.approx(gait.duty) and clock.period == pytest.approx(0.2 * gait.period)
+    swing_times = [(1.0 - GAITS[name].duty_factor) * GAITS[name].period for name in passed]
+    np.testing.assert_allclose((clock.phase_offsets - gait.phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
+    assert clock.duty_factor == pytest.approx(gait.duty_factor) and clock.period == pytest.approx(0.2 * gait.period)
     for foot in np.vstack([before, during]).T:
         edges = np.flatnonzero(np.diff(foot.astype(int)))
         edges = edges[0 if not foot[edges[0] + 1] else 1 :]
@@ -195,22 +212,22 @@ def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second
 
 @pytest.mark.parametrize("name", ["pace", "bound", "walk", "crawl"])
 def test_two_feet_stay_on_the_ground_while_a_trot_becomes_another_gait(name: str) -> None:
-    clock = Clock("trot", 0.2)
+    clock = GaitScheduler("trot", 0.2)
     clock.start()
     run(clock, 3.0 * clock.period)
-    clock.change(name)
+    clock.set_gait(name)
     stance = run(clock, 4.0)
-    np.testing.assert_allclose((clock.offsets - GAITS[name].offsets + 0.5) % 1.0, 0.5, atol=1e-9)
+    np.testing.assert_allclose((clock.phase_offsets - GAITS[name].phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
     assert stance.sum(axis=1).min() >= 2
 
 
-def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
-    clock = Clock("trot", go2.time)
+def test_swing_progress_runs_from_0_to_1(go2: Morphology) -> None:
+    clock = GaitScheduler("trot", go2.time_scale)
     clock.start()
     seen = []
     for _ in range(1500):
-        np.testing.assert_array_equal(clock.swing > 0.0, ~clock.stance & (clock.swing > 0.0))
-        seen.append(clock.swing[0])
+        np.testing.assert_array_equal(clock.swing_phase > 0.0, ~clock.stance_mask & (clock.swing_phase > 0.0))
+        seen.append(clock.swing_phase[0])
         clock.advance(1e-3)
     air = np.array(seen)
     assert air.max() > 0.99 and air.min() == 0.0
@@ -220,9 +237,9 @@ def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
 
 def test_bad_gaits_are_refused() -> None:
     with pytest.raises(qd.UnknownNameError, match="trot"):
-        Clock("tort", 0.2)
+        GaitScheduler("tort", 0.2)
     with pytest.raises(qd.UnknownNameError, match="trot"):
-        Clock(["trot"], 0.2)  # type: ignore[arg-type]
+        GaitScheduler(["trot"], 0.2)  # type: ignore[arg-type]
     wrong: tuple[dict[str, object], ...] = (
         *({"duty": 0.2}, {"duty": np.nan}, {"period": 0.0}, {"offsets": (0.0, 0.5, 1.5, 0.0)}),
         *({"offsets": None}, {"offsets": (0.0, 0.5)}, {"spread": 1.0}, {"spread": (1.0, "1")}, {"stride": 0.0}),
@@ -239,10 +256,10 @@ def test_gaits_are_their_numbers() -> None:
 
 # -- course and preview --------------------------------------------------------------------------------------------
 def test_the_course_is_an_arc_of_a_circle() -> None:
-    course = Course(np.array([1.0, 2.0]), 0.3)
+    course = PathReference(np.array([1.0, 2.0]), 0.3)
     course.velocity[:] = 0.4, -0.1, 0.7
-    ahead, yaw = course.ahead(np.array([0.0, 1.5]))
-    small = Course(np.array([1.0, 2.0]), 0.3)
+    ahead, yaw = course.predict(np.array([0.0, 1.5]))
+    small = PathReference(np.array([1.0, 2.0]), 0.3)
     small.velocity[:] = course.velocity
     for _ in range(15000):  # Euler at the middle of steps of 0.1 ms
         small.position = small.position + 1e-4 * small.world_velocity(5e-5)
@@ -262,73 +279,77 @@ KINDS = [(0, "crawl"), (1, "gallop"), (2, "bound")]  # of a course and a gait
     ("velocity", "name"), others_slow(COURSES, [COURSES[k * len(MOVING) + MOVING.index(name)] for k, name in KINDS])
 )
 def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
-    go2: Proportions, name: str, velocity: tuple[float, float, float]
+    go2: Morphology, name: str, velocity: tuple[float, float, float]
 ) -> None:
     """Following the divergent component, the pendulum never leaves its course: xidot = (lambda / omega) (xi - z)."""
-    clock, preview, dt = Clock(name, go2.time), Preview(go2), 1e-3
-    course = Course(np.zeros(2), 0.0)
+    clock, preview, dt = GaitScheduler(name, go2.time_scale), ComPreview(go2), 1e-3
+    course = PathReference(np.zeros(2), 0.0)
     gait = GAITS[name]
-    fastest = 0.7 * go2.length / (gait.duty * gait.period * go2.time)  # a foot goes back by 0.7 l on the ground
+    fastest = (
+        0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)
+    )  # a foot goes back by 0.7 l on the ground
     clock.start()
-    feet = go2.stance.copy()
-    own = gait.spread == (1.0, 1.0) and gait.thrust.steady
+    feet = go2.nominal_stance.copy()
+    own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     settled = 0.1 if own else 6.0  # [cycles]: those with a narrow footprint and those that fly start as a trot
     xi = pressure = None
     c, worst, off = np.zeros(2), 0.0, 0.0
     for _ in range(4000):
         if clock.phase >= 0.0:
             course.velocity[:] = np.minimum(velocity, fastest)
-        reference = preview.reference(clock, course, feet, go2.stance * clock.spread)
-        assert np.isfinite(reference.divergent).all()
-        stands = clock.stance.any()
-        assert reference.shares.sum() == pytest.approx(float(stands)) and (reference.shares >= 0.0).all()
-        assert not reference.shares[~clock.stance].any() and (stands or reference.push < 0.1)
+        reference = preview.reference(clock, course, feet, go2.nominal_stance * clock.footprint_scale)
+        assert np.isfinite(reference.dcm).all()
+        stands = clock.stance_mask.any()
+        assert (
+            reference.load_fractions.sum() == pytest.approx(float(stands)) and (reference.load_fractions >= 0.0).all()
+        )
+        assert not reference.load_fractions[~clock.stance_mask].any() and (stands or reference.vertical_force < 0.1)
         if stands:
-            np.testing.assert_allclose(reference.shares @ feet, reference.pressure, atol=1e-12)
+            np.testing.assert_allclose(reference.load_fractions @ feet, reference.cop, atol=1e-12)
         omega = reference.frequency
-        rate = 9.81 * reference.push / (go2.height + reference.rise[0]) / omega
+        rate = 9.81 * reference.vertical_force / (go2.height + reference.height_motion[0]) / omega
         if xi is not None and clock.phase > settled:
-            middle = 0.5 * (pressure + reference.pressure)
-            worst = max(worst, np.abs((reference.divergent - xi) / dt - rate * (xi - middle)).max())
-        xi, pressure = reference.divergent, reference.pressure
+            middle = 0.5 * (pressure + reference.cop)
+            worst = max(worst, np.abs((reference.dcm - xi) / dt - rate * (xi - middle)).max())
+        xi, pressure = reference.dcm, reference.cop
         c = c + dt * omega * (xi - c)
         off = max(off, np.linalg.norm(c - course.position))
-        before = clock.stance
+        before = clock.stance_mask
         clock.advance(dt)
         course.advance(dt)
-        for i in np.flatnonzero(clock.stance & ~before):
-            when = np.full(4, (0.5 * clock.duty - (clock.phase - clock.offsets[i]) % 1.0) * clock.period)
-            feet[i] = footholds(course, when, go2.stance * clock.spread)[i]
-    assert worst < 0.35 * go2.speed * 0.5  # but for the instants of exchange, whose loads change within some ms
+        for i in np.flatnonzero(clock.stance_mask & ~before):
+            when = np.full(4, (0.5 * clock.duty_factor - (clock.phase - clock.phase_offsets[i]) % 1.0) * clock.period)
+            feet[i] = compute_footholds(course, when, go2.nominal_stance * clock.footprint_scale)[i]
+    assert worst < 0.35 * go2.speed_scale * 0.5  # but for the instants of exchange, whose loads change within some ms
     assert off < 0.4 * go2.length  # a crawl sways widely, but nothing runs away
 
 
-def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Proportions) -> None:
-    clock, preview, course = Clock("trot", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
-    feet = go2.stance + np.array([0.1, -0.2])
-    reference = preview.reference(clock, course, feet, go2.stance)
-    np.testing.assert_allclose(reference.pressure, [0.1, -0.2])
-    np.testing.assert_allclose(reference.divergent, [0.1, -0.2])
-    np.testing.assert_allclose(reference.shares, 0.25)
+def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Morphology) -> None:
+    clock, preview, course = GaitScheduler("trot", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
+    feet = go2.nominal_stance + np.array([0.1, -0.2])
+    reference = preview.reference(clock, course, feet, go2.nominal_stance)
+    np.testing.assert_allclose(reference.cop, [0.1, -0.2])
+    np.testing.assert_allclose(reference.dcm, [0.1, -0.2])
+    np.testing.assert_allclose(reference.load_fractions, 0.25)
 
 
-def test_who_leans_goes_back_over_the_middle_of_its_feet_as_a_pendulum(go2: Proportions) -> None:
-    clock, preview, course = Clock("trot", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
+def test_who_leans_goes_back_over_the_middle_of_its_feet_as_a_pendulum(go2: Morphology) -> None:
+    clock, preview, course = GaitScheduler("trot", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
     x, y = (0.05, -0.2, 0.8), (0.01, 0.3, -0.5)
-    reference = preview.reference(clock, course, go2.stance.copy(), go2.stance, (x, y))
+    reference = preview.reference(clock, course, go2.nominal_stance.copy(), go2.nominal_stance, (x, y))
     place, speed, rush = np.transpose((x, y))
-    np.testing.assert_allclose(reference.divergent, place + speed / preview.omega)
-    np.testing.assert_allclose(preview.omega**2 * (place - reference.pressure), rush)
+    np.testing.assert_allclose(reference.dcm, place + speed / preview.omega)
+    np.testing.assert_allclose(preview.omega**2 * (place - reference.cop), rush)
 
 
-def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Proportions) -> None:
-    clock, preview, course = Clock("crawl", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
+def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Morphology) -> None:
+    clock, preview, course = GaitScheduler("crawl", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
     clock.start()
-    while clock.stance.all():
+    while clock.stance_mask.all():
         clock.advance(1e-3)
-    lifted = int(np.flatnonzero(~clock.stance)[0])
-    reference = preview.reference(clock, course, go2.stance.copy(), go2.stance)
-    assert reference.divergent @ go2.stance[lifted] < -0.01 * go2.length**2
+    lifted = int(np.flatnonzero(~clock.stance_mask)[0])
+    reference = preview.reference(clock, course, go2.nominal_stance.copy(), go2.nominal_stance)
+    assert reference.dcm @ go2.nominal_stance[lifted] < -0.01 * go2.length**2
 
 
 # -- swing ---------------------------------------------------------------------------------------------------------
@@ -341,18 +362,20 @@ def test_the_quintic_meets_its_ends_and_can_be_cut_anywhere(
     x: float, v: float, a: float, goal: float, speed: float, time: float, share: float
 ) -> None:
     size = 1.0 + abs(a) / time
-    np.testing.assert_allclose(quintic(x, v, a, goal, speed, time, 0.0), (x, v, a), atol=1e-12)
-    np.testing.assert_allclose(quintic(x, v, a, goal, speed, time, time), (goal, speed, 0.0), atol=1e-12)
-    near = quintic(x, v, a, goal, speed, time, time * (1.0 - 1e-9))
+    np.testing.assert_allclose(advance_quintic(x, v, a, goal, speed, time, 0.0), (x, v, a), atol=1e-12)
+    np.testing.assert_allclose(advance_quintic(x, v, a, goal, speed, time, time), (goal, speed, 0.0), atol=1e-12)
+    near = advance_quintic(x, v, a, goal, speed, time, time * (1.0 - 1e-9))
     np.testing.assert_allclose(near, (goal, speed, 0.0), atol=1e-3 * size / time)
-    cut = quintic(x, v, a, goal, speed, time, share * time)
+    cut = advance_quintic(x, v, a, goal, speed, time, share * time)
     if share < 0.9:
-        in_two = quintic(*cut, goal, speed, (1.0 - share) * time, 0.05 * time)
-        at_once = quintic(x, v, a, goal, speed, time, (share + 0.05) * time)
+        in_two = advance_quintic(*cut, goal, speed, (1.0 - share) * time, 0.05 * time)
+        at_once = advance_quintic(x, v, a, goal, speed, time, (share + 0.05) * time)
         np.testing.assert_allclose(in_two, at_once, atol=1e-6 * size / time**2)
 
 
-def fly(swing: Swing, target: object, seconds: float, dt: float = 1e-3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def fly(
+    swing: SwingTrajectory, target: object, seconds: float, dt: float = 1e-3
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     path = []
     for k in range(round(seconds / dt)):
         path.append((swing.position.copy(), swing.velocity.copy(), swing.acceleration.copy()))
@@ -361,30 +384,30 @@ def fly(swing: Swing, target: object, seconds: float, dt: float = 1e-3) -> tuple
 
 
 def test_a_swing_clears_its_apex_and_arrives_sinking() -> None:
-    swing = Swing(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, sink=0.05)
+    swing = SwingTrajectory(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, touchdown_speed=0.05)
     target = np.array([0.15, -0.02, 0.01])
     p, _, _ = fly(swing, lambda t: target, 0.2)
     np.testing.assert_allclose(swing.position, target, atol=1e-9)
     np.testing.assert_allclose(swing.velocity, [0.0, 0.0, -0.05], atol=1e-9)
     assert p[:, 2].max() == pytest.approx(0.06 + 0.5 * 0.01, abs=1e-3)  # over the straight way
     late, _, _ = fly(swing, lambda t: target, 0.1)
-    gaining = (FASTEST - 1.0) / HURRY * 0.2  # [s] until it sinks no faster
-    deep = 0.05 * (0.5 * (1.0 + FASTEST) * gaining + FASTEST * (0.099 - gaining))
+    gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until it sinks no faster
+    deep = 0.05 * (0.5 * (1.0 + MAX_DESCENT_RATIO) * gaining + MAX_DESCENT_RATIO * (0.099 - gaining))
     np.testing.assert_allclose(late[-1], target - [0.0, 0.0, deep], atol=2e-4)
 
 
 def test_the_way_ahead_is_the_way_it_goes() -> None:
-    swing = Swing(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, sink=0.05)
+    swing = SwingTrajectory(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, touchdown_speed=0.05)
     target = np.array([0.15, -0.02, 0.01])
     fly(swing, lambda t: target, 0.06)
-    here, way = swing.position.copy(), swing.ahead(14)
+    here, way = swing.position.copy(), swing.remaining_path(14)
     np.testing.assert_array_equal(swing.position, here)
     np.testing.assert_array_equal(way[0], here)
     path, _, _ = fly(swing, lambda t: target, 0.14)
     np.testing.assert_allclose(way[:-1], path[::10], atol=1e-9)
     np.testing.assert_allclose(way[-1], swing.position, atol=1e-9)
     fly(swing, lambda t: target, 0.02)
-    assert swing.ahead().shape == (1, 3)  # late: nobody knows where the ground is
+    assert swing.remaining_path().shape == (1, 3)  # late: nobody knows where the ground is
 
 
 @settings(max_examples=20, deadline=None)
@@ -392,26 +415,28 @@ def test_the_way_ahead_is_the_way_it_goes() -> None:
 def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
     jumps = rng.uniform(-0.1, 0.1, (20, 3))
-    swing = Swing(np.zeros(3), np.array([0.1, 0.0, 0.0]), duration=0.25, clearance=0.08, sink=0.05)
+    swing = SwingTrajectory(np.zeros(3), np.array([0.1, 0.0, 0.0]), duration=0.25, clearance=0.08, touchdown_speed=0.05)
     p, v, a = fly(swing, lambda t: jumps[int(20 * t / 0.25) % 20], 0.3, dt=1e-4)
     assert np.isfinite(p).all()
-    jerk = 60.0 * 0.3 / (0.25 * (1.0 - SETTLED)) ** 3 + 36.0 * 6.0 / (0.25 * (1.0 - SETTLED)) ** 2
+    jerk = (
+        60.0 * 0.3 / (0.25 * (1.0 - TARGET_FREEZE_PHASE)) ** 3 + 36.0 * 6.0 / (0.25 * (1.0 - TARGET_FREEZE_PHASE)) ** 2
+    )
     assert np.abs(np.diff(a, axis=0)).max() < jerk * 1e-4  # no jump in acceleration
     assert np.abs(np.diff(v, axis=0) - 0.5e-4 * (a[1:] + a[:-1])).max() < jerk * 1e-8
     assert np.abs(np.diff(p, axis=0) - 0.5e-4 * (v[1:] + v[:-1])).max() < jerk * 1e-11
-    settled = jumps[int(20 * SETTLED - 1e-6) % 20]
+    settled = jumps[int(20 * TARGET_FREEZE_PHASE - 1e-6) % 20]
     np.testing.assert_allclose(swing.position[:2], settled[:2], atol=0.2)
 
 
 def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
     controller = LocomotionController(qd.load("solo8"), gait="bound")
-    assert 0.0 < controller.reach((10.0, 0.0, 0.0))[0] < 0.2 * controller.proportions.speed
-    assert controller.limit((10.0, 0.0, 0.0)).startswith("reach of")
+    assert 0.0 < controller.clamp_velocity((10.0, 0.0, 0.0))[0] < 0.2 * controller.morphology.speed_scale
+    assert controller.velocity_limit_reason((10.0, 0.0, 0.0)).startswith("reach of")
     controller.gait = "pace"
-    assert not controller.reach((0.1, 0.0, 0.0)).any()
-    assert controller.limit((0.1, 0.0, 0.0)) == "legs cannot step aside"
+    assert not controller.clamp_velocity((0.1, 0.0, 0.0)).any()
+    assert controller.velocity_limit_reason((0.1, 0.0, 0.0)) == "legs cannot step aside"
     controller.gait = dataclasses.replace(GAITS["pace"], name="wide pace", spread=(1.0, 1.0))
-    assert controller.reach((0.1, 0.0, 0.0))[0] > 0.0
+    assert controller.clamp_velocity((0.1, 0.0, 0.0))[0] > 0.0
 
 
 def test_whether_a_gait_rocks_is_what_exact_arithmetic_says() -> None:
@@ -420,4 +445,4 @@ def test_whether_a_gait_rocks_is_what_exact_arithmetic_says() -> None:
             offsets = (front, rear, 0, 50)
             fl, fr, rl, rr = ((np.arange(0.5, 100.0) - offset) % 100.0 < duty for offset in offsets)
             gait = Gait("own", 2.0, duty / 100, tuple(offset / 100 for offset in offsets))
-            assert gait.rocks == bool(((fl | fr) != (rl | rr)).any()), gait
+            assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any()), gait

@@ -9,8 +9,13 @@ from sparing import NIGHT
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.unknown_load import FAR, LEAST, MOST, UnknownLoad
+from quaddyn.locomotion.morphology import FEET, Morphology
+from quaddyn.locomotion.payload_compensation import (
+    MAX_PAYLOAD_FRACTION,
+    MAX_PAYLOAD_OFFSET,
+    MIN_PAYLOAD_FRACTION,
+    PayloadCompensation,
+)
 from quaddyn.robot import Robot, with_payload
 
 DT = 2e-3 if NIGHT else 4e-3  # [s]
@@ -27,9 +32,9 @@ def at_home(robot: Robot) -> State:
 
 
 def test_the_feet_bear_the_load_at_its_place(robot: Robot) -> None:
-    load = UnknownLoad(robot, Proportions.of(robot), DT)
+    load = PayloadCompensation(robot, Morphology.from_robot(robot), DT)
     load.mass = 0.4 * robot.mass
-    load.moment = load.mass * PLACE
+    load.first_moment = load.mass * PLACE
     state, push = at_home(robot), np.array([0.3, -0.2, 9.81])
     forces = {foot: 0.25 * robot.mass * push for foot in FEET}
     tau = load.torques(state, forces)
@@ -51,37 +56,39 @@ def test_the_feet_bear_the_load_at_its_place(robot: Robot) -> None:
 
 
 def test_the_centre_of_mass_is_that_of_robot_and_load(robot: Robot) -> None:
-    load, mass = UnknownLoad(robot, Proportions.of(robot), DT), 0.3 * robot.mass
-    load.mass, load.moment = mass, mass * PLACE
+    load, mass = PayloadCompensation(robot, Morphology.from_robot(robot), DT), 0.3 * robot.mass
+    load.mass, load.first_moment = mass, mass * PLACE
     real = qd.Dynamics(with_payload(robot, mass, PLACE))
     state = at_home(robot)
     wanted = real.center_of_mass(np.array(robot.q_home)) - state.com
-    np.testing.assert_allclose(load.shift(state), wanted[:2], atol=1e-12)
+    np.testing.assert_allclose(load.com_shift(state), wanted[:2], atol=1e-12)
 
 
 def test_what_is_believed_is_bounded_and_forgotten(robot: Robot) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     state, dynamics = at_home(robot), qd.Dynamics(robot)
     for share in (5.0, -0.9):  # whatever the torques say
-        load = UnknownLoad(robot, p, 0.01)
+        load = PayloadCompensation(robot, p, 0.01)
         feet = np.vstack([state.jacobian(foot)[:3] for foot in FEET])
         own = robot.actuated_index
         up = np.tile([0.0, 0.0, 0.25 * (1.0 + share) * robot.mass * p.gravity], 4)
         tau = (state.gravity - feet.T @ up)[own]
         for _ in range(250):
             load.update(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)), tau)
-        assert load.mass == pytest.approx((MOST if share > 0.0 else LEAST) * p.mass, rel=0.02)
-        assert np.linalg.norm(load.moment) <= 1.001 * abs(load.mass) * FAR * p.length
+        assert load.mass == pytest.approx(
+            (MAX_PAYLOAD_FRACTION if share > 0.0 else MIN_PAYLOAD_FRACTION) * p.mass, rel=0.02
+        )
+        assert np.linalg.norm(load.first_moment) <= 1.001 * abs(load.mass) * MAX_PAYLOAD_OFFSET * p.length
         load.reset()
         assert load.mass == 0.0
-        assert not load.moment.any()
+        assert not load.first_moment.any()
 
 
 def test_a_trot_with_45_percent_more_mass_is_neither_lower_nor_faster_than_commanded(robot: Robot) -> None:
     plant = qd.Simulation(with_payload(robot, 0.45 * robot.mass, PLACE, diameter=0.05), dt=DT)
     dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT, payload="estimated")
-    p = controller.proportions
-    wanted, cycle = 0.25 * p.speed, round(controller.gait.period * p.time / DT)
+    p = controller.morphology
+    wanted, cycle = 0.25 * p.speed_scale, round(controller.gait.period * p.time_scale / DT)
     places, heights = [], []
     for _ in range(5 * cycle):
         state = dynamics.update(plant.q, plant.v)
@@ -89,7 +96,7 @@ def test_a_trot_with_45_percent_more_mass_is_neither_lower_nor_faster_than_comma
         plant.step(command.tau)
         places.append(np.array(plant.q[:2]))
         heights.append(state.com[2] / p.height)
-    assert command.load == pytest.approx(0.45 * robot.mass, rel=0.15)
+    assert command.estimated_payload_mass == pytest.approx(0.45 * robot.mass, rel=0.15)
     assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 for who trusts the file
     assert np.linalg.norm(places[-1] - places[-1 - cycle]) / (cycle * DT) == pytest.approx(wanted, rel=0.05)
 

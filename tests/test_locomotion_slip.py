@@ -11,12 +11,12 @@ from sparing import NIGHT
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.capability import FRICTION_SPEED
-from quaddyn.locomotion.felt_friction import LEAST, RECOVERY_TIME, SAFE, FeltFriction
-from quaddyn.locomotion.grip import FACE, SPARE, Grip
-from quaddyn.locomotion.motor_guard import MotorGuard
-from quaddyn.locomotion.slope_statics import FRICTION
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.friction_estimation import MIN_FRICTION, RECOVERY_TIME, SLIP_SAFETY_FACTOR, FrictionEstimation
+from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
+from quaddyn.locomotion.locomotion_limits import FRICTION_SPEED_RATIO
+from quaddyn.locomotion.slope_statics import GROUND_FRICTION
+from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
@@ -47,22 +47,22 @@ def test_fast_points_of_contact_slip_and_show_the_friction(robot: Robot) -> None
     still, fast = sliding(robot, 0.02), sliding(robot, 0.5)
     for _ in range(100):
         assert detector.update(still, pressed(robot, 0.3), robot.feet) == ()
-    assert max(detector.probability.values()) < 0.01
-    assert detector.friction is None
+    assert max(detector.slip_probability.values()) < 0.01
+    assert detector.friction_estimate is None
     first = next(k for k in range(1, 20) if detector.update(fast, pressed(robot, 0.07), robot.feet))
     assert first * DT <= 0.01
     for _ in range(20):
         detector.update(fast, pressed(robot, 0.07), ("FL", "RR"))
-    assert detector.slipping == ("FL", "RR")
-    assert detector.probability["FR"] == 0.0  # in the air
-    assert detector.friction == pytest.approx(0.07, rel=0.05)
+    assert detector.slipping_feet == ("FL", "RR")
+    assert detector.slip_probability["FR"] == 0.0  # in the air
+    assert detector.friction_estimate == pytest.approx(0.07, rel=0.05)
     for _ in range(200):
         detector.update(still, pressed(robot, 0.3), robot.feet)
-    assert detector.slipping == ()
+    assert detector.slipping_feet == ()
 
 
 def test_a_foot_that_rolls_does_not_slip(robot: Robot) -> None:
-    detector, p = SlipDetector(robot, dt=DT, length=0.3), Proportions.of(robot)
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     v = np.zeros(robot.nv)
     v[4] = 2.0  # pitches, and its feet roll without slip
     v[0] = 2.0 * float(p.radii[0])
@@ -74,23 +74,23 @@ def test_a_foot_that_rolls_does_not_slip(robot: Robot) -> None:
     assert np.linalg.norm(rolls.velocity("FL")[:2]) > 0.02
     for _ in range(100):
         assert detector.update(rolls, {}, ("FL",)) == ()
-    assert detector.probability["FL"] < 0.01
+    assert detector.slip_probability["FL"] < 0.01
 
 
 def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
-    p = Proportions.of(robot)
-    felt, fast, still = FeltFriction(robot, p, DT), sliding(robot, 0.5), sliding(robot, 0.0)
+    p = Morphology.from_robot(robot)
+    felt, fast, still = FrictionEstimation(robot, p, DT), sliding(robot, 0.5), sliding(robot, 0.0)
     assert felt.update(still, pressed(robot, 0.3), robot.feet, UP) == math.inf
     for _ in range(100):
         felt.update(fast, pressed(robot, 0.1), robot.feet, UP)
-    assert felt.bound == pytest.approx(SAFE * 0.1, rel=0.1)
+    assert felt.bound == pytest.approx(SLIP_SAFETY_FACTOR * 0.1, rel=0.1)
     for _ in range(100):
         felt.update(fast, pressed(robot, 0.001), robot.feet, UP)
-    assert felt.bound == pytest.approx(LEAST, rel=0.1)
+    assert felt.bound == pytest.approx(MIN_FRICTION, rel=0.1)
     low, ticks = felt.bound, 200
     for _ in range(ticks):
         felt.update(still, pressed(robot, 0.0), (), UP)
-    growth = 0.5 * ticks * (ticks + 1) * (DT / (RECOVERY_TIME * p.time)) ** 2
+    growth = 0.5 * ticks * (ticks + 1) * (DT / (RECOVERY_TIME * p.time_scale)) ** 2
     assert felt.bound == pytest.approx(low * math.exp(growth), rel=1e-6)
     felt.reset()
     assert felt.bound == math.inf
@@ -98,24 +98,24 @@ def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
 
 def test_creep_in_proportion_to_load_is_no_slip(robot: Robot) -> None:
     """Feet of a soft contact move at ``-c f`` for as long as they are loaded; a slip is what goes beyond."""
-    detector, p = SlipDetector(robot, dt=DT, length=0.3), Proportions.of(robot)
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
     for k in range(1500):
         ratio = 0.2 + 0.3 * math.sin(0.01 * k)
         assert detector.update(sliding(robot, creep * ratio * weight), pressed(robot, ratio), robot.feet) == ()
-    assert detector.creep == pytest.approx(creep, rel=0.1)
+    assert detector.creep_compliance == pytest.approx(creep, rel=0.1)
     for _ in range(30):
         detector.update(sliding(robot, creep * 0.2 * weight + 0.4), pressed(robot, 0.2), robot.feet)
-    assert detector.slipping == robot.feet
-    assert detector.friction == pytest.approx(0.2, rel=0.05)
+    assert detector.slipping_feet == robot.feet
+    assert detector.friction_estimate == pytest.approx(0.2, rel=0.05)
 
 
 def test_a_bound_returns_by_time_and_by_forces_that_are_held(robot: Robot) -> None:
     fast, still = sliding(robot, 0.5), sliding(robot, 0.0)
     for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice
-        p = Proportions.of(qd.load(name))
-        assert LEAST * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time)) ** 2) > 0.4
-    felt = FeltFriction(robot, Proportions.of(robot), DT)
+        p = Morphology.from_robot(qd.load(name))
+        assert MIN_FRICTION * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time_scale)) ** 2) > 0.4
+    felt = FrictionEstimation(robot, Morphology.from_robot(robot), DT)
     for _ in range(100):
         felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
     low, seconds = felt.bound, 0.5
@@ -125,16 +125,20 @@ def test_a_bound_returns_by_time_and_by_forces_that_are_held(robot: Robot) -> No
 
 
 def test_a_short_slip_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot) -> None:
-    felt, fast, still = FeltFriction(robot, Proportions.of(robot), DT), sliding(robot, 0.5), sliding(robot, 0.0)
+    felt, fast, still = (
+        FrictionEstimation(robot, Morphology.from_robot(robot), DT),
+        sliding(robot, 0.5),
+        sliding(robot, 0.0),
+    )
     for _ in range(100):
         felt.update(still, pressed(robot, 0.1), robot.feet, UP)
-    while not felt.slipping:
+    while not felt.slipping_feet:
         felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
     assert felt.bound == math.inf  # it has to last
     felt.reset()
     for _ in range(60):
         felt.update(fast, pressed(robot, 0.05), ("FL",), UP, rough=True)
-    assert felt.slipping == ("FL",) and felt.bound == math.inf
+    assert felt.slipping_feet == ("FL",) and felt.bound == math.inf
     for _ in range(60):
         felt.update(fast, pressed(robot, 0.05), ("FL", "RR"), UP, rough=True)
     assert felt.bound < 0.1
@@ -142,19 +146,19 @@ def test_a_short_slip_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot
 
 def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Robot) -> None:
     whole = WholeBodyController(robot, dt=DT, friction=0.4)
-    grip = Grip(whole)
-    grip.show(0.08)
+    grip = FrictionModel(whole)
+    grip.set_slip_bound(0.08)
     assert whole.friction == pytest.approx(0.08)
-    assert grip.slippery
-    grip.show(0.9)
+    assert grip.is_slippery
+    grip.set_slip_bound(0.9)
     assert whole.friction == 0.4
-    grip.told = 0.05  # also where no slope was ever felt
+    grip.nominal = 0.05  # also where no slope was ever felt
     assert whole.friction == 0.05
     tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
-    grip.follow([tilted] * 4)
-    assert whole.friction > math.tan(0.3) / FACE
-    grip.show(0.03)
-    assert whole.friction == pytest.approx((1.0 + SPARE) * math.tan(0.3) / FACE, abs=0.02)
+    grip.set_normals([tilted] * 4)
+    assert whole.friction > math.tan(0.3) / PYRAMID_FACE_RATIO
+    grip.set_slip_bound(0.03)
+    assert whole.friction == pytest.approx((1.0 + SLIP_MARGIN_FRACTION) * math.tan(0.3) / PYRAMID_FACE_RATIO, abs=0.02)
 
 
 @pytest.mark.parametrize(("friction", "cut"), [(0.03, True), (0.2, False), (0.6, False)])
@@ -162,52 +166,54 @@ def test_on_ground_of_known_friction_the_speed_is_what_that_friction_allows(
     robot: Robot, friction: float, cut: bool
 ) -> None:
     controller = LocomotionController(robot, dt=DT, friction=friction)
-    p, gait = controller.proportions, controller.gait
-    state, wanted = sliding(robot, 0.0), (0.25 * p.speed, 0.0, 0.0)
+    p, gait = controller.morphology, controller.gait
+    state, wanted = sliding(robot, 0.0), (0.25 * p.speed_scale, 0.0, 0.0)
     command = controller.compute(state, wanted)
-    fastest = FRICTION_SPEED * 2.0 * p.height * friction / (gait.duty * gait.period * p.time)
-    assert (command.limit == FRICTION) is cut
-    assert command.commanded[0] == pytest.approx(min(wanted[0], fastest))
+    fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
+    assert (command.limit_reason == GROUND_FRICTION) is cut
+    assert command.clamped_velocity[0] == pytest.approx(min(wanted[0], fastest))
     if not cut:  # slips show that there is less
-        controller._quadruped.grip.show(0.8 * 0.03)
+        controller._quadruped.friction_model.set_slip_bound(0.8 * 0.03)
         command = controller.compute(state, wanted)
-        assert command.limit == FRICTION and command.commanded[0] < 0.5 * wanted[0]
+        assert command.limit_reason == GROUND_FRICTION and command.clamped_velocity[0] < 0.5 * wanted[0]
 
 
 def test_friction_that_is_only_assumed_limits_no_speed(robot: Robot) -> None:
     controller = LocomotionController(robot, dt=DT)
-    wanted = (0.3 * controller.proportions.speed, 0.0, 0.0)
-    assert controller.compute(sliding(robot, 0.0), wanted).limit == ""
+    wanted = (0.3 * controller.morphology.speed_scale, 0.0, 0.0)
+    assert controller.compute(sliding(robot, 0.0), wanted).limit_reason == ""
 
 
 def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robot) -> None:
     dt = DT if NIGHT else 2.0 * DT
     controller = LocomotionController(robot, dt=dt, friction="estimated")
-    plant, dynamics, p = qd.Simulation(robot, dt=dt), qd.Dynamics(robot), controller.proportions
+    plant, dynamics, p = qd.Simulation(robot, dt=dt), qd.Dynamics(robot), controller.morphology
     fall, found, least = round(1.2 / dt), None, 1.0
     for k in range(round(3.2 / dt)):
         if k in (fall, fall + round(1.0 / dt)):
             plant.friction = 0.1 if k == fall else 0.6
-        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.1 * p.speed, 0.3))
+        command = controller.compute(
+            dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale, 0.1 * p.speed_scale, 0.3)
+        )
         if k < fall:
-            assert command.slipping == ()
+            assert command.slipping_feet == ()
             assert command.friction == 0.4
-        elif command.slipping and found is None:
+        elif command.slipping_feet and found is None:
             found = k
         least = min(least, command.friction)
         plant.step(command.tau)
-    assert command.mode is Mode.MOVING
+    assert command.mode is LocomotionMode.MOVING
     assert found is not None
-    assert (found - fall) * dt < 0.5 * p.time
-    assert 0.5 * SAFE * 0.1 < least < 0.12
+    assert (found - fall) * dt < 0.5 * p.time_scale
+    assert 0.5 * SLIP_SAFETY_FACTOR * 0.1 < least < 0.12
     assert command.friction > least
 
 
 def test_no_motor_adds_to_the_race_of_a_joint(robot: Robot) -> None:
-    guard, v = MotorGuard(robot, Proportions.of(robot), DT, None), np.zeros(robot.nv)
-    v[6], v[7] = 2.0 * guard.racing, -2.0 * guard.racing
+    guard, v = TorqueLimiter(robot, Morphology.from_robot(robot), DT, None), np.zeros(robot.nv)
+    v[6], v[7] = 2.0 * guard.max_driven_speed, -2.0 * guard.max_driven_speed
     state = qd.Dynamics(robot).update(np.array(robot.q_home), v)
-    tau = guard.within(np.array([1.0, -1.0, 1.0] * 4), state)
+    tau = guard.clamp(np.array([1.0, -1.0, 1.0] * 4), state)
     assert tau[0] < 0.0 < tau[1]
     np.testing.assert_array_equal(tau[2:], np.array([1.0, -1.0, 1.0] * 4)[2:])
 

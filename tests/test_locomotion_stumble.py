@@ -9,14 +9,20 @@ from sparing import NIGHT, others_slow
 import quaddyn as qd
 from quaddyn.campaigns import run
 from quaddyn.campaigns.obstacles import ObstacleCampaign
-from quaddyn.locomotion import LocomotionController, Proportions
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.footwork import Footwork
-from quaddyn.locomotion.gait import Clock
-from quaddyn.locomotion.ground import SLOPE_TIME, GroundPlane
-from quaddyn.locomotion.proportions import FEET
-from quaddyn.locomotion.stretch import Stretch
-from quaddyn.locomotion.stumble import EVEN, FORGETTING, HIGHEST, OBSTACLE, Stumbles
-from quaddyn.locomotion.swing import STRAIGHT, Swing
+from quaddyn.locomotion.gait import GaitScheduler
+from quaddyn.locomotion.ground_plane import SLOPE_TIME, GroundPlane
+from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.stumble_reflex import (
+    ASSUMED_OBSTACLE_HEIGHT,
+    MAX_EXTRA_CLEARANCE,
+    ROUGH_HEIGHT,
+    ROUGHNESS_DECAY_TIME,
+    StumbleReflex,
+)
+from quaddyn.locomotion.swing import UNIFORM_TIMING, SwingTrajectory
+from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.robot import Robot
 
 DT, SWING = 2e-3, 0.25
@@ -27,17 +33,17 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def against(p: Proportions) -> dict[str, np.ndarray]:
+def against(p: Morphology) -> dict[str, np.ndarray]:
     """A force on the first foot, against its way along x."""
     return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
 
 
 def held_up(
-    p: Proportions, share: float, forces: dict[str, np.ndarray] | None
-) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
+    p: Morphology, share: float, forces: dict[str, np.ndarray] | None
+) -> tuple[StumbleReflex, dict[int, SwingTrajectory], np.ndarray]:
     """A foot on its way that meets a wall at a share of its swing, and goes no further."""
-    stumbles, feet = Stumbles(p), np.zeros((4, 3))
-    swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+    swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
     swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
     for _ in range(round(2.0 * SWING / DT)):
         stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
@@ -52,114 +58,118 @@ def held_up(
 
 @pytest.mark.parametrize("estimated", [True, False])
 def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot, estimated: bool) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     stumbles, swings, feet = held_up(p, 0.2, against(p) if estimated else None)
-    assert 0 not in stumbles.lowered and stumbles.lift == OBSTACLE
+    assert 0 not in stumbles.lowered_feet and stumbles.extra_clearance == ASSUMED_OBSTACLE_HEIGHT
     swing = swings[0]
-    target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.lift) * p.length
+    target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.extra_clearance) * p.length
     x = []
     while swing.progress < 1.0:
         swing.advance(DT, target, SWING, high)
         x.append(swing.position[[0, 2]] - feet[0, [0, 2]])
     x = np.array(x)
     risen = x[np.argmax(x[:, 0] > 0.02 * p.length), 1]
-    assert risen > OBSTACLE * p.length  # as high as what it tripped over, before it moves on
+    assert risen > ASSUMED_OBSTACLE_HEIGHT * p.length  # as high as what it tripped over, before it moves on
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
 def test_a_foot_that_is_held_up_late_is_put_down_there(robot: Robot) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     stumbles, swings, feet = held_up(p, 0.65, against(p))
-    assert stumbles.lowered == {0: (feet[0, 0], feet[0, 1])}
+    assert stumbles.lowered_feet == {0: (feet[0, 0], feet[0, 1])}
     assert swings[0].progress > 0.65  # in time
-    stumbles.landed(0, np.zeros(3), 0.0)
-    assert not stumbles.lowered
+    stumbles.record_touchdown(0, np.zeros(3), 0.0)
+    assert not stumbles.lowered_feet
 
 
 def test_a_foot_that_follows_its_path_or_lags_evenly_does_not_trip(robot: Robot) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     for lag in (0.0, 0.15):  # at the end twice as far behind as one that trips
-        stumbles, feet = Stumbles(p), np.zeros((4, 3))
-        swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+        stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+        swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
         swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
         while swing.progress < 0.9:
             stumbles.advance(swings, (0,), feet.copy(), against(p), SWING, DT)
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
-        assert swings[0] is swing and stumbles.rough == 0.0
+        assert swings[0] is swing and stumbles.roughness == 0.0
 
 
 @pytest.mark.parametrize("push", [0.0, 1.0])
 def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(robot: Robot, push: float) -> None:
-    p = Proportions.of(robot)
-    stumbles, feet = Stumbles(p), np.zeros((4, 3))
-    swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+    p = Morphology.from_robot(robot)
+    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+    swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
     swings, forces = {0: swing}, {"FL": np.array([push * p.mass * p.gravity, 0.0, 0.0])}
     while swing.progress < 0.9:
         stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
         swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
-    assert swings[0] is swing and not stumbles.lowered
+    assert swings[0] is swing and not stumbles.lowered_feet
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
 def test_a_foot_that_lands_early_or_scrapes_along_the_ground_does_not_trip(
     robot: Robot, vertical: float, trips: bool
 ) -> None:
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
     stumbles, _, _ = held_up(p, 0.2, {"FL": force})
-    assert (stumbles.rough > 0.0) is trips
+    assert (stumbles.roughness > 0.0) is trips
 
 
 def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
-    p = Proportions.of(robot)
-    stumbles, feet = Stumbles(p), np.zeros((4, 3))
-    stumbles.landed(1, np.zeros(3), 0.9 * EVEN * p.length)
-    assert stumbles.rough == 0.0 and stumbles.timing is STRAIGHT
-    stumbles.landed(1, np.zeros(3), -0.1 * p.length)
-    assert stumbles.rough == pytest.approx(0.1) and stumbles.timing is not STRAIGHT
-    stumbles.landed(2, np.zeros(3), 5.0 * p.length)
-    assert stumbles.lift == HIGHEST
-    time = FORGETTING * p.time
+    p = Morphology.from_robot(robot)
+    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+    stumbles.record_touchdown(1, np.zeros(3), 0.9 * ROUGH_HEIGHT * p.length)
+    assert stumbles.roughness == 0.0 and stumbles.timing is UNIFORM_TIMING
+    stumbles.record_touchdown(1, np.zeros(3), -0.1 * p.length)
+    assert stumbles.roughness == pytest.approx(0.1) and stumbles.timing is not UNIFORM_TIMING
+    stumbles.record_touchdown(2, np.zeros(3), 5.0 * p.length)
+    assert stumbles.extra_clearance == MAX_EXTRA_CLEARANCE
+    time = ROUGHNESS_DECAY_TIME * p.time_scale
     for _ in range(1000):
         stumbles.advance({}, (), feet, {}, SWING, time / 1000)
-    assert stumbles.rough == pytest.approx(HIGHEST * np.exp(-1.0), rel=1e-3)
+    assert stumbles.roughness == pytest.approx(MAX_EXTRA_CLEARANCE * np.exp(-1.0), rel=1e-3)
 
 
 @pytest.mark.parametrize("away", [(0.0, 0.0, -0.05), (0.0, 0.0, 0.05), (0.02, 0.0, -0.04)])
 def test_a_foot_that_leaves_its_foothold_along_the_normal_has_to_come_down_again(
     robot: Robot, away: tuple[float, float, float]
 ) -> None:
-    p = Proportions.of(robot)
-    footwork, clock, normals = Footwork(p, Stretch(robot, p).reach), Clock("trot", p.time), [(0.0, 0.0, 1.0)] * 4
-    feet = np.column_stack([p.stance, p.radii])
-    ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
+    p = Morphology.from_robot(robot)
+    footwork, clock, normals = (
+        Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length),
+        GaitScheduler("trot", p.time_scale),
+        [(0.0, 0.0, 1.0)] * 4,
+    )
+    feet = np.column_stack([p.nominal_stance, p.radii])
+    ground = GroundPlane.from_feet(feet, p.radii, SLOPE_TIME * p.time_scale)
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
-        return set(footwork.place(clock, ground, feet, normals, touching, DT))
+        return set(footwork.update_contacts(clock, ground, feet, normals, touching, DT))
 
     assert stands(FEET) == set(FEET)
     feet[0, 0] += 0.1 * p.length  # along the ground
     assert stands(FEET) == set(FEET)
     feet[0] += np.array(away) * p.length
     assert stands(None) == set(FEET)  # who trusts the schedule feels nothing of it
-    assert stands(FEET) == set(FEET[1:]) and footwork.late
+    assert stands(FEET) == set(FEET[1:]) and footwork.is_touchdown_late
     assert footwork.swings[0].progress >= 1.0 and np.array_equal(footwork.swings[0].position, feet[0])
-    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.late  # in the air, until it feels the ground
+    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in the air, until it feels the ground
     assert stands(FEET) == set(FEET) and not footwork.swings
-    assert stands(FEET) == set(FEET) and not footwork.late
+    assert stands(FEET) == set(FEET) and not footwork.is_touchdown_late
 
 
 def test_level_ground_is_never_rough(robot: Robot) -> None:
     dt = DT if NIGHT else 2.0 * DT
-    controller = LocomotionController(robot, dt=dt, touching="estimated")
-    p = controller.proportions
+    controller = LocomotionController(robot, dt=dt, contact_detection="estimated")
+    p = controller.morphology
     plant, dynamics = qd.Simulation(robot, dt=dt), qd.Dynamics(robot)
     for k in range(round(2.0 / dt)):
-        wanted = (0.4 * p.speed, 0.0, 0.5) if k * dt > 0.1 else (0.0, 0.0, 0.0)
+        wanted = (0.4 * p.speed_scale, 0.0, 0.5) if k * dt > 0.1 else (0.0, 0.0, 0.0)
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
         if controller.ground is not None:
-            assert controller._walking.footwork.stumbles.rough < EVEN
+            assert controller._walking.footwork.stumble_reflex.roughness < ROUGH_HEIGHT
 
 
 @pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))

@@ -8,11 +8,11 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.felt_ground import FeltGround
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.contact_estimation import ContactEstimation
 from quaddyn.locomotion.footwork import Footwork
-from quaddyn.locomotion.stretch import Stretch
-from quaddyn.locomotion.swing import Swing
+from quaddyn.locomotion.swing import SwingTrajectory
+from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.robot import Robot
 from quaddyn.simulation.terrain import Box, Plane
 
@@ -25,8 +25,8 @@ def robot() -> Robot:
 
 
 def test_touchdowns_are_felt_on_uneven_ground_told_nothing(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, touching="estimated")
-    p = controller.proportions
+    controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
+    p = controller.morphology
     slabs = [
         Box(np.array([x, 0.0, 0.0]), np.array([0.5, 20.0, 0.06]) * p.length)  # 0.03 l high
         for x in np.arange(0.5, 8.5) * p.length
@@ -36,20 +36,22 @@ def test_touchdowns_are_felt_on_uneven_ground_told_nothing(robot: Robot) -> None
     agreed, wrong, early = [], 0, 0
     for k in range(750):
         touches = {foot for foot in robot.feet if plant.contact_forces[foot][2] > load}
-        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed if k > 50 else 0.0, 0.0, 0.0))
-        if command.felt is not None and k > 50:
-            agreed.append(len(touches ^ set(command.felt)))
+        command = controller.compute(
+            dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale if k > 50 else 0.0, 0.0, 0.0)
+        )
+        if command.detected_contacts is not None and k > 50:
+            agreed.append(len(touches ^ set(command.detected_contacts)))
             wrong = wrong + 1 if agreed[-1] else 0
             early += sum(foot in command.swings for foot in command.contacts)
-            assert wrong < 0.15 * p.time / DT  # never long
+            assert wrong < 0.15 * p.time_scale / DT  # never long
         plant.step(command.tau)
-    assert command.mode is Mode.MOVING
+    assert command.mode is LocomotionMode.MOVING
     assert np.mean(agreed) < 0.2
     assert early > 0  # feet carried before they were due
 
 
 def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, touching="estimated")
+    controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
     plant, dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
     felt = []
     for _ in range(40):
@@ -57,27 +59,29 @@ def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
         plant.step(felt[-1].tau)
     assert felt[0].felt is None  # not known yet
     assert set(felt[-1].felt or ()) == set(robot.feet)
-    told = controller.compute(dynamics.update(plant.q, plant.v), touching=["FL", "FR", "RR"])
-    assert set(told.felt or ()) == {"FL", "FR", "RR"}
+    told = controller.compute(dynamics.update(plant.q, plant.v), measured_contacts=["FL", "FR", "RR"])
+    assert set(told.detected_contacts or ()) == {"FL", "FR", "RR"}
     with pytest.raises(qd.UnknownNameError, match="touching"):
-        LocomotionController(robot, touching="guessed")
+        LocomotionController(robot, contact_detection="guessed")
 
 
 def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: Robot) -> None:
     """A path into the ground and a faint force together are a touchdown; neither is without the other."""
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
-    footwork = Footwork(p, Stretch(robot, p).reach)
-    late, due = (Swing(feet[i], np.zeros(3), duration=0.2, clearance=0.05, sink=0.1) for i in (0, 1))
+    footwork = Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length)
+    late, due = (
+        SwingTrajectory(feet[i], np.zeros(3), duration=0.2, clearance=0.05, touchdown_speed=0.1) for i in (0, 1)
+    )
     for swing, end in ((late, 1.1), (due, 0.9)):
         while swing.progress < end:
             swing.advance(0.01, tuple(swing.start), 0.2)
     footwork.swings = {0: late, 1: due}
-    assert footwork.blocked(feet, up) == ()  # hardly gone on yet
+    assert footwork.find_blocked_feet(feet, up) == ()  # hardly gone on yet
     feet[:, 2] += 0.03 * p.length
-    assert footwork.blocked(feet, up) == ("FL",)  # the other one is above its path, and not late
+    assert footwork.find_blocked_feet(feet, up) == ("FL",)  # the other one is above its path, and not late
 
-    felt, dynamics = FeltGround(robot, p, DT), qd.Dynamics(robot)
+    felt, dynamics = ContactEstimation(robot, p, DT), qd.Dynamics(robot)
     plant, standing = qd.Simulation(robot, dt=DT), qd.WholeBodyController(robot, dt=DT)
     for _ in range(60):
         s = dynamics.update(plant.q, plant.v)
@@ -95,8 +99,8 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
 
 
 def test_one_foot_that_meets_an_obstacle_is_no_error_of_the_model_but_two_are_within_a_bound(robot: Robot) -> None:
-    p, up = Proportions.of(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
-    felt, s = FeltGround(robot, p, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    p, up = Morphology.from_robot(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
+    felt, s = ContactEstimation(robot, p, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     on = 0.2 * robot.mass * p.gravity / 4.0
     standing = qd.WholeBodyController(robot, dt=DT).compute(s)  # forces of a quarter of the weight at each foot
     for _ in range(60):
@@ -122,5 +126,5 @@ def test_a_robot_with_other_masses_damping_and_rotors_than_its_model_trots() -> 
         )
         said += command.model_mismatch
         made.plant.step(command.tau)
-    assert command.mode is Mode.MOVING and made.plant.q[0] == pytest.approx(0.4 * 2.5, rel=0.15)
+    assert command.mode is LocomotionMode.MOVING and made.plant.q[0] == pytest.approx(0.4 * 2.5, rel=0.15)
     assert said > 0 and "model does not explain" in command.explain()

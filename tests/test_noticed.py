@@ -19,14 +19,14 @@ from quaddyn.kernels.derivatives import directional
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.kernel_cache import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.course import Course
-from quaddyn.locomotion.fall_watch import FALLEN_HEIGHT, FallWatch
-from quaddyn.locomotion.ground import GroundPlane
-from quaddyn.locomotion.leg_limits import LegLimits
-from quaddyn.locomotion.leg_room import LegRoom
-from quaddyn.locomotion.motion import Motion
-from quaddyn.locomotion.steering import LEASH_TIME, Steering
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.centroidal_state import CentroidalState
+from quaddyn.locomotion.fall_detector import FALLEN_HEIGHT, FallDetector
+from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.leg_workspace import LegWorkspace
+from quaddyn.locomotion.path_reference import PathReference
+from quaddyn.locomotion.steering import REFERENCE_WAIT_TIME, Steering
+from quaddyn.locomotion.velocity_limits import VelocityLimits
 from quaddyn.robot import guard
 from quaddyn.simulation import Simulation
 from quaddyn.urdf import parse
@@ -106,12 +106,12 @@ def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypa
 
     def wrong(self: LocomotionController, *a: object, **k: object) -> object:
         command = honest(self, *a, **k)
-        whole = command.whole_body
+        whole = command.wbc_command
         if whole is None:
             return command
         told = ("forces", "levels", "tau", "status", "margins", "ok")
         other = SimpleNamespace(acceleration=whole.acceleration + 1e-4, **{x: getattr(whole, x) for x in told})
-        return dataclasses.replace(command, whole_body=other)
+        return dataclasses.replace(command, wbc_command=other)
 
     robot = qd.load("small_quadruped")
     name = "equations of motion, base rows"
@@ -172,9 +172,9 @@ def test_one_period_of_the_velocity_controller_ends_within_the_limits(dt: float)
 
 # -- locomotion ----------------------------------------------------------------------------------------------------
 def test_the_course_arrives_where_it_looked_ahead_to() -> None:
-    course = Course(np.array([1.0, -2.0]), 0.7)
+    course = PathReference(np.array([1.0, -2.0]), 0.7)
     course.velocity = np.array([0.5, -0.2, 1.1])
-    position, yaw = course.ahead(np.array(2.0))
+    position, yaw = course.predict(np.array(2.0))
     for _ in range(400):
         course.advance(5e-3)
     np.testing.assert_allclose(course.position, position, atol=1e-9)
@@ -182,13 +182,13 @@ def test_the_course_arrives_where_it_looked_ahead_to() -> None:
 
 
 def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
-    p = Proportions.of(qd.load("go2"))
-    ground = GroundPlane(np.column_stack((p.stance, np.full(4, 0.1))), 1.0)
+    p = Morphology.from_robot(qd.load("go2"))
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.full(4, 0.1))), 1.0)
     level, still = np.eye(3), (0.0, 0.0, 0.0)
 
     def falls(share: float, axes: np.ndarray) -> bool:
-        motion = Motion((0.0, 0.0, 0.1 + share * p.height), still, axes, axes, 0.0, ground.points)
-        return FallWatch(p, 1e-3).down(Mode.STANDING, motion, ground) != ""
+        motion = CentroidalState((0.0, 0.0, 0.1 + share * p.height), still, axes, axes, 0.0, ground.points)
+        return FallDetector(p, 1e-3).trunk_on_ground(LocomotionMode.STANDING, motion, ground) != ""
 
     assert FALLEN_HEIGHT == 0.45
     assert not falls(0.46, level) and falls(0.44, level)
@@ -199,17 +199,20 @@ def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
 def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
     """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
     robot, dt = qd.load("go2"), 2e-3
-    p = Proportions.of(robot)
-    steering, course = Steering(p, LegLimits(p, LegRoom(robot, p, None)), dt), Course(np.array([0.3, -0.2]), 0.0)
+    p = Morphology.from_robot(robot)
+    steering, course = (
+        Steering(p, VelocityLimits(p, LegWorkspace(robot, p, None)), dt),
+        PathReference(np.array([0.3, -0.2]), 0.0),
+    )
     for turned, expected in ((0.5, 0.3), (-0.5, -0.3), (0.1, 0.0), (2.0 * math.pi + 0.5, 2.0 * math.pi + 0.3)):
         course.yaw = 0.0
-        steering.keep_leash(course, (0.0, 0.0), turned)
+        steering.limit_reference_lead(course, (0.0, 0.0), turned)
         assert math.remainder(course.yaw - expected, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)
     before = course.position.copy()
-    steering.keep_leash(course, (0.07 * p.length, 0.0), 0.0)
+    steering.limit_reference_lead(course, (0.07 * p.length, 0.0), 0.0)
     np.testing.assert_array_equal(course.position, before)
-    steering.keep_leash(course, (0.2 * p.length, 0.0), 0.0)
-    share = dt / (LEASH_TIME * p.time) * (1.0 - 0.08 / 0.2)
+    steering.limit_reference_lead(course, (0.2 * p.length, 0.0), 0.0)
+    share = dt / (REFERENCE_WAIT_TIME * p.time_scale) * (1.0 - 0.08 / 0.2)
     assert course.position[0] - before[0] == pytest.approx(share * 0.2 * p.length)
 
 

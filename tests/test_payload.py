@@ -72,8 +72,8 @@ def test_an_arm_at_rest_knows_what_it_holds() -> None:
         for _ in range(10):
             found = estimator.update(dyn.update(q, np.zeros(robot.nv)), truth.gravity(q))
     assert found.mass == pytest.approx(3.0, abs=0.01)
-    np.testing.assert_allclose(found.place, PLACE, atol=0.003)
-    assert estimator.loaded().mass == pytest.approx(real.mass, abs=0.01)
+    np.testing.assert_allclose(found.com, PLACE, atol=0.003)
+    assert estimator.loaded_robot().mass == pytest.approx(real.mass, abs=0.01)
 
 
 def test_a_legged_robot_knows_what_it_carries_standing_and_trotting() -> None:
@@ -92,8 +92,8 @@ def test_a_legged_robot_knows_what_it_carries_standing_and_trotting() -> None:
             found.append(estimate)
     for estimate, share in zip(found, (0.02, 0.06), strict=True):
         assert estimate.mass == pytest.approx(0.3 * robot.mass, rel=share)
-        np.testing.assert_allclose(estimate.place[:2], PLACE[:2], atol=0.015)
-        assert (estimate.deviation > 0.0).all()
+        np.testing.assert_allclose(estimate.com[:2], PLACE[:2], atol=0.015)
+        assert (estimate.standard_deviation > 0.0).all()
 
 
 def test_a_robot_without_a_payload_finds_none() -> None:
@@ -103,8 +103,8 @@ def test_a_robot_without_a_payload_finds_none() -> None:
     for _ in range(5):
         found = estimator.update(state, state.gravity)
     assert abs(found.mass) < 1e-9
-    assert not found.place.any()
+    assert not found.com.any()
     with pytest.raises(qd.UnknownNameError, match="tool"):
         PayloadEstimator(robot, dt=0.01, link="tool")
     with pytest.raises(qd.ArgumentError, match="memory"):
-        PayloadEstimator(robot, dt=0.01, memory=0.0)
+        PayloadEstimator(robot, dt=0.01, time_constant=0.0)

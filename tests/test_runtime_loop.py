@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.locomotion.modes import Mode
+from quaddyn.locomotion.modes import LocomotionMode
 from quaddyn.runtime import (
     Controller,
     ControlLoop,
@@ -368,7 +368,7 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     with pytest.raises(qd.ArgumentError, match="position"):
         walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
     assert walker.failure_reason == ""
-    walker.locomotion._quadruped.mode = Mode.FALLEN
+    walker.locomotion._quadruped.mode = LocomotionMode.FALLEN
     walker.compute(m, Stage.RUN)
     assert walker.failure_reason == "the robot has fallen" and not walker.is_settled
     walker.reset(m)
@@ -380,7 +380,7 @@ def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
     joints = go2.q_home[7:]
 
     def yaw() -> float:
-        R = walker.estimator.memory.R
+        R = walker.estimator._memory.R
         return float(np.arctan2(R[1, 0], R[0, 0]))
 
     def read(time: float) -> float:

@@ -73,7 +73,7 @@ def in_python(robot, path):
         m, command = side.read(), brake
         if begun is None:
             begun = m.time if scene.states else None
-            estimator.start(m.position, m.accelerometer)
+            estimator.initialize_at_rest(m.position, m.accelerometer)
         if begun is not None:
             w = np.pi
             angle = 0.1 * np.sin(w * (m.time - begun))

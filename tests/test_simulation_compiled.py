@@ -18,7 +18,7 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import Unit
 from quaddyn.contact.solvers import frictional_core as solver
-from quaddyn.locomotion import preview_kernel
+from quaddyn.locomotion import com_preview_kernel
 from quaddyn.simulation import (
     Actuators,
     Box,
@@ -290,15 +290,17 @@ def test_the_preview(seed: int) -> None:
     offsets = rng.uniform(-0.5, 1.0, 4)
     first = np.ceil(-offsets - 0.6)
     last = np.full(4, np.inf) if seed % 2 else first + rng.integers(-1, 3, 4)
-    falls = preview_kernel.Footfalls(
+    falls = com_preview_kernel.Footfalls(
         float(rng.uniform(-0.5, 2.0)), float(rng.uniform(0.3, 1.0)), float(rng.uniform(0.3, 0.8)), 0.1, offsets, first,
         last,
     )  # fmt: skip
-    travel = preview_kernel.Travel(rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2)))
+    travel = com_preview_kernel.PathMotion(
+        rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2))
+    )
     stiffness, out = np.where(rng.uniform(size=9) < 0.3, 0.0, rng.uniform(0.0, 60.0, 9)), np.full(10, np.nan)
     feet, onward = rng.normal(size=(4, 2)), rng.normal(size=2)
-    agree(preview_kernel.preview, falls, travel, feet, 0.004, 5.0, onward, stiffness, out)
-    agree(preview_kernel.landings, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
+    agree(com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out)
+    agree(com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
 
 
 def test_arrays_out_of_a_pickle_are_arrays() -> None:

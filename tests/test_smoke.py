@@ -103,16 +103,16 @@ def test_room_locomotion(robot: qd.Robot) -> None:
     for _ in range(600):
         command = walker.compute(dyn.update(plant.q, plant.v), (0.3, 0.0, 0.0))
         plant.step(command.tau)
-    assert command.mode.upright and plant.q[0] > 0.05
+    assert command.mode.is_upright and plant.q[0] > 0.05
 
 
 def test_room_planning(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quaddyn.planning import plan_righting, rolling
+    from quaddyn.planning import plan_righting, righting_search
 
-    monkeypatch.setattr(rolling, "FIRST", 1)  # tries of the first generation
+    monkeypatch.setattr(righting_search, "FIRST_GENERATION_SIZE", 1)  # tries of the first generation
     said: list[str] = []
-    plan = plan_righting(robot, tries=1, keep=False, progress=said.append)
-    assert "back" in {*plan.rolls, *plan.refused} and all("deg" in reason for reason in plan.refused.values())
+    plan = plan_righting(robot, max_trials=1, use_cache=False, progress=said.append)
+    assert "back" in {*plan.motions, *plan.infeasible} and all("deg" in reason for reason in plan.infeasible.values())
 
 
 def test_room_estimation(robot: qd.Robot) -> None:

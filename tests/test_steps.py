@@ -13,11 +13,19 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController
 from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GAITS
-from quaddyn.locomotion.leg_limits import LegLimits
-from quaddyn.locomotion.leg_room import LegRoom
-from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.steps import ENDLESS, FAST, HIGH, PLACES, TALL, Steps, lift
-from quaddyn.locomotion.steps_kernel import close
+from quaddyn.locomotion.leg_workspace import LegWorkspace
+from quaddyn.locomotion.morphology import FEET, Morphology
+from quaddyn.locomotion.step_lookahead import (
+    LIFT_POSITIONS,
+    STEP_JOINT_SPEED,
+    STEP_LEG_REACH,
+    STEP_TOO_HIGH,
+    UNLIMITED_HEIGHT,
+    StepLookahead,
+    measure_foot_lift,
+)
+from quaddyn.locomotion.step_lookahead_kernel import fill_ditches
+from quaddyn.locomotion.velocity_limits import VelocityLimits
 from quaddyn.robot.legs import limbs_of
 from quaddyn.urdf.tree import Array
 
@@ -43,21 +51,21 @@ def stairs(rise: float, tread: float, first: float, length: float) -> object:
     return height
 
 
-def steps_of(robot: qd.Robot) -> Steps:
-    p = Proportions.of(robot)
-    return Steps(robot, p, LegLimits(p, LegRoom(robot, p, None)))
+def steps_of(robot: qd.Robot) -> StepLookahead:
+    p = Morphology.from_robot(robot)
+    return StepLookahead(robot, p, VelocityLimits(p, LegWorkspace(robot, p, None)))
 
 
 def ask(
-    robot: qd.Robot, steps: Steps, heights: object, velocity: tuple[float, float, float], at: float = 0.0
+    robot: qd.Robot, steps: StepLookahead, heights: object, velocity: tuple[float, float, float], at: float = 0.0
 ) -> tuple[Array, str]:
     """What is left of a velocity [sqrt(g l), rad/s] at a place along x [l]."""
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     known = FootholdMap(heights, p)  # type: ignore[arg-type]
     known.advance(at * p.length, 0.0, 0.0)
-    asked = np.array(velocity) * [p.speed, p.speed, 1.0]
-    out, limit = steps.within(TROT, asked, "", known.window, (at * p.length, 0.0), 0.0)
-    return out / [p.speed, p.speed, 1.0], limit
+    asked = np.array(velocity) * [p.speed_scale, p.speed_scale, 1.0]
+    out, limit = steps.clamp_velocity(TROT, asked, "", known.window, (at * p.length, 0.0), 0.0)
+    return out / [p.speed_scale, p.speed_scale, 1.0], limit
 
 
 def within(robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0) -> tuple[float, str]:
@@ -67,7 +75,7 @@ def within(robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.
 
 
 def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
-    p = Proportions.of(anymal_c)
+    p = Morphology.from_robot(anymal_c)
     unit = p.length
     for name, heights in {
         "level": lambda x, y: 0.0 * x,
@@ -84,28 +92,28 @@ def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
         "a wall": lambda x, y: np.where(x > unit, 2.0 * unit, 0.0),
     }.items():
         share, limit = within(anymal_c, heights)
-        assert share == 0.0 and limit == TALL, name
+        assert share == 0.0 and limit == STEP_TOO_HIGH, name
         assert within(anymal_c, heights, speed=-0.25)[0] == 1.0, f"{name} is behind"
 
 
 def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, go2: qd.Robot) -> None:
     for robot, rise, least, most, said in (
-        (anymal_c, 0.15, 0.8, 0.95, FAST),
-        (anymal_c, 0.25, 0.0, 0.0, FAST),
-        (anymal_c, -0.25, 0.8, 1.0, FAST),
+        (anymal_c, 0.15, 0.8, 0.95, STEP_JOINT_SPEED),
+        (anymal_c, 0.25, 0.0, 0.0, STEP_JOINT_SPEED),
+        (anymal_c, -0.25, 0.8, 1.0, STEP_JOINT_SPEED),
         (go2, 0.25, 1.0, 1.0, ""),
         (qd.load("solo12"), 0.25, 1.0, 1.0, ""),
-        (qd.load("solo12"), 0.5, 0.0, 0.0, TALL),
+        (qd.load("solo12"), 0.5, 0.0, 0.0, STEP_TOO_HIGH),
     ):
-        p = Proportions.of(robot)
+        p = Morphology.from_robot(robot)
         share, limit = within(robot, stairs(rise, 0.6, 1.0, p.length))
         assert least <= share <= most, (robot.name, rise, share)
         assert limit == said
 
 
 def test_what_rear_feet_are_still_to_pass_slows_a_robot_and_stops_nobody(anymal_c: qd.Robot) -> None:
-    p = Proportions.of(anymal_c)
-    far = float(np.abs(p.stance[:, 0]).max()) / p.length
+    p = Morphology.from_robot(anymal_c)
+    far = float(np.abs(p.nominal_stance[:, 0]).max()) / p.length
     up = stairs(0.3, 9.0, 1.0, p.length)
     shares = [within(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
     assert shares == [0.0, 0.0, 0.3, 0.3, 1.0]
@@ -113,7 +121,7 @@ def test_what_rear_feet_are_still_to_pass_slows_a_robot_and_stops_nobody(anymal_
 
 
 def test_what_is_not_known_ends_at_the_height_that_is_known_behind_it(anymal_c: qd.Robot) -> None:
-    unit = Proportions.of(anymal_c).length
+    unit = Morphology.from_robot(anymal_c).length
 
     def shadow(rise: float, first: float, last: float) -> object:
         return lambda x, y: np.where(
@@ -126,36 +134,36 @@ def test_what_is_not_known_ends_at_the_height_that_is_known_behind_it(anymal_c: 
 
 
 def test_a_narrow_ditch_is_none_wherever_it_is_seen_from(anymal_c: qd.Robot) -> None:
-    unit = Proportions.of(anymal_c).length
+    unit = Morphology.from_robot(anymal_c).length
     for at in np.linspace(0.0, 2.5, 51 if NIGHT else 14):
         assert within(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0] == 1.0, at
 
 
 def test_who_is_stopped_turns_in_place_and_goes_on_where_steps_are_clearly_lower(anymal_c: qd.Robot) -> None:
-    unit = Proportions.of(anymal_c).length
+    unit = Morphology.from_robot(anymal_c).length
     steps, shares = steps_of(anymal_c), []
     for rise in (0.26, 0.235, 0.22, 0.19, 0.22, 0.235):
         out, limit = ask(anymal_c, steps, stairs(rise, 0.6, 1.0, unit), (0.25, 0.0, 0.4))
         shares.append(float(out[0]))
         assert out[2] == (0.4 if not out[0] else pytest.approx(0.4 * out[0] / 0.25))
-        assert limit == FAST
+        assert limit == STEP_JOINT_SPEED
     alone = [within(anymal_c, stairs(rise, 0.6, 1.0, unit))[0] for rise in (0.235, 0.22)]
     assert shares[:3] == [0.0, 0.0, 0.0] and shares[3] > 0.0 and shares[4] > 0.0 and alone[1] > 0.0
 
 
 def test_the_smallest_velocities_are_velocities(anymal_c: qd.Robot) -> None:
-    p = Proportions.of(anymal_c)
+    p = Morphology.from_robot(anymal_c)
     out, _ = ask(anymal_c, steps_of(anymal_c), stairs(0.15, 0.6, 1.0, p.length), (5e-324, 0.0, 0.4))
     assert out[2] == pytest.approx(0.4)
 
 
 def test_heights_out_of_this_world_are_walls_and_cliffs(go2: qd.Robot) -> None:
     for far in (1e200, -1e200, np.inf, -np.inf):
-        assert within(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == TALL
+        assert within(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == STEP_TOO_HIGH
 
 
 def test_a_higher_edge_never_allows_more(anymal_c: qd.Robot) -> None:
-    p = Proportions.of(anymal_c)
+    p = Morphology.from_robot(anymal_c)
     shares = [
         within(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0] for rise in np.linspace(0.0, 0.4, 21 if NIGHT else 11)
     ]
@@ -164,23 +172,23 @@ def test_a_higher_edge_never_allows_more(anymal_c: qd.Robot) -> None:
 
 def test_short_ranges_of_joints_are_named() -> None:
     hyq = qd.load("hyq")
-    p = Proportions.of(hyq)
+    p = Morphology.from_robot(hyq)
     share, limit = within(hyq, stairs(0.15, 0.6, 1.0, p.length))
-    assert 0.3 <= share < 0.8 and limit.startswith(HIGH)
+    assert 0.3 <= share < 0.8 and limit.startswith(STEP_LEG_REACH)
     assert within(hyq, stairs(0.25, 0.6, 1.0, p.length))[0] == 0.0
 
 
 @pytest.mark.parametrize("name", ["hyq", "go2", "a1"])
 def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None:
     robot = qd.load(name)
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     for i, foot in enumerate(FEET):
-        room, leg = lift(limbs_of(robot)[foot].chain, i, p), LegKinematics(robot, foot)
-        base = np.array([0.0, 0.0, p.height]) + p.offset
+        room, leg = measure_foot_lift(limbs_of(robot)[foot].chain, i, p), LegKinematics(robot, foot)
+        base = np.array([0.0, 0.0, p.height]) + p.base_offset
         for k in (6, 8, 10):
             heights = np.linspace(0.0, 1.2, 121)
             at = np.empty((len(heights), 3))
-            at[:, :2] = p.stance[i] + [PLACES[k] * p.length, 0.0]
+            at[:, :2] = p.nominal_stance[i] + [LIFT_POSITIONS[k] * p.length, 0.0]
             at[:, 2] = float(p.radii[i]) + heights * p.length
             found = leg.inverse((at - base) @ p.heading.T)
             good = np.asarray(found.reached) & np.asarray(found.within_limits)
@@ -188,13 +196,15 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
             if good.any():
                 upto = heights[np.argmin(good)] if not good.all() else heights[-1]
                 assert room[k] > upto - 0.06, (foot, k)
-    hyq_rear = lift(limbs_of(qd.load("hyq"))["RL"].chain, FEET.index("RL"), Proportions.of(qd.load("hyq")))
+    hyq_rear = measure_foot_lift(
+        limbs_of(qd.load("hyq"))["RL"].chain, FEET.index("RL"), Morphology.from_robot(qd.load("hyq"))
+    )
     assert hyq_rear[12] < hyq_rear[8] < 0.5  # a rear leg lifts its foot less far ahead than below its hip
 
 
 def filled(heights: list[float] | Array, count: int) -> Array:
     out = np.array(heights)
-    close(out, count, np.empty_like(out))
+    fill_ditches(out, count, np.empty_like(out))
     return out
 
 
@@ -207,22 +217,22 @@ def test_ditches_are_filled_and_unknown_stays_unknown() -> None:
 
 
 def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd.Robot) -> None:
-    p = Proportions.of(anymal_c)
+    p = Morphology.from_robot(anymal_c)
     heights = stairs(0.25, 0.6, 1.6, p.length)
     dt = 2e-3 if NIGHT else 4e-3
     plant, dyn = qd.Simulation(anymal_c, dt=dt), qd.Dynamics(anymal_c)  # level: it never gets to the first step
     controller = LocomotionController(anymal_c, dt=dt, terrain=heights)  # type: ignore[arg-type]
-    speed = 0.25 * p.speed
+    speed = 0.25 * p.speed_scale
     for _ in range(round(5.0 / dt)):
         command = controller.compute(dyn.update(plant.q, plant.v), (speed, 0.0, 0.0))
         plant.step(command.tau)
-    assert command.limit == FAST and not command.commanded.any()
+    assert command.limit_reason == STEP_JOINT_SPEED and not command.clamped_velocity.any()
     assert command.mode.value == "standing"
-    assert 0.2 * p.length < plant.q[0] < 1.6 * p.length - np.abs(p.stance[:, 0]).max()
+    assert 0.2 * p.length < plant.q[0] < 1.6 * p.length - np.abs(p.nominal_stance[:, 0]).max()
 
 
 def test_legs_of_many_joints_are_not_looked_at_posture_by_posture() -> None:
     centauro = qd.load("centauro")
     chain = limbs_of(centauro)["FL"].chain
-    assert chain.n > 3 and (lift(chain, 0, Proportions.of(centauro)) == ENDLESS).all()
-    assert within(centauro, stairs(0.15, 0.6, 1.0, Proportions.of(centauro).length))[0] > 0.0
+    assert chain.n > 3 and (measure_foot_lift(chain, 0, Morphology.from_robot(centauro)) == UNLIMITED_HEIGHT).all()
+    assert within(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0

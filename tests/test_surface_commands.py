@@ -52,15 +52,18 @@ def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
     dyn, controller = qd.Dynamics(robot), qd.LocomotionController(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     command = controller.compute(s, (9.0, 0.0, 0.0))
-    np.testing.assert_array_equal(command.asked, [9.0, 0.0, 0.0])
-    np.testing.assert_array_equal(command.commanded, controller.reach((9.0, 0.0, 0.0)))
-    assert command.limited and command.limit == controller.limit([9, 0, 0]) == "stride of the gait"
+    np.testing.assert_array_equal(command.requested_velocity, [9.0, 0.0, 0.0])
+    np.testing.assert_array_equal(command.clamped_velocity, controller.clamp_velocity((9.0, 0.0, 0.0)))
+    assert (
+        command.is_limited
+        and command.limit_reason == controller.velocity_limit_reason([9, 0, 0]) == "stride of the gait"
+    )
     assert "asked +9.000" in str(command) and "limit of the gait on these legs: stride of the gait" in str(command)
     slow = controller.compute(s, (0.1, 0.0, 0.0))
-    assert not slow.limited and slow.limit == "" and "asked" not in str(slow)
-    assert controller.limit((0.0, 9.0, 0.0)) == "feet would cross"
+    assert not slow.is_limited and slow.limit_reason == "" and "asked" not in str(slow)
+    assert controller.velocity_limit_reason((0.0, 9.0, 0.0)) == "feet would cross"
     controller.gait = "stand"
-    assert controller.limit((0.1, 0.0, 0.0)) == "gait does not step"
+    assert controller.velocity_limit_reason((0.1, 0.0, 0.0)) == "gait does not step"
 
 
 def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.CaptureFixture[str]) -> None:

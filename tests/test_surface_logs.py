@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.locomotion import Mode
+from quaddyn.locomotion import LocomotionMode
 from quaddyn.simulation import Log, archive
 
 
@@ -41,7 +41,7 @@ def test_a_run_takes_commands_and_keeps_their_status(log: Log) -> None:
 
 
 def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Path) -> None:
-    limp = SimpleNamespace(tau=np.zeros(12), mode=Mode.FALLEN, whole_body=None)
+    limp = SimpleNamespace(tau=np.zeros(12), mode=LocomotionMode.FALLEN, wbc_command=None)
     sim.reset()
     log = sim.run(lambda plant: limp, 0.002)
     assert log.status == ("fallen", "fallen")

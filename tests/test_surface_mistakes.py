@@ -128,11 +128,11 @@ def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.
     """Was: it kept the limits and the friction that the whole-body controller had at its start."""
     controller = qd.LocomotionController(robot)
     controller.compute(away(robot, dyn))
-    controller.whole_body.add(TorqueRate(robot, 1e6), level=0)
-    controller.whole_body.tasks.torque.limits = 0.25
+    controller.wbc.add(TorqueRate(robot, 1e6), level=0)
+    controller.wbc.tasks.torque.limits = 0.25
     assert np.abs(controller.compute(away(robot, dyn)).tau).max() <= 0.25
     controller.friction = 0.3
-    assert controller.whole_body.friction == 0.3
+    assert controller.wbc.friction == 0.3
 
 
 def test_what_is_read_of_a_task_does_not_change_later_and_cannot_be_written_to(robot: qd.Robot) -> None:

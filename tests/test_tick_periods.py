@@ -12,8 +12,8 @@ from test_simulation import Stand
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.motion import Motion
-from quaddyn.locomotion.tick_period import TickPeriod
+from quaddyn.locomotion.centroidal_state import CentroidalState
+from quaddyn.locomotion.tick_period import TickPeriodMonitor
 from quaddyn.runtime import ControlLoop, MotorCommand, PlantInterface
 from quaddyn.runtime.controller import Controller
 from quaddyn.simulation import Simulation
@@ -91,8 +91,8 @@ def test_a_loop_refuses_a_period_between_the_steps_of_its_clock() -> None:
     ControlLoop(side, Limp(go2(), 4e-3), clock=side)
 
 
-def motion(x: float, u: float) -> Motion:
-    return Motion((x, 0.0, 0.3), (u, 0.0, 0.0), np.eye(3), np.eye(3), 0.0, np.zeros((4, 3)))
+def motion(x: float, u: float) -> CentroidalState:
+    return CentroidalState((x, 0.0, 0.3), (u, 0.0, 0.0), np.eye(3), np.eye(3), 0.0, np.zeros((4, 3)))
 
 
 def test_what_is_no_motion_shows_no_period() -> None:
@@ -104,9 +104,9 @@ def test_what_is_no_motion_shows_no_period() -> None:
         [(0.5 * 1e-3 * k + (1.0 if k > 300 else 0.0), 0.5) for k in range(1000)],
         [(x, 0.5) for x in rng.normal(0.0, 0.01, 1000)],
     ):
-        period = TickPeriod(1e-3)
-        assert [period.measured(motion(*state)) for state in states] == [None] * 1000
-    period = TickPeriod(1e-3)
-    found = [p for k in range(1000) if (p := period.measured(motion(0.5 * 1.5e-3 * k, 0.5))) is not None]
+        period = TickPeriodMonitor(1e-3)
+        assert [period.update(motion(*state)) for state in states] == [None] * 1000
+    period = TickPeriodMonitor(1e-3)
+    found = [p for k in range(1000) if (p := period.update(motion(0.5 * 1.5e-3 * k, 0.5))) is not None]
     np.testing.assert_allclose(found, 1.5e-3)
     assert found

@@ -388,12 +388,12 @@ def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robo
         count = 0
         for foot, foothold in command.footholds.items():
             disc = take.pose(f"Foothold/{foot}", frame)
-            assert disc[7] > 0.0 and np.abs(disc[:3] - foothold.place).max() < 5e-3
+            assert disc[7] > 0.0 and np.abs(disc[:3] - foothold.position).max() < 5e-3
             R = pin.Quaternion(disc[6], *disc[3:6]).toRotationMatrix()
             np.testing.assert_allclose(R[:, 2], foothold.normal, atol=1e-3)
-            if foothold.blind:
+            if foothold.is_blind:
                 continue
-            unknown = foothold.ruled_out[np.isfinite(foothold.ruled_out[:, 2])]
+            unknown = foothold.rejected[np.isfinite(foothold.rejected[:, 2])]
             away = np.linalg.norm(at[:, None] - np.concatenate((foothold.candidates, unknown)), axis=2)
             assert (away.min(axis=0) < 3e-3).all()
             red, green, blue = color[away.argmin(axis=0)].T

@@ -113,13 +113,13 @@ def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
 def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:
     whole_body, _ = standing
     with pytest.raises(ArgumentTypeError, match="righting: expected a Righting or None, got str"):
-        LocomotionController(whole_body.robot, righting="x")
+        LocomotionController(whole_body.robot, righting_plan="x")
     controller = LocomotionController(whole_body.robot)
     for name in ("mode", "course", "clock", "ground"):
         with pytest.raises(AttributeError):
             setattr(controller, name, 3)
     with pytest.raises(AttributeError, match="LocomotionController has no course before the first tick"):
-        controller.course  # noqa: B018
+        controller.path_reference  # noqa: B018
     whole_body.remove_contact("FL")
     with pytest.raises(ArgumentError, match="without the contacts FL"):
-        LocomotionController(whole_body.robot, whole_body=whole_body)
+        LocomotionController(whole_body.robot, wbc=whole_body)

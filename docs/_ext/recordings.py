@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
+from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.simulation import Simulation
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 from quaddyn.viewer import Viewer
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 def climb(robot: qd.Robot, *, told: bool) -> Run:
     """Returns a run up stairs, with a terrain map if `told`, otherwise blind."""
-    p = Proportions.of(robot)
+    p = Morphology.of(robot)
     rise, tread, count = (0.25 if told else 0.1) * p.length, 0.6 * p.length, 4
     start = float(p.stance[:, 0].max()) + 0.5 * p.length
     end = start + count * tread
@@ -49,7 +49,7 @@ def climb(robot: qd.Robot, *, told: bool) -> Run:
 
 def slope(robot: qd.Robot) -> Run:
     """Returns a blind run up a ramp of 15 degrees."""
-    p = Proportions.of(robot)
+    p = Morphology.of(robot)
     angle, start, length = np.radians(15.0), float(p.stance[:, 0].max()) + 0.5 * p.length, 3.0
     R = pin.exp3(np.array([0.0, -angle, 0.0]))
     thick = 0.1
@@ -61,7 +61,7 @@ def slope(robot: qd.Robot) -> Run:
 
 def ice(robot: qd.Robot) -> Run:
     """Returns a run in which the friction coefficient falls to 0.1 for a second, without notice."""
-    p = Proportions.of(robot)
+    p = Morphology.of(robot)
     controller = LocomotionController(robot, dt=DT)
     plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed, 0.0, 0.0])
 
@@ -88,7 +88,7 @@ def get_up(robot: qd.Robot) -> Run:
     """Returns a run from the back onto the feet, with a plan of `quaddyn.planning.plan_righting`."""
     from quaddyn.planning import plan_righting
 
-    controller = LocomotionController(robot, dt=DT, righting=plan_righting(robot))
+    controller = LocomotionController(robot, dt=DT, righting_plan=plan_righting(robot))
     p, plant = controller.proportions, Simulation(robot, dt=DT)
     q = np.array(robot.q_home)
     q[3:7] = pin.Quaternion(pin.exp3(np.array([3.0, 0.0, 0.0])) @ p.heading.T).coeffs()
@@ -96,14 +96,14 @@ def get_up(robot: qd.Robot) -> Run:
     plant.reset(q)
 
     def ask(t: float) -> np.ndarray:
-        if t > 1.0 and controller.mode is Mode.FALLEN:
+        if t > 1.0 and controller.mode is LocomotionMode.FALLEN:
             controller.stand_up()
         return np.array([SPEED * p.speed if t > 10.0 else 0.0, 0.0, 0.0])
 
     return Run(13.0, controller, plant, ask)
 
 
-def ahead(p: Proportions) -> Callable[[float], np.ndarray]:
+def ahead(p: Morphology) -> Callable[[float], np.ndarray]:
     """Returns velocity commands: zero at first, then straight ahead."""
     return lambda t: np.array([SPEED * p.speed if t > 0.3 else 0.0, 0.0, 0.0])
 

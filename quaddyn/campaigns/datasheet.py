@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics, survey
-from ..locomotion import FEET, Proportions
+from ..locomotion import FEET, Morphology
 from ..robot import CATALOGUE
 from ..version import __version__
 from . import worker_memory
@@ -379,7 +379,7 @@ def _point(rows: list[StoredCase]) -> Point:
 def facts(source: str) -> RobotFacts:
     """What a robot's description says."""
     robot = worker_memory.load_cached_robot(source)
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     reach = {}
     for foot in FEET:
         leg = survey(LegKinematics(robot, foot), samples=1)
@@ -391,4 +391,4 @@ def facts(source: str) -> RobotFacts:
         numbers = (robot.lower[at], robot.upper[at], robot.velocity_limits[i], robot.effort_limits[i])
         low, high, speed, effort = (float(x) for x in numbers)
         joints.append((name, low, high, speed, effort))
-    return RobotFacts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed, reach, tuple(joints))
+    return RobotFacts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed_scale, reach, tuple(joints))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..locomotion import GAITS, LocomotionController, Proportions
+from ..locomotion import GAITS, LocomotionController, Morphology
 from . import disturbances
 from .disturbances import START, run_time
 from .friction_drop import BELIEVING, FrictionDrop
@@ -23,7 +23,7 @@ from .trial_campaign import SPEED
 from .worker_memory import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.
-MOVING = tuple(name for name, gait in GAITS.items() if gait.moves)
+MOVING = tuple(name for name, gait in GAITS.items() if gait.has_swing_phase)
 #: A push that no trial of speed is told of, so that no two are alike [sqrt(g l)].
 NUDGE = 0.05
 #: Share of the commanded speed to be reached in trials of speed.
@@ -85,9 +85,9 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
         ArgumentError: the robot cannot walk.
     """
     machine = load_cached_robot(source)
-    p = Proportions.of(machine)
+    p = Morphology.from_robot(machine)
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
-    forward = (SPEED * p.speed, 0.0, 0.0)
+    forward = (SPEED * p.speed_scale, 0.0, 0.0)
 
     def cell(
         name: str, title: str, unit: str, values: list[float], draw: Callable[[float, np.random.Generator], Any]
@@ -112,7 +112,7 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
     out = []
     for k in range(directions):
         angle = 2.0 * math.pi * k / directions
-        values = rounded(p.speed / 32.0, 33)
+        values = rounded(p.speed_scale / 32.0, 33)
         out.append(cell(f"push {round(math.degrees(angle))}", "largest push", "m/s", values, push(angle)))
     out += [
         cell("friction", "lowest friction", "", rounded(-0.02, 30, 0.6), usual(disturbances.friction)),
@@ -162,7 +162,7 @@ def top_speeds(source: str, dt: float) -> dict[str, float]:
             controller.gait = GAITS[name]
         except ArgumentError:  # the motors are too weak to jump
             continue
-        out[name] = float(controller.reach((1e3, 0.0, 0.0))[0])
+        out[name] = float(controller.clamp_velocity((1e3, 0.0, 0.0))[0])
     return out
 
 
@@ -177,19 +177,19 @@ def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: near(value) for name, value in fields.items()}
 
 
-def _nudge(p: Proportions, rng: np.random.Generator) -> dict[str, float]:
+def _nudge(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
     """A small push at some moment on the way, so that no two trials are alike."""
     return {
-        "push": NUDGE * p.speed,
+        "push": NUDGE * p.speed_scale,
         "push_direction": rng.uniform(-math.pi, math.pi),
-        "push_time": (START + rng.uniform(0.0, 3.0)) * p.time,
+        "push_time": (START + rng.uniform(0.0, 3.0)) * p.time_scale,
     }
 
 
-def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
+def at_speed(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
     """Draws runs straight ahead at a speed [m/s], whose last two cycles or more count."""
     kind = GAITS[gait]
-    changes = kind.spread != (1.0, 1.0) or not kind.thrust.steady  # begins as a trot
+    changes = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant  # begins as a trot
     settled = START + 3.0 + kind.period * (4.0 if changes else 1.0)
     cycles = max(2, math.ceil(COUNTED / kind.period))
 
@@ -200,9 +200,9 @@ def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random
             "velocity": (size, 0.0, 0.0),
             "min_velocity_ratio": TRACKING,
             "unit_speed": size,
-            "push": NUDGE * p.speed,
+            "push": NUDGE * p.speed_scale,
             "push_direction": rng.uniform(-math.pi, math.pi),
-            "push_time": (settled - rng.uniform(1.0, 3.0)) * p.time,
+            "push_time": (settled - rng.uniform(1.0, 3.0)) * p.time_scale,
         }
 
     return draw
@@ -214,7 +214,7 @@ SHARES, RUNS = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0), 3
 
 def make_speed_trials(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[list[Trial]]]:
     """Runs of every gait at several speeds: by gait, by speed, by number."""
-    p = Proportions.of(load_cached_robot(source))
+    p = Morphology.from_robot(load_cached_robot(source))
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     out: dict[str, list[list[Trial]]] = {}
     for g, (gait, most) in enumerate(top_speeds(source, dt).items()):

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..locomotion import Proportions
+from ..locomotion import Morphology
 from .trial_campaign import SPEED, cruise
 
 #: A trial's fields beside robot, plant and seeds, of a size and random numbers.
-Draw = Callable[[Proportions, float, np.random.Generator], dict[str, Any]]
+Draw = Callable[[Morphology, float, np.random.Generator], dict[str, Any]]
 #: Before this time the robot gets under way [sqrt(l/g)]; a push comes within one trot's period after it.
 START, PERIOD = 6.0, 2.2
 #: How long a run goes on after a push, and how much of that counts for its speed [sqrt(l/g)].
@@ -45,13 +45,16 @@ class Disturbance:
     draw: Draw
 
 
-def run_time(p: Proportions, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
+def run_time(p: Morphology, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
     """Length of a run and how much of it counts, in units of ``sqrt(l / g)``, as whole periods [s]."""
-    return {"seconds": round(length * p.time / dt) * dt, "averaging_time": round(counted * p.time / dt) * dt}
+    return {
+        "seconds": round(length * p.time_scale / dt) * dt,
+        "averaging_time": round(counted * p.time_scale / dt) * dt,
+    }
 
 
 def push(
-    p: Proportions,
+    p: Morphology,
     size: float,
     rng: np.random.Generator,
     *,
@@ -79,86 +82,94 @@ def push(
         "velocity": drawn if speed is None else speed,
         "push": size,
         "push_direction": side if direction is None else direction,
-        "push_time": when * p.time,
+        "push_time": when * p.time_scale,
     }
 
 
-def standing_push(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def standing_push(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A push from the side while it stands."""
     return push(p, size, rng, speed=(0.0, 0.0, 0.0))
 
 
-def friction(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def friction(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Slippery ground, with a turn."""
     x, y, _ = cruise(p, rng)
     turn = rng.uniform(-0.5, 0.5)
     return {**run_time(p, LENGTH, COUNTED), "velocity": (x, y, turn), "friction": size}
 
 
-def payload(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A payload in the middle of the trunk, as a share of the robot's mass."""
     return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "payload": size * p.mass}
 
 
-def com(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def com(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A centre of mass that is elsewhere than the model says [m]."""
     velocity = cruise(p, rng)
     way = rng.uniform(-math.pi, math.pi)
     return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "com_offset": size, "com_offset_direction": way}
 
 
-def shifted_payload(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A payload as a share of the mass, off the middle such that the centre of mass moves by 3 cm for 20 %."""
     return {**com(p, 0.15 * size, rng), "payload": size * p.mass}
 
 
-def slope(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def slope(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A slope in any direction [rad]."""
     velocity = cruise(p, rng)
     way = rng.uniform(-math.pi, math.pi)
     return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "slope": size, "slope_direction": way}
 
 
-def strips(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Steps up and down all the way, at most a share of the leg's length each."""
-    return {**run_time(p, LENGTH + 5.0, COUNTED), "velocity": (SPEED * p.speed, 0.0, 0.0), "strips": size * p.length}
+    return {
+        **run_time(p, LENGTH + 5.0, COUNTED),
+        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
+        "strips": size * p.length,
+    }
 
 
-def step(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """One step up across the way, a share of the leg's length high, at a distance of its own."""
-    distance = float(p.stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
+    distance = float(p.nominal_stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
     # From the start to where all feet are up at 70 % of the speed, and some more.
-    way = (distance + float(np.abs(p.stance[:, 0]).max())) / p.length + 0.5
+    way = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5
     counted = way / (0.7 * SPEED)
     return {
         **run_time(p, START + counted, counted),
-        "velocity": (SPEED * p.speed, 0.0, 0.0),
+        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
         "step": size * p.length,
         "step_distance": distance,
     }
 
 
-def boxes(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def boxes(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Boxes strewn about the ground, a share of the leg's length high."""
-    return {**run_time(p, LENGTH + 5.0, COUNTED), "velocity": (SPEED * p.speed, 0.0, 0.0), "boxes": size * p.length}
+    return {
+        **run_time(p, LENGTH + 5.0, COUNTED),
+        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
+        "boxes": size * p.length,
+    }
 
 
-def delay(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def delay(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Sensors that are late [s], and otherwise perfect."""
     return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "delay": size}
 
 
-def noise(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def noise(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Consumer sensors, their noise multiplied, 2 ms late."""
     return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "noise_scale": size, "delay": 2e-3}
 
 
-def strength(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def strength(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Motors that deliver a share of their effort limits."""
     return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "torque_scale": size}
 
 
-def nothing(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+def nothing(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """No disturbance: the size is the speed [sqrt(g l)], in a direction at random."""
     x, y, _ = cruise(p, rng)
     scale = size / SPEED

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
-from ..locomotion import Proportions
+from ..locomotion import Morphology
 from .disturbances import AFTER, LATE, PERIOD, START, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import TrialCampaign, cruise, proportions
@@ -23,7 +23,7 @@ from .worker_memory import case_rng
 TURN = 0.5
 #: Options of a controller that finds out how slippery the ground is, and of one that goes on assuming.
 BELIEVING = MappingProxyType(
-    {"estimated": (("controller.friction", "estimated"),), "assumed": (("controller.friction", "assumed"),)}
+    {"estimated": (("controller.friction", "estimated"),), "assumed": (("controller.friction", "nominal"),)}
 )
 
 
@@ -43,11 +43,11 @@ class FrictionDrop:
     duration: float = 0.0
     walks: bool = True
 
-    def fields(self, p: Proportions, rng: np.random.Generator, dt: float) -> dict[str, Any]:
+    def fields(self, p: Morphology, rng: np.random.Generator, dt: float) -> dict[str, Any]:
         """Of a `Trial` in a direction at random, with a turn; it happens at some moment of the gait's period."""
         x, y, _ = cruise(p, rng)
-        turn, when = rng.uniform(-TURN, TURN), (START + rng.uniform(0.0, PERIOD)) * p.time
-        seconds = round(((START + PERIOD + AFTER) * p.time + self.duration) / dt) * dt
+        turn, when = rng.uniform(-TURN, TURN), (START + rng.uniform(0.0, PERIOD)) * p.time_scale
+        seconds = round(((START + PERIOD + AFTER) * p.time_scale + self.duration) / dt) * dt
         return {
             **run_time(p, LATE, LATE, dt),
             "seconds": seconds,

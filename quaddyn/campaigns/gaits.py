@@ -75,7 +75,7 @@ class GaitCampaign(TrialCampaign):
     def cases(self) -> Iterator[Trial]:
         """Robots first."""
         for source, plant, gait, speed, direction in self._grid():
-            unit = speed * proportions(source).speed
+            unit = speed * proportions(source).speed_scale
             turn = speed / SPEED * YAW_RATE
             x, y, z = DIRECTIONS[direction]
             yield Trial(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
-from ..locomotion.gait import gait_named
+from ..locomotion.gait import find_gait
 from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import SPEED, TrialCampaign, proportions
 from .trial_runner import START
@@ -23,7 +23,10 @@ BEYOND, AWAY = 0.4, 1.0
 PATIENCE = 2.0
 #: Options of a controller that finds out which feet touch, and of one that trusts its schedule.
 TOUCHING = MappingProxyType(
-    {"estimated": (("controller.touching", "estimated"),), "scheduled": (("controller.touching", "scheduled"),)}
+    {
+        "estimated": (("controller.contact_detection", "estimated"),),
+        "scheduled": (("controller.contact_detection", "scheduled"),),
+    }
 )
 
 
@@ -125,7 +128,7 @@ class ObstacleCampaign(TrialCampaign):
             raise UnknownNameError("touching", self.touching, TOUCHING)
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
-        gait_named(self.gait)
+        find_gait(self.gait)
         if not 0.0 < self.dt < math.inf:
             raise ArgumentError(f"dt: expected a positive period [s], got {self.dt}")
         if not 0.0 < self.speed < math.inf:
@@ -149,7 +152,7 @@ class ObstacleCampaign(TrialCampaign):
     def case(self, source: str, obstacle: str, plant: str, number: int) -> Trial:
         """One case.  For all robots and plants the same number is the same ground, in proportion to the legs."""
         p = proportions(source)
-        speed = self.speed * p.speed
+        speed = self.speed * p.speed_scale
         return Trial(
             robot=source,
             plant=plant,

@@ -77,7 +77,7 @@ class PushCampaign(TrialCampaign):
         p, kind = proportions(source), GAITS[gait]
         rng = case_rng(self.seed, number)
         velocity, phase = cruise(p, rng), rng.uniform()
-        changes = kind.spread != (1.0, 1.0) or not kind.thrust.steady
+        changes = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant
         when = START + kind.period * (phase + (CHANGING if changes else 0.0))
         times: dict[str, Any] = run_time(p, when + AFTER, LATE, self.dt)
         return Trial(
@@ -86,10 +86,10 @@ class PushCampaign(TrialCampaign):
             gait=gait,
             dt=self.dt,
             **times,
-            velocity=velocity if kind.moves else (0.0, 0.0, 0.0),
-            push=size * p.speed,
+            velocity=velocity if kind.has_swing_phase else (0.0, 0.0, 0.0),
+            push=size * p.speed_scale,
             push_direction=2.0 * math.pi * (number % DIRECTIONS) / DIRECTIONS,
-            push_time=when * p.time,
+            push_time=when * p.time_scale,
             push_duration=self.duration,
             seed=self.seed,
             number=number,

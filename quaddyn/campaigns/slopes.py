@@ -78,7 +78,7 @@ class SlopeCampaign(TrialCampaign):
         """One case.  On all robots, slopes and plants the same number has the same direction and speed."""
         rng = case_rng(self.seed, number)
         turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
-        speed = (1.0 + haste) * self.speed * proportions(source).speed
+        speed = (1.0 + haste) * self.speed * proportions(source).speed_scale
         half = round(0.5 * self.seconds / self.dt) * self.dt
         return Trial(
             robot=source,

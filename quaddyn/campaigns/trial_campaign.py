@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..locomotion import Proportions
+from ..locomotion import Morphology
 from ..robot import Robot
 from .campaign import Campaign, Record, hash_texts
 from .trial import Trial
@@ -94,12 +94,12 @@ class TrialCampaign(Campaign[Trial]):
         return record
 
 
-def proportions(source: str) -> Proportions:
+def proportions(source: str) -> Morphology:
     """Of a robot by its source."""
-    return Proportions.of(load_cached_robot(source))
+    return Morphology.from_robot(load_cached_robot(source))
 
 
-def cruise(p: Proportions, rng: np.random.Generator) -> tuple[float, float, float]:
+def cruise(p: Morphology, rng: np.random.Generator) -> tuple[float, float, float]:
     """A direction at random, at the speed that is usual here."""
     angle = rng.uniform(-np.pi, np.pi)
-    return SPEED * p.speed * float(np.cos(angle)), SPEED * p.speed * float(np.sin(angle)), 0.0
+    return SPEED * p.speed_scale * float(np.cos(angle)), SPEED * p.speed_scale * float(np.sin(angle)), 0.0

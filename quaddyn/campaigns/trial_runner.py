@@ -12,7 +12,7 @@ import numpy as np
 from ..compiler import silence_messages
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
-from ..locomotion import LocomotionCommand, LocomotionController, Mode, heading_axes
+from ..locomotion import LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
@@ -61,7 +61,7 @@ def run_trial(case: Trial, watch: Watch | None = None) -> Record:
     figures = _Figures(case, made)
     if case.slope:
         way = case.slope, case.slope_direction, case.velocity
-        figures.foreseen = made.controller.slope_limit(*way, friction=case.friction)
+        figures.foreseen = made.controller.slope_limit_reason(*way, friction=case.friction)
     with silence_messages(), _uncollected():
         try:
             return _loop(case, made, figures, watch)
@@ -83,7 +83,7 @@ def _uncollected() -> Iterator[None]:
 
 def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None) -> Record:
     plant, controller, known = made.plant, made.controller, made.robot
-    dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.proportions.gravity
+    dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.morphology.gravity
     standing: tuple[str, ...] = tuple(known.feet)
     pushed, slippery = not case.push, False
     fell: tuple[float, str] | None = None
@@ -95,7 +95,7 @@ def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None)
             plant.friction = case.slip_friction if slippery and not passed else case.friction
         if not pushed and t >= case.push_time - 1e-9:
             pushed = True
-            way = controller.proportions.yaw(plant.q) + case.push_direction
+            way = controller.morphology.yaw(plant.q) + case.push_direction
             force = plant.robot.mass * case.push / case.push_duration * np.array([math.cos(way), math.sin(way), 0.0])
             plant.push(known.bodies[0].name, force, duration=case.push_duration)
         q, v = np.array(plant.q), np.array(plant.v)
@@ -110,11 +110,11 @@ def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None)
             forces = plant.contact_forces
             touching = [foot for foot in known.feet if forces[foot][2] > load]
         wanted = case.velocity if t > START else (0.0, 0.0, 0.0)
-        command = controller.compute(dynamics.update(q, v), wanted, touching=touching)
+        command = controller.compute(dynamics.update(q, v), wanted, measured_contacts=touching)
         standing = command.contacts
         if watch is not None:
             watch(plant, command)
-        if command.mode is Mode.FALLEN and fell is None:
+        if command.mode is LocomotionMode.FALLEN and fell is None:
             fell = t, figures.cause(controller)
         if fell is not None and (not slippery or t >= fell[0] + FALLING):
             break
@@ -135,7 +135,7 @@ class _Figures:
     """What is measured of a run, in running sums."""
 
     def __init__(self, case: Trial, made: TrialSetup) -> None:
-        self.case, self.plant, self.proportions = case, made.plant, made.controller.proportions
+        self.case, self.plant, self.proportions = case, made.plant, made.controller.morphology
         self._truth = Dynamics(made.plant.robot)
         self._limits, self._index = made.plant.robot.effort_limits, made.plant.robot.actuated_index
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
@@ -157,10 +157,12 @@ class _Figures:
         """One tick: the plant after it."""
         self._ticks += 1
         self._flagged += not command.ok
-        if command.asked.any():
+        if command.requested_velocity.any():
             self._told += 1
-            self._allowed += float(command.commanded @ command.asked) / float(command.asked @ command.asked)
-            self._limit = command.limit or self._limit
+            self._allowed += float(command.clamped_velocity @ command.requested_velocity) / float(
+                command.requested_velocity @ command.requested_velocity
+            )
+            self._limit = command.limit_reason or self._limit
         if self.case.course_interval is None:
             if self._ticks < self._from:
                 return
@@ -196,7 +198,7 @@ class _Figures:
         """The work of each motor in a step, (nv,) `before` the velocity at its beginning."""
         plant, p = self.plant, self.proportions
         work = plant.tau * 0.5 * (before + plant.v)[self._index]
-        self._burst = max(self._burst, float(work.max()) / (plant.robot.mass * p.gravity * p.speed))
+        self._burst = max(self._burst, float(work.max()) / (plant.robot.mass * p.gravity * p.speed_scale))
 
     def _com(self) -> Array:
         return self._truth.center_of_mass(np.array(self.plant.q))
@@ -208,7 +210,9 @@ class _Figures:
         under = controller.ground.height(s.com[0], s.com[1]) if controller.ground is not None else 0.0
         low = s.com[2] - under < 0.5 * self.proportions.height
         lean = "rolled over" if abs(R[2, 1]) > abs(R[2, 0]) else "pitched over"
-        return ("sank" if low and R[2, 2] > 0.8 else lean) + f", {controller.clock.stance.sum()} feet due on the ground"
+        return (
+            "sank" if low and R[2, 2] > 0.8 else lean
+        ) + f", {controller.gait_scheduler.stance_mask.sum()} feet due on the ground"
 
     def record(self, fell: float | None, reason: str | None) -> Record:
         """The figures so far, and the verdict."""
@@ -245,7 +249,7 @@ class _Figures:
             "torque_rms": math.sqrt(self._squares / count) if whole else None,
             "power": power if whole else None,
             "power_peak": self._peak if whole else None,
-            "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed else None,
+            "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed_scale else None,
             "predicted_slope_limit": self.foreseen,
             "peak_motor_power": self._burst if case.slip_friction else None,
             "allowed_fraction": self._allowed / self._told if self._told else None,

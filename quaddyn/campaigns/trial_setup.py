@@ -15,9 +15,9 @@ import numpy as np
 from ..deprecation import RENAMED
 from ..errors import ArgumentError, UnknownNameError
 from ..estimation import BaseEstimator, SensorNoise
-from ..locomotion import Gait, LocomotionController, Proportions
-from ..locomotion.gait import gait_named
-from ..locomotion.proportions import FEET
+from ..locomotion import Gait, LocomotionController, Morphology
+from ..locomotion.gait import find_gait
+from ..locomotion.morphology import FEET
 from ..robot import Robot, with_payload
 from ..robot.changed import with_inertials
 from ..robot.configuration import turned
@@ -37,8 +37,8 @@ MAKERS: Mapping[str, type] = {
 }
 #: Arguments that a trial gives itself, or that are no plain values.
 _TAKEN = {
-    "self", "robot", "dt", "gait", "whole_body", "name", "terrain", "floor", "spheres", "actuators", "friction",
-    "offsets", "spread",
+    "self", "robot", "dt", "gait", "wbc", "name", "terrain", "floor", "spheres", "actuators", "friction",
+    "phase_offsets", "footprint_scale",
 }  # fmt: skip
 
 # What a consumer IMU (BMI088 class, at 500 Hz) and 14-bit encoders with differentiated velocity give.
@@ -81,20 +81,20 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
         QuaddynError: MuJoCo is asked for and not installed.
     """
     given = _options(case)
-    gait = gait_named(case.gait)
+    gait = find_gait(case.gait)
     if given["gait"]:
         gait = dataclasses.replace(gait, **given["gait"])
-    terrain = make_trial_terrain(case, Proportions.of(robot), robot, rng)
+    terrain = make_trial_terrain(case, Morphology.from_robot(robot), robot, rng)
     told = None if not case.terrain_known or terrain is None else Terrain.from_surfaces(terrain)
     controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
-    p = controller.proportions
+    p = controller.morphology
     real = with_model_error(burdened(robot, p, case), p, case.model_error, rng)
     motors = None
     if case.torque_scale != 1.0:
         motors = Actuators(real, effort=case.torque_scale * real.effort_limits)
     kind = case.plant.partition(":")[0]
     if case.plant == CREEPING:
-        given[kind]["creep"] = CREEP * p.speed / (p.mass * p.gravity / len(FEET))
+        given[kind]["creep"] = CREEP * p.speed_scale / (p.mass * p.gravity / len(FEET))
     plant = PLANTS[kind](real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[kind])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
@@ -153,7 +153,7 @@ def _options(case: Trial) -> dict[str, dict[str, Any]]:
     return given
 
 
-def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
+def burdened(robot: Robot, p: Morphology, case: Trial) -> Robot:
     """The robot with a payload on its trunk, or with its trunk's mass moved, such that the whole CoM moves by `com`."""
     extra = case.payload
     if not (extra or case.com_offset):
@@ -161,7 +161,7 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     way = np.array([math.cos(case.com_offset_direction), math.sin(case.com_offset_direction), 0.0])
     if extra:
         shift = case.com_offset * (robot.mass + extra) / extra
-        place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
+        place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.base_offset)
         return with_payload(robot, extra, place, diameter=0.1 * math.sqrt(10.0) * p.length)
     own = robot.bodies[0].inertial
     moved = p.heading @ (case.com_offset * robot.mass / own.mass * way)
@@ -169,7 +169,7 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
 
 
-def with_model_error(robot: Robot, p: Proportions, error: float, rng: np.random.Generator) -> Robot:
+def with_model_error(robot: Robot, p: Morphology, error: float, rng: np.random.Generator) -> Robot:
     """Returns a robot that a model describes badly: what the plant moves where the controller knows `robot`.
 
     Args:
@@ -190,7 +190,7 @@ def with_model_error(robot: Robot, p: Proportions, error: float, rng: np.random.
         own = body.inertial
         if own.mass:
             bodies[body.name] = dataclasses.replace(own, mass=scale * own.mass, inertia=frozen(scale * own.inertia))
-    damping = DAMPING_ERROR * error * p.mass * p.gravity * p.length * p.time
+    damping = DAMPING_ERROR * error * p.mass * p.gravity * p.length * p.time_scale
     armature = ARMATURE_ERROR * error * p.mass * p.length**2
     for joint in robot.tree.joints:
         if joint.name in robot.actuated:
@@ -237,10 +237,10 @@ def sensor_noise() -> SensorNoise:
         velocity=VELOCITY_NOISE,
         gyro=GYRO_NOISE,
         accelerometer=ACCELEROMETER_NOISE,
-        gyro_bias=GYRO_BIAS,
-        accelerometer_bias=ACCELEROMETER_BIAS,
-        gyro_walk=GYRO_WALK,
-        accelerometer_walk=ACCELEROMETER_WALK,
+        initial_gyro_bias=GYRO_BIAS,
+        initial_accelerometer_bias=ACCELEROMETER_BIAS,
+        gyro_bias_walk=GYRO_WALK,
+        accelerometer_bias_walk=ACCELEROMETER_WALK,
     )
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pinocchio as pin
 
-from ..locomotion import Proportions
+from ..locomotion import Morphology
 from ..robot import Robot
 from ..simulation.terrain import Box, HeightField, Plane, Surface
 from ..urdf.tree import Array
@@ -24,7 +24,7 @@ COVERED, ACROSS = 0.35, 2.4
 WAVES, NUMBERS, SPACING, RISING = 8, (2.0, 4.5), 0.05, 1.0
 
 
-def make_trial_terrain(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Surface] | None:
+def make_trial_terrain(case: Trial, p: Morphology, robot: Robot, rng: np.random.Generator) -> list[Surface] | None:
     """The ground of a case, in the robot's heading at the start; None for the level floor."""
     yaw = p.yaw(robot.q_home)
     if case.slope:
@@ -64,9 +64,9 @@ def _strips(most: float, length: float, yaw: float, rng: np.random.Generator) ->
     return out
 
 
-def _boxes(height: float, p: Proportions, yaw: float, rng: np.random.Generator) -> list[Box]:
+def _boxes(height: float, p: Morphology, yaw: float, rng: np.random.Generator) -> list[Box]:
     """Boxes of one height, a tenth of the ground ahead under them, none under the first footholds."""
-    front, half_width = float(np.abs(p.stance[:, 0]).max()), 2.0 * p.length
+    front, half_width = float(np.abs(p.nominal_stance[:, 0]).max()), 2.0 * p.length
     out = []
     for _ in range(round(0.1 * 12.0 * 4.0 / 0.25)):
         size = rng.uniform(0.3, 0.7, 2) * p.length

@@ -81,10 +81,10 @@ class VelocityLimitCampaign(TrialCampaign):
         """One case.  The same number asks for the same velocity everywhere; robot and gait do what they can of it."""
         rng = case_rng(self.seed, number)
         way, haste = rng.normal(size=3), rng.uniform(SLOW, 1.0)
-        p = _controller(source, gait).proportions
-        radius = float(np.hypot(*np.abs(p.stance).max(axis=0)))
-        way *= BEYOND * p.speed / np.linalg.norm(way)
-        x, y, turn = (haste * _controller(source, gait).reach(way / (1.0, 1.0, radius))).tolist()
+        p = _controller(source, gait).morphology
+        radius = float(np.hypot(*np.abs(p.nominal_stance).max(axis=0)))
+        way *= BEYOND * p.speed_scale / np.linalg.norm(way)
+        x, y, turn = (haste * _controller(source, gait).clamp_velocity(way / (1.0, 1.0, radius))).tolist()
         speed = math.hypot(x, y) + abs(turn) * radius
         half = round(0.5 * self.seconds / self.dt) * self.dt
         return Trial(

@@ -135,9 +135,9 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
         said = f"{request.planned:.3f} of {request.requested:.3f} asked for{reason}"
         table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(said)}[/]" if reason else said)
     if report.clamped_velocity is not None:
-        from ..locomotion import LIMIT  # imports the controllers, which most commands do without
+        from ..locomotion import GAIT_LIMIT_MESSAGE  # imports the controllers, which most commands do without
 
-        cut = f" ({LIMIT}: {report.limit_reason})" if report.limit_reason else ""
+        cut = f" ({GAIT_LIMIT_MESSAGE}: {report.limit_reason})" if report.limit_reason else ""
         for word, values in (
             ("asked", report.requested_velocity),
             ("commanded", report.clamped_velocity),

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, UnknownNameError
-from ..locomotion import Proportions
+from ..locomotion import Morphology
 from ..robot import Robot
 from ..simulation.terrain import Box, HeightField, Plane, Terrain, stairs
 from ..urdf.tree import Array, frozen
@@ -58,7 +58,7 @@ def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
     least, most = (1, 2) if kind == "slope" else (2, 2)
     if not (least <= len(numbers) <= most and all(map(math.isfinite, numbers))):
         raise ArgumentError(f"ground: expected {KINDS[kind]}; got {text!r}")
-    p = Proportions.of(robot)
+    p = Morphology.from_robot(robot)
     yaw = p.yaw(robot.q_home)
     if kind == "slope":
         angle, direction = math.radians(numbers[0]), math.radians(sum(numbers[1:]))
@@ -71,7 +71,7 @@ def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
         raise ArgumentError(
             f"ground: expected {KINDS[kind]}, of a height that legs of {p.length:.2f} m know; got {text!r}"
         )
-    front = float(np.abs(p.stance[:, 0]).max()) + 0.5 * p.length
+    front = float(np.abs(p.nominal_stance[:, 0]).max()) + 0.5 * p.length
     if kind == "stairs":
         end = front + STEPS * length
         middle = end + 0.5 * PLATFORM

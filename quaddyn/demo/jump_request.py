@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..locomotion import FEET, JumpPlan, LocomotionController, Mode
+from ..locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from ..urdf.tree import Array
 
 #: Largest distance of the feet from where they were to land [l], and miss of the rise, as a share.
@@ -62,18 +62,18 @@ class JumpMonitor:
     """
 
     def __init__(self, leap: JumpRequest, controller: LocomotionController) -> None:
-        ground, course = controller.ground, controller.course
+        ground, course = controller.ground, controller.path_reference
         self.plan = controller.jump(height=leap.height, distance=(leap.forward, 0.0), turn=leap.turn)
         assert ground is not None
-        self._p, self._start, self._yaw = controller.proportions, ground.points[:, :2].mean(axis=0), course.yaw
+        self._p, self._start, self._yaw = controller.morphology, ground.points[:, :2].mean(axis=0), course.yaw
         self._left: float | None = None
         self._top = -math.inf
 
-    def see(self, state: State, mode: Mode, touching: bool) -> None:
+    def see(self, state: State, mode: LocomotionMode, touching: bool) -> None:
         """One tick: the state, what the robot does, and whether any foot touches the ground."""
-        if mode in (Mode.JUMPING, Mode.AIRBORNE):
+        if mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE):
             height = float(state.com[2])
-            if self._left is None or (touching and mode is Mode.JUMPING):
+            if self._left is None or (touching and mode is LocomotionMode.JUMPING):
                 self._left = self._top = height
             self._top = max(self._top, height)
 

@@ -17,7 +17,7 @@ from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
-from ..locomotion import FEET, LocomotionCommand, LocomotionController, Mode, Proportions, commanded_velocity
+from ..locomotion import FEET, LocomotionCommand, LocomotionController, LocomotionMode, Morphology, as_velocity_command
 from ..robot import Robot
 from ..robot.configuration import put, turned
 from ..simulation import MujocoPlant, Simulation
@@ -94,7 +94,7 @@ class Push(NamedTuple):
 
 def supports_locomotion(robot: Robot) -> bool:
     """Whether a robot is one that trots: a quadruped on a free root that can step aside to keep its balance."""
-    return robot.root == "free" and set(robot.feet) == set(FEET) and Proportions.of(robot).sideways
+    return robot.root == "free" and set(robot.feet) == set(FEET) and Morphology.from_robot(robot).can_step_sideways
 
 
 @renamed_parameters(share="height_fraction")
@@ -201,9 +201,9 @@ def run_locomotion_demo(
         raise ArgumentError("teleop: keys come from a viewer's live page, and there is no viewer")
     check_plot(plot)
     check_output("record", record)
-    p = Proportions.of(robot)
-    pace = 0.0 if teleop or jump is not None else SPEED * p.speed
-    wanted = commanded_velocity([pace, 0.0, 0.0] if velocity is None else list(velocity))
+    p = Morphology.from_robot(robot)
+    pace = 0.0 if teleop or jump is not None else SPEED * p.speed_scale
+    wanted = as_velocity_command([pace, 0.0, 0.0] if velocity is None else list(velocity))
     parsed = None if terrain is None else parse_terrain(terrain, robot)
     surfaces, tilt = (None, np.eye(3)) if parsed is None else parsed
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
@@ -237,7 +237,9 @@ def run_locomotion_demo(
             if gains is not None and viewer is not None:
                 gains.apply(viewer.sliders)
             ready = (
-                run.rise_time is not None and t > run.rise_time + PAUSE * p.time and controller.mode is Mode.STANDING
+                run.rise_time is not None
+                and t > run.rise_time + PAUSE * p.time_scale
+                and controller.mode is LocomotionMode.STANDING
             )
             if jump is not None and ready:
                 run.start_jump(jump)
@@ -281,8 +283,8 @@ def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop
     """One frame of it."""
     world = run.plant
     swings = command.swings.items()
-    x, y, _ = command.velocity.tolist()
-    whole = command.whole_body
+    x, y, _ = command.reference_velocity.tolist()
+    whole = command.wbc_command
     # The last level only fills the freedom that the others leave.
     lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
     viewer.show_plant(
@@ -291,8 +293,10 @@ def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop
         friction=world.friction,
         show_friction_cones=True,
         footholds=command.footholds,
-        normals=command.normals,
-        curves={f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.ahead())) for foot, swing in swings},
+        normals=command.contact_normals,
+        curves={
+            f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.remaining_path())) for foot, swing in swings
+        },
         desired_velocity=run.heading @ (x, y, 0.0),
         signals={"lost by level [m/s^2]": lost},
         caption=run.caption(command) + (f"\n{HELP}" if teleop else ""),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..contact.contact_kinematics import cross_matrix
 from ..dynamics import Dynamics, State
-from ..locomotion import FEET, LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
+from ..locomotion import FEET, GAIT_LIMIT_MESSAGE, LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .jump_request import LANDING, RISE, JumpMonitor, JumpRequest
@@ -30,7 +30,7 @@ EVERY, SAMPLES = 50, 500
 SWING_TRACE_INTERVAL = 5
 #: Normal of level ground.
 UP = np.array([0.0, 0.0, 1.0])
-STANDING = (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
+STANDING = (LocomotionMode.STANDING, LocomotionMode.MOVING, LocomotionMode.RECOVERING)
 
 
 class LocomotionRun:
@@ -66,14 +66,17 @@ class LocomotionRun:
             time_series,
             up,
         )
-        self.wanted, self.limit_reason = controller.reach(requested), controller.limit(requested)
+        self.wanted, self.limit_reason = (
+            controller.clamp_velocity(requested),
+            controller.velocity_limit_reason(requested),
+        )
         self.robot = robot = controller.robot
         self.dynamics = Dynamics(robot)
         self.heading = np.eye(3)
         self.rise_time: float | None = None
         self.swing_traces: dict[str, list[Array]] = {}
         self._base = robot.bodies[0].name
-        self._weight = controller.proportions.mass * controller.proportions.gravity
+        self._weight = controller.morphology.mass * controller.morphology.gravity
         self._energy = plant.energy
         self.ticks = self._flagged = self._fallen = self._bad = 0
         self._lowest, self._highest = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
@@ -98,7 +101,7 @@ class LocomotionRun:
     def push(self, force: float) -> None:
         """Push the base to the left from now on [N]; for a while velocities do not count."""
         self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
-        self._counts_from = self.plant.time + PUSH_RECOVERY_TIME * self.controller.proportions.time
+        self._counts_from = self.plant.time + PUSH_RECOVERY_TIME * self.controller.morphology.time_scale
         if self.time_series is not None:
             self.time_series.events.setdefault("push", []).append(self.plant.time)
 
@@ -128,11 +131,11 @@ class LocomotionRun:
         forces, tau = plant.contact_forces, plant.tau
         felt = np.array([forces[foot] for foot in robot.feet])
         x, y, z = self.up.tolist()
-        self.heading = heading_axes(self.controller.proportions.yaw(s.q), -x / z, -y / z)
+        self.heading = heading_axes(self.controller.morphology.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
         self._feet = s.origins(FEET)[:, :2].copy()
-        self._fallen += command.mode is Mode.FALLEN
+        self._fallen += command.mode is LocomotionMode.FALLEN
         self._flagged += not command.ok
         self._bad += plant.status == "inaccurate"
         np.minimum(self._lowest, tau, out=self._lowest)
@@ -154,29 +157,32 @@ class LocomotionRun:
         if self.ticks % SWING_TRACE_INTERVAL == 0:
             for foot, swing in command.swings.items():
                 self.swing_traces[foot].append(swing.position.copy())
-        whole = command.whole_body
+        whole = command.wbc_command
         if whole is not None:
             load = s.M @ whole.acceleration + s.h
             for name, force in whole.forces.items():
                 J = s.jacobian(name)
-                lever = -robot.legs[name].foot.radius * self.controller.whole_body.contacts[name].normal
+                lever = -robot.legs[name].foot.radius * self.controller.wbc.contacts[name].normal
                 load -= J[:3].T @ force + J[3:].T @ (cross_matrix(lever) @ force)
             self._physics = max(self._physics, float(np.abs(load[:6]).max()))
         if self.ticks % EVERY == 0:
             self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
         if self.time_series is not None:
-            self.time_series.add(plant.time, tau, felt, float(s.com[2]), command.velocity, velocity)
+            self.time_series.add(plant.time, tau, felt, float(s.com[2]), command.reference_velocity, velocity)
         self.ticks += 1
 
     def _keep_pace(self, command: LocomotionCommand, velocity: Array) -> None:
         """Means of the velocity over whole cycles of the gait: within one the trunk sways."""
-        clock, controller = self.controller.clock, self.controller
+        clock, controller = self.controller.gait_scheduler, self.controller
         ticks = max(1, round(clock.period / controller.dt))
         self._recent.append(velocity)
         while len(self._recent) > ticks:
             self._recent.popleft()
-        steady = command.mode is Mode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
-        if not (steady and np.abs(command.velocity - self._goal()).max() < SETTLED * controller.proportions.speed):
+        steady = command.mode is LocomotionMode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
+        if not (
+            steady
+            and np.abs(command.reference_velocity - self._goal()).max() < SETTLED * controller.morphology.speed_scale
+        ):
             self._cycle, self._cycles = np.zeros(3), 0
             return
         self._cycle, self._cycles = self._cycle + velocity, self._cycles + 1
@@ -189,25 +195,32 @@ class LocomotionRun:
         ground = self.controller.ground
         if ground is None:
             return self.wanted
-        return np.array([*(ground.level(self.controller.course.yaw) @ self.wanted[:2]), self.wanted[2]])
+        return np.array(
+            [*(ground.compute_projection(self.controller.path_reference.yaw) @ self.wanted[:2]), self.wanted[2]]
+        )
 
     def caption(self, command: LocomotionCommand) -> str:
         """For the page's corner: what it does, what touches the ground, how well it follows, and what holds it back."""
-        clock, whole = self.controller.clock, command.whole_body
-        phase = f", phase {clock.phase % 1.0:.2f}" if clock.running else ""
-        gait = f"{clock.gait.name}: " if clock.running else ""
+        clock, whole = self.controller.gait_scheduler, command.wbc_command
+        phase = f", phase {clock.phase % 1.0:.2f}" if clock.is_running else ""
+        gait = f"{clock.gait.name}: " if clock.is_running else ""
         is_now = np.mean(self._recent, axis=0).tolist()
         shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
         touching = dict.fromkeys(c.sphere if c.link is None else c.link for c in self.plant.contacts)
         lines = [
             f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(touching) or 'nobody'}",
-            "commanded (blue): " + shown.format(*command.velocity.tolist()),
+            "commanded (blue): " + shown.format(*command.reference_velocity.tolist()),
             "measured (green): " + shown.format(*is_now),
         ]
-        if command.jump is not None:
-            lines.insert(1, str(command.jump))
-        elif command.limited:
-            lines.insert(1, "asked: " + shown.format(*command.asked.tolist()) + f" ({LIMIT}: {command.limit})")
+        if command.jump_plan is not None:
+            lines.insert(1, str(command.jump_plan))
+        elif command.is_limited:
+            lines.insert(
+                1,
+                "asked: "
+                + shown.format(*command.requested_velocity.tolist())
+                + f" ({GAIT_LIMIT_MESSAGE}: {command.limit_reason})",
+            )
         if whole is not None:
             active = whole.levels[0].active
             more = f" and {len(active) - 3} more" if len(active) > 3 else ""
@@ -225,12 +238,12 @@ class LocomotionRun:
                 rows.append((name, asked, planned, unit, self.limit_reason))
         if self._jump_monitor is not None:
             plan = self._jump_monitor.plan
-            height, x, y, turn = plan.asked
+            height, x, y, turn = plan.requested
             rows += [
-                ("height of the jump", height, plan.height, "m", plan.limit),
-                ("jump forward", x, float(plan.distance[0]), "m", plan.limit),
-                ("jump to the left", y, float(plan.distance[1]), "m", plan.limit),
-                ("turn of the jump", turn, plan.turn, "rad", plan.limit),
+                ("height of the jump", height, plan.height, "m", plan.limit_reason),
+                ("jump forward", x, float(plan.distance[0]), "m", plan.limit_reason),
+                ("jump to the left", y, float(plan.distance[1]), "m", plan.limit_reason),
+                ("turn of the jump", turn, plan.turn, "rad", plan.limit_reason),
             ]
         return tuple(RequestedValue(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
 
@@ -241,7 +254,7 @@ class LocomotionRun:
             gait: that it went with.
             velocity: whether the caller asked for one.
         """
-        robot, plant, p, ticks = self.robot, self.plant, self.controller.proportions, self.ticks
+        robot, plant, p, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
         checks: dict[str, DemoCheck] = {}
 
         def check(name: str, value: float, bound: float, unit: str) -> None:
@@ -261,7 +274,10 @@ class LocomotionRun:
         measured = None
         if len(self._steady) >= 2:
             measured = np.mean(self._steady, axis=0)
-            scale = max(float(np.hypot(*self.wanted[:2])), 0.1 * p.speed), max(abs(float(self.wanted[2])), 0.1 / p.time)
+            scale = (
+                max(float(np.hypot(*self.wanted[:2])), 0.1 * p.speed_scale),
+                max(abs(float(self.wanted[2])), 0.1 / p.time_scale),
+            )
             miss = np.abs(measured - self.wanted) / [scale[0], scale[0], scale[1]]
             check("miss of the commanded velocity", miss.max(), MISS, "1")
         return DemoReport(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..locomotion import FEET, LocomotionController, Proportions
+from ..locomotion import FEET, LocomotionController, Morphology
 from ..urdf.tree import Array
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SOFTEST, STIFFEST, LOOSEST, TIGHTEST = 0.25, 4.0, 0.3, 2.0
 
 
 def keyed_velocity(
-    keys: Collection[str], proportions: Proportions, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    keys: Collection[str], proportions: Morphology, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Array | None:
     """Velocity (3,) that is asked for: forward, leftward [m/s] and yaw rate [rad/s]; None where nothing is.
 
@@ -49,7 +49,9 @@ def keyed_velocity(
     share = np.clip(pressed, -1.0, 1.0) * (FASTER if "ShiftLeft" in keys else 1.0)
     share = np.clip(share + FASTER * np.array(axes), -FASTER, FASTER)
     p = proportions
-    return np.asarray(share * np.array([SPEEDS[0] * p.speed, SPEEDS[1] * p.speed, SPEEDS[2] / p.time]))
+    return np.asarray(
+        share * np.array([SPEEDS[0] * p.speed_scale, SPEEDS[1] * p.speed_scale, SPEEDS[2] / p.time_scale])
+    )
 
 
 class GainSliders:
@@ -61,7 +63,7 @@ class GainSliders:
     """
 
     def __init__(self, controller: LocomotionController, viewer: Viewer) -> None:
-        self._tasks = controller.whole_body.tasks
+        self._tasks = controller.wbc.tasks
         names = [name for group in TASKS.values() for name in group]
         self._start = {name: (self._tasks[name].stiffness, self._tasks[name].damping) for name in names}
         for what in TASKS:

@@ -1,13 +1,13 @@
 """Estimation: forces, touchdown and slip without foot sensors, the base's motion, and the ground's height."""
 
-from .base_state import BaseEstimator
+from .base_estimator import BaseEstimator
 from .contact_forces import ContactForceEstimator, ContactForces
 from .elevation_map import ElevationMap
 from .momentum_observer import MomentumObserver
 from .payload import Payload, PayloadEstimator
 from .sensor_noise import SensorNoise
-from .slip import SlipDetector
-from .touchdown import TouchdownDetector
+from .slip_detector import SlipDetector
+from .touchdown_detector import TouchdownDetector
 
 __all__ = [
     "BaseEstimator",

@@ -9,33 +9,40 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..contact import ContactSet
+from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .force_sharing import explain, share_out, sharing_of, touching_of
+from .contact_force_fit import (
+    fit_contact_forces,
+    make_contact_set_arrays,
+    make_force_fit_workspace,
+    solve_contact_forces,
+)
 from .momentum_observer import MomentumObserver
 
 Rows = Literal["all", "joints"]
 
 
+@renamed_attributes(unexplained="residual", undetermined="unobservable_dimensions", stacked="stacked_forces")
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactForces:
     """Estimated contact forces.
 
     Attributes:
         forces: (3,) by point contact, (6,) by surface, on the robot, world axes [N, N m].
-        unexplained: (nv,) ``tau_ext - sum J_i^T f_i`` [N m, N]: pushes elsewhere, model errors.
-        undetermined: number of directions of the forces that the motion does not show: a straight leg hides the force
-            along it from its joints.  These directions are set to zero.
-        stacked: all forces, one after the other, in the order of the contacts.
+        residual: (nv,) ``tau_ext - sum J_i^T f_i`` [N m, N]: pushes elsewhere, model errors.
+        unobservable_dimensions: number of directions of the forces that the motion does not show: a straight leg hides
+            the force along it from its joints.  These directions are set to zero.
+        stacked_forces: all forces, one after the other, in the order of the contacts.
     """
 
     forces: Mapping[str, Array]
-    unexplained: Array
-    undetermined: int
-    stacked: Array
+    residual: Array
+    unobservable_dimensions: int
+    stacked_forces: Array
 
 
 class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
@@ -77,11 +84,13 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
             raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
         self.contacts, robot, joints = contacts, contacts.robot, rows == "joints"
         self.observer = MomentumObserver(robot, dt=dt, gain=gain)
-        self._touching = touching_of(robot, contacts, joints=joints, tolerance=tolerance)
-        self._work = sharing_of(int(self._touching.size.sum()), robot.nv)
+        self._arrays = make_contact_set_arrays(robot, contacts, joints=joints, tolerance=tolerance)
+        self._work = make_force_fit_workspace(int(self._arrays.size.sum()), robot.nv)
         self._metric, self._coupled = not joints, robot.coupling is not None
-        self._on = np.zeros(len(contacts.names), dtype=np.int64)
-        self._share_out: Callable[..., int] | None = None  # with its memory looked up, from the first update on
+        self._is_active = np.zeros(len(contacts.names), dtype=np.int64)
+        self._fit_contact_forces: Callable[..., int] | None = (
+            None  # with its memory looked up, from the first update on
+        )
         self._active: tuple[str, ...] = ()
         self._slices: dict[str, slice] = {}
 
@@ -95,17 +104,17 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
         active = contacts.active
         if active != self._active:
             self._active, self._slices = active, contacts.slices()
-            self._on[:] = [name in active for name in contacts.names]
+            self._is_active[:] = [name in active for name in contacts.names]
         if self._metric:
             work.M[:] = s.M.T  # symmetric, and this is how it lies in memory
         k = next(reversed(self._slices.values())).stop if self._slices else 0
         if self._coupled:
             work.J[:k] = contacts.jacobian(s)
-            rank = explain(self._touching, work, k, r)
+            rank = solve_contact_forces(self._arrays, work, k, r)
         else:
-            if self._share_out is None:
-                self._share_out = share_out.bind(self._touching, work)
-            rank = self._share_out(self._on, *s.kinematic_arrays(), r)
+            if self._fit_contact_forces is None:
+                self._fit_contact_forces = fit_contact_forces.bind(self._arrays, work)
+            rank = self._fit_contact_forces(self._is_active, *s.kinematic_arrays(), r)
         forces = work.forces[:k].copy()
         by_name = {name: forces[at] for name, at in self._slices.items()}
-        return ContactForces(by_name, work.left.copy(), k - rank, forces)
+        return ContactForces(by_name, work.residual.copy(), k - rank, forces)

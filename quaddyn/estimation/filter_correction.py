@@ -1,28 +1,28 @@
 """Corrections of the invariant filter by what standing feet measure, and feet that come and go."""
 
 from ..compiler import Matrix, Vector, compiled, local
-from .filter_memory import (
+from .filter_propagation import compute_rolling_velocity
+from .filter_state import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
+    CONTACT_VELOCITY,
     ENCODER,
     FEET,
+    GROUND_HEIGHT,
     GYRO,
     GYRO_BIAS,
-    LEVEL,
+    JOINT_VELOCITY,
+    LEG_KINEMATICS,
     POSITION,
-    RATE,
-    SHAPE,
-    SLIP,
     VELOCITY,
     FilterMemory,
     FilterModel,
 )
-from .filter_propagation import rolling
-from .rotations import cross, exponentials, orthonormal, times
+from .rotations import compute_exponential, cross, multiply, orthonormalize
 
 
 @compiled(inline=False)
-def inverse(S: Matrix, out: Matrix) -> None:
+def invert_symmetric(S: Matrix, out: Matrix) -> None:
     """Of a symmetric matrix of three rows; what is singular gives zeros."""
     for i in range(3):
         cross(S[(i + 1) % 3], S[(i + 2) % 3], out[i])
@@ -34,7 +34,9 @@ def inverse(S: Matrix, out: Matrix) -> None:
 
 
 @compiled(inline=False)
-def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matrix, z: Vector, S: Matrix) -> float:
+def compute_innovation(
+    f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matrix, z: Vector, S: Matrix
+) -> float:
     """Squared Mahalanobis distance of an innovation ``z = A error[a:] + B error[b:] + noise``.
 
     Args:
@@ -47,7 +49,7 @@ def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matri
         z: (3,).
         S: (3, 3) is written.
     """
-    G, total = f.work[1], local(3, 3)
+    G, total = f.scratch[1], local(3, 3)
     for i in range(len(f.P)):
         for k in range(3):
             s = 0.0
@@ -61,7 +63,7 @@ def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matri
                 s += A[i, j] * G[a + j, k] + B[i, j] * G[b + j, k]
             total[i, k] = s
             total[k, i] = s
-    inverse(total, S)
+    invert_symmetric(total, S)
     distance = 0.0
     for i in range(3):
         for k in range(3):
@@ -78,8 +80,8 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
 
     A weight below 1 stands for noise that is so much larger than was thought.
     """
-    G, K, n = f.work[1], f.work[2], len(f.P)
-    error = f.work[3]
+    G, K, n = f.scratch[1], f.scratch[2], len(f.P)
+    error = f.scratch[3]
     for i in range(n):
         s = 0.0
         for k in range(3):
@@ -95,28 +97,28 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
     phi, E, J, rows = local(3), local(3, 3), local(3, 3), local(3, 3)
     for i in range(3):
         phi[i] = -error[ATTITUDE + i, 0]
-    exponentials(phi, E, J)
+    compute_exponential(phi, E, J)
     for i in range(3):
         for k in range(3):
             rows[i, k] = E[i, 0] * f.R[0, k] + E[i, 1] * f.R[1, k] + E[i, 2] * f.R[2, k]
-    orthonormal(rows, f.R)
-    move(f.v, error, VELOCITY, E, J)
+    orthonormalize(rows, f.R)
+    correct_vector(f.v, error, VELOCITY, E, J)
     number, by, shift = 0.0, local(3), local(3)
     for i in range(3):
         by[i], shift[i] = f.p[i], 0.0
-    move(f.p, error, POSITION, E, J)
+    correct_vector(f.p, error, POSITION, E, J)
     for i in range(3):
         by[i] -= f.p[i]
-    for foot in range(len(f.standing)):
-        if f.standing[foot] != 0:
+    for foot in range(len(f.has_foothold)):
+        if f.has_foothold[foot] != 0:
             number += 1.0
             for i in range(3):
                 shift[i] += f.feet[foot, i]
-            move(f.feet[foot], error, FEET + 3 * foot, E, J)
+            correct_vector(f.feet[foot], error, FEET + 3 * foot, E, J)
             for i in range(3):
                 shift[i] -= f.feet[foot, i]
     for i in range(3):
-        f.shift[i] += shift[i] / number if number > 0.0 else by[i]
+        f.odometry_offset[i] += shift[i] / number if number > 0.0 else by[i]
     for i in range(3):
         f.gyro_bias[i] -= error[GYRO_BIAS + i, 0]
         f.force_bias[i] -= error[ACCELEROMETER_BIAS + i, 0]
@@ -124,7 +126,7 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
 
 
 @compiled(inline=False)
-def move(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> None:
+def correct_vector(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> None:
     """``x = E x - J xi``, a column of the state."""
     before, xi = local(3), local(3)
     for i in range(3):
@@ -144,14 +146,16 @@ def fill_diagonal(A: Matrix, x: float) -> None:
 
 
 @compiled(inline=False)
-def place_of(m: FilterModel, terms: Vector, foot: int, c: Vector) -> None:
+def read_foot_position(m: FilterModel, terms: Vector, foot: int, c: Vector) -> None:
     """A foot's centre from the IMU, base axes."""
     for i in range(3):
         c[i] = terms[m.origin[foot] + i] - m.lever[i]
 
 
 @compiled(inline=False)
-def by_joints(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float, out: Matrix) -> None:
+def compute_joint_noise(
+    m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float, out: Matrix
+) -> None:
     """``variance R J J^T R^T`` of a foot, world axes: what the joints' noise makes of its place or velocity."""
     at, columns = m.jacobian[foot], m.columns[foot]
     row = local(3)
@@ -167,35 +171,35 @@ def by_joints(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, varianc
 
 
 @compiled(inline=False)
-def look_at_place(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
+def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
     """The innovation ``R c + p - d`` of a standing foot; its squared distance."""
     c, noise, A, B = local(3), local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
-    times(f.R, c, z)
+    read_foot_position(m, terms, foot, c)
+    multiply(f.R, c, z)
     for i in range(3):
         z[i] += f.p[i] - f.feet[foot, i]
-    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
+    compute_joint_noise(m, f, terms, foot, m.variance[ENCODER], noise)
     for i in range(3):
-        noise[i, i] += m.variance[SHAPE]
+        noise[i, i] += m.variance[LEG_KINEMATICS]
     fill_diagonal(A, 1.0)
     fill_diagonal(B, -1.0)
-    return innovate(f, POSITION, A, FEET + 3 * foot, B, noise, z, S)
+    return compute_innovation(f, POSITION, A, FEET + 3 * foot, B, noise, z, S)
 
 
 @compiled(inline=False)
-def look_at_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
+def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
     """The innovation ``v + R (omega x c + c') - u`` of a standing foot; its squared distance."""
     c, x, y = local(3), local(3), local(3)
     noise, A, B = local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
+    read_foot_position(m, terms, foot, c)
     cross(f.omega, c, x)
     for i in range(3):
         x[i] += terms[m.velocity[foot] + i]
-    times(f.R, x, z)
-    rolling(m, f, terms, foot, x, y)
+    multiply(f.R, x, z)
+    compute_rolling_velocity(m, f, terms, foot, x, y)
     for i in range(3):
         z[i] += f.v[i] - y[i]
-    by_joints(m, f, terms, foot, m.variance[RATE], noise)
+    compute_joint_noise(m, f, terms, foot, m.variance[JOINT_VELOCITY], noise)
     # R [c]x, by which the gyroscope's bias and noise count.
     for i in range(3):
         cross(f.R[i], c, B[i])
@@ -203,15 +207,15 @@ def look_at_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, 
         for k in range(3):
             outer = B[i, 0] * B[k, 0] + B[i, 1] * B[k, 1] + B[i, 2] * B[k, 2]
             noise[i, k] += m.variance[GYRO] * outer
-        noise[i, i] += m.variance[SLIP]
+        noise[i, i] += m.variance[CONTACT_VELOCITY]
     fill_diagonal(A, 1.0)
-    return innovate(f, VELOCITY, A, GYRO_BIAS, B, noise, z, S)
+    return compute_innovation(f, VELOCITY, A, GYRO_BIAS, B, noise, z, S)
 
 
 @compiled(inline=False)
-def forget(f: FilterMemory, foot: int) -> None:
+def clear_foothold(f: FilterMemory, foot: int) -> None:
     """Let go of a foot's place."""
-    f.standing[foot] = 0
+    f.has_foothold[foot] = 0
     for i in range(FEET + 3 * foot, FEET + 3 * foot + 3):
         for j in range(len(f.P)):
             f.P[i, j] = 0.0
@@ -219,12 +223,12 @@ def forget(f: FilterMemory, foot: int) -> None:
 
 
 @compiled(inline=False)
-def anchor(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
+def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
     """A foot stands where it is: ``d = p + R c``, and so does its error."""
     at = FEET + 3 * foot
     c, z, noise, S, A, B = local(3), local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
-    times(f.R, c, z)
+    read_foot_position(m, terms, foot, c)
+    multiply(f.R, c, z)
     for i in range(3):
         f.feet[foot, i] = f.p[i] + z[i]
         for j in range(len(f.P)):
@@ -232,14 +236,14 @@ def anchor(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
     for i in range(3):
         for j in range(len(f.P)):
             f.P[j, at + i] = f.P[j, POSITION + i]
-    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
+    compute_joint_noise(m, f, terms, foot, m.variance[ENCODER], noise)
     for i in range(3):
-        noise[i, i] += m.variance[SHAPE]
+        noise[i, i] += m.variance[LEG_KINEMATICS]
         for k in range(3):
             f.P[at + i, at + k] += noise[i, k]
-    f.standing[foot] = 1
-    f.stepped[foot] = 1
-    if m.floor:
+    f.has_foothold[foot] = 1
+    f.has_stood[foot] = 1
+    if m.flat_ground:
         # Only the height: the other rows measure nothing.
         fill_diagonal(A, 0.0)
         fill_diagonal(B, 0.0)
@@ -247,7 +251,7 @@ def anchor(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
         A[2, 2] = 1.0
         B[2, 0] = f.feet[foot, 1]
         B[2, 1] = -f.feet[foot, 0]
-        noise[2, 2] = m.variance[LEVEL]
+        noise[2, 2] = m.variance[GROUND_HEIGHT]
         z[0], z[1], z[2] = 0.0, 0.0, f.feet[foot, 2] - m.radius[foot]
-        innovate(f, at, A, ATTITUDE, B, noise, z, S)
+        compute_innovation(f, at, A, ATTITUDE, B, noise, z, S)
         correct(f, z, S, 1.0)

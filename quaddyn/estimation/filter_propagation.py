@@ -3,11 +3,11 @@
 import math
 
 from ..compiler import Matrix, Vector, compiled, local
-from .filter_memory import (
+from .filter_state import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
-    CREEP,
     FEET,
+    FOOTHOLD_WALK,
     FORCE,
     FORCE_WALK,
     GYRO,
@@ -17,18 +17,18 @@ from .filter_memory import (
     VELOCITY,
     FilterMemory,
     FilterModel,
-    turn,
+    rotate_frame,
 )
-from .rotations import cross, times
+from .rotations import cross, multiply
 
 # What makes the plane of feet in a line a level one [m^2].
-FLAT = 1e-4
+COLLINEAR_FEET_VARIANCE = 1e-4
 # Of a range, squared, over the variance of what may be anywhere in it.
-UNIFORM = 12.0
+UNIFORM_VARIANCE_RATIO = 12.0
 
 
 @compiled(inline=False)
-def transition(f: FilterMemory, m: FilterModel) -> None:
+def apply_transition(f: FilterMemory, m: FilterModel) -> None:
     """``P = Phi P`` with Phi the transition of the error over a period."""
     n, dt = len(f.P), m.dt
     column, by_gyro, by_force, shift = local(3), local(3), local(3), local(3)
@@ -36,10 +36,10 @@ def transition(f: FilterMemory, m: FilterModel) -> None:
         # What the errors of both biases turn and accelerate, world axes.
         for i in range(3):
             column[i] = f.P[GYRO_BIAS + i, j]
-        times(f.R, column, by_gyro)
+        multiply(f.R, column, by_gyro)
         for i in range(3):
             column[i] = f.P[ACCELEROMETER_BIAS + i, j]
-        times(f.R, column, by_force)
+        multiply(f.R, column, by_force)
         cross(f.p, by_gyro, shift)
         for i in range(3):
             f.P[POSITION + i, j] += dt * (f.P[VELOCITY + i, j] - shift[i])
@@ -52,15 +52,15 @@ def transition(f: FilterMemory, m: FilterModel) -> None:
         for i in range(3):
             f.P[VELOCITY + i, j] -= dt * shift[i]
             f.P[ATTITUDE + i, j] -= dt * by_gyro[i]
-        for foot in range(len(f.standing)):
-            if f.standing[foot] != 0:
+        for foot in range(len(f.has_foothold)):
+            if f.has_foothold[foot] != 0:
                 cross(f.feet[foot], by_gyro, shift)
                 for i in range(3):
                     f.P[FEET + 3 * foot + i, j] -= dt * shift[i]
 
 
 @compiled(inline=False)
-def transpose(P: Matrix) -> None:
+def transpose_in_place(P: Matrix) -> None:
     """In place."""
     for i in range(len(P)):
         for j in range(i):
@@ -68,9 +68,9 @@ def transpose(P: Matrix) -> None:
 
 
 @compiled(inline=False)
-def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
+def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
     """Add what noise of such variances of gyroscope and accelerometer does to the error over a period."""
-    dt, P, N = m.dt, f.P, f.work[0]
+    dt, P, N = m.dt, f.P, f.scratch[0]
     # By a component of the gyroscope's noise in world axes: as by its bias, R being no matter for what is isotropic.
     axis, shift = local(3), local(3)
     for k in range(3):
@@ -85,10 +85,10 @@ def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
             N[POSITION + i, k] = shift[i]
             N[GYRO_BIAS + i, k] = 0.0
             N[ACCELEROMETER_BIAS + i, k] = 0.0
-        for foot in range(len(f.standing)):
+        for foot in range(len(f.has_foothold)):
             cross(f.feet[foot], axis, shift)
             for i in range(3):
-                N[FEET + 3 * foot + i, k] = shift[i] if f.standing[foot] != 0 else 0.0
+                N[FEET + 3 * foot + i, k] = shift[i] if f.has_foothold[foot] != 0 else 0.0
     turning = gyro * dt * dt
     for i in range(len(P)):
         for j in range(i + 1):
@@ -100,9 +100,9 @@ def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
         P[VELOCITY + i, VELOCITY + i] += force * dt * dt
         P[GYRO_BIAS + i, GYRO_BIAS + i] += m.variance[GYRO_WALK] * dt
         P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] += m.variance[FORCE_WALK] * dt
-        for foot in range(len(f.standing)):
-            if f.standing[foot] != 0:
-                P[FEET + 3 * foot + i, FEET + 3 * foot + i] += m.variance[CREEP] * dt
+        for foot in range(len(f.has_foothold)):
+            if f.has_foothold[foot] != 0:
+                P[FEET + 3 * foot + i, FEET + 3 * foot + i] += m.variance[FOOTHOLD_WALK] * dt
 
 
 @compiled(inline=False)
@@ -116,49 +116,49 @@ def propagate(
     """
     dt = m.dt
     omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
-    times(m.imu, gyro, omega)
-    times(m.imu, accelerometer, force)
+    multiply(m.imu, gyro, omega)
+    multiply(m.imu, accelerometer, force)
     turning, throwing = m.variance[GYRO], m.variance[FORCE]
     if remaining > 1:
         for i in range(3):
-            change = omega[i] - f.before[i] if f.before[6] != 0.0 else 0.0
+            change = omega[i] - f.last_reading[i] if f.last_reading[6] != 0.0 else 0.0
             omega[i] -= change * (remaining - 1) / remaining
-            turning += change * change / UNIFORM
-            change = force[i] - f.before[3 + i] if f.before[6] != 0.0 else 0.0
+            turning += change * change / UNIFORM_VARIANCE_RATIO
+            change = force[i] - f.last_reading[3 + i] if f.last_reading[6] != 0.0 else 0.0
             force[i] -= change * (remaining - 1) / remaining
-            throwing += change * change / UNIFORM + m.gravity[i] * m.gravity[i]
-    transition(f, m)
-    transpose(f.P)
-    transition(f, m)
-    spread(f, m, turning, throwing)
+            throwing += change * change / UNIFORM_VARIANCE_RATIO + m.gravity[i] * m.gravity[i]
+    apply_transition(f, m)
+    transpose_in_place(f.P)
+    apply_transition(f, m)
+    add_process_noise(f, m, turning, throwing)
     for i in range(3):
         # The mean of both ends is what has turned the robot in between.
-        mean = 0.5 * (omega[i] + f.before[i]) if f.before[6] != 0.0 else omega[i]
-        f.before[i] = omega[i]
-        f.before[3 + i] = force[i]
+        mean = 0.5 * (omega[i] + f.last_reading[i]) if f.last_reading[6] != 0.0 else omega[i]
+        f.last_reading[i] = omega[i]
+        f.last_reading[3 + i] = force[i]
         f.omega[i] = omega[i] - f.gyro_bias[i]
         phi[i] = dt * (mean - f.gyro_bias[i])
         force[i] -= f.force_bias[i]
-    f.before[6] = 1.0
-    turn(f, phi)
-    times(f.R, force, x)
+    f.last_reading[6] = 1.0
+    rotate_frame(f, phi)
+    multiply(f.R, force, x)
     for i in range(3):
         acceleration = x[i] + m.gravity[i]
         f.p[i] += dt * (f.v[i] + 0.5 * dt * acceleration)
         f.v[i] += dt * acceleration
-    for foot in range(len(f.standing)):
-        if f.standing[foot] != 0:
-            rolling(m, f, terms, foot, x, y)
+    for foot in range(len(f.has_foothold)):
+        if f.has_foothold[foot] != 0:
+            compute_rolling_velocity(m, f, terms, foot, x, y)
             for i in range(3):
                 f.feet[foot, i] += dt * y[i]
 
 
 @compiled(inline=False)
-def level(f: FilterMemory) -> None:
+def update_ground_normal(f: FilterMemory) -> None:
     """The normal of the plane through the places of all feet, by least squares; vertical until three have stood."""
     x, y, z, n = 0.0, 0.0, 0.0, 0.0
-    for foot in range(len(f.stepped)):
-        if f.stepped[foot] != 0:
+    for foot in range(len(f.has_stood)):
+        if f.has_stood[foot] != 0:
             x += f.feet[foot, 0]
             y += f.feet[foot, 1]
             z += f.feet[foot, 2]
@@ -167,9 +167,9 @@ def level(f: FilterMemory) -> None:
     if n < 3.0:
         return
     # Feet in a line say nothing across it: there the ground is level.
-    xx, xy, yy, xz, yz = FLAT, 0.0, FLAT, 0.0, 0.0
-    for foot in range(len(f.stepped)):
-        if f.stepped[foot] != 0:
+    xx, xy, yy, xz, yz = COLLINEAR_FEET_VARIANCE, 0.0, COLLINEAR_FEET_VARIANCE, 0.0, 0.0
+    for foot in range(len(f.has_stood)):
+        if f.has_stood[foot] != 0:
             a, b, c = f.feet[foot, 0] - x / n, f.feet[foot, 1] - y / n, f.feet[foot, 2] - z / n
             xx += a * a
             xy += a * b
@@ -183,13 +183,13 @@ def level(f: FilterMemory) -> None:
 
 
 @compiled(inline=False)
-def rolling(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
+def compute_rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
     """Velocity of the centre of a sphere that rolls on the ground, world axes; x is overwritten."""
     at = m.velocity[foot] + 3
     spin = local(3)
     for i in range(3):
         spin[i] = terms[at + i] + f.omega[i]
-    times(f.R, spin, x)
+    multiply(f.R, spin, x)
     cross(x, f.normal, out)
     for i in range(3):
         out[i] *= m.radius[foot]

@@ -10,7 +10,7 @@ from ..errors import ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
 
-UP = np.array((0.0, 0.0, 1.0))
+WORLD_UP = np.array((0.0, 0.0, 1.0))
 
 
 class FootForces:
@@ -21,25 +21,25 @@ class FootForces:
 
     Attributes:
         values: (nf, 3) of each foot; zero where there is none.
-        given: (nf,) whether there is one.
+        has_force: (nf,) whether there is one.
         normals: (nf, 3) of the ground under each foot, unit.
     """
 
-    __slots__ = ("_feet", "given", "normals", "values")
+    __slots__ = ("_feet", "has_force", "normals", "values")
 
     def __init__(self, feet: Sequence[str]) -> None:
         self._feet = tuple(feet)
-        self.values, self.given = np.zeros((len(feet), 3)), np.zeros(len(feet), dtype=np.int64)
+        self.values, self.has_force = np.zeros((len(feet), 3)), np.zeros(len(feet), dtype=np.int64)
         self.normals = np.zeros((len(feet), 3))
 
-    def facing(self, normal: Array | None) -> Array:
+    def set_normals(self, normal: Array | None) -> Array:
         """The (nf, 3) normals: (3,) of all the ground, or (nf, 3) under each foot; None for world z.
 
         Raises:
             ArgumentError: of another shape or not finite.
         """
         if normal is None:
-            self.normals[:] = UP
+            self.normals[:] = WORLD_UP
         else:
             try:
                 each = np.ndim(normal) == 2
@@ -49,7 +49,7 @@ class FootForces:
             self.normals[:] = check_vector("normal", normal, shape, meaning)
         return self.normals
 
-    def take(self, forces: Mapping[str, Array] | Array) -> None:
+    def set_forces(self, forces: Mapping[str, Array] | Array) -> None:
         """Forces are now these, (3,) by foot or (nf, 3) of all feet.
 
         Raises:
@@ -60,7 +60,7 @@ class FootForces:
         feet, values = self._feet, self.values
         if type(forces) is np.ndarray:
             values[:] = check_vector("forces", forces, values.shape, "of all feet, world axes")
-            self.given.fill(1)
+            self.has_force.fill(1)
             return
         if not isinstance(forces, Mapping):
             raise ArgumentTypeError(f"forces: expected a mapping of feet, got {type(forces).__name__}")
@@ -69,5 +69,5 @@ class FootForces:
                 raise UnknownNameError("foot", foot, feet)
         checked = {foot: check_vector(f"forces[{foot!r}]", f, (3,), "world axes") for foot, f in forces.items()}
         for i, foot in enumerate(feet):
-            self.given[i] = foot in checked
+            self.has_force[i] = foot in checked
             values[i] = checked.get(foot, 0.0)

@@ -24,30 +24,30 @@ from ..robot.robot import Robot
 from .rotations import cross
 
 
-class Bodies(NamedTuple):
+class MomentumBodies(NamedTuple):
     """Moving bodies by the number of their joint, the world first."""
 
     parent: IntVector  # (bodies,)
     first: IntVector  # (bodies,) velocity of the joint
     freedoms: IntVector  # (bodies,) of the joint
     mass: Vector  # (bodies,) [kg]
-    centre: Matrix  # (bodies, 3) of mass, the joint's axes [m]
+    com: Matrix  # (bodies, 3) of mass, the joint's axes [m]
     inertia: Tensor  # (bodies, 3, 3) about it, the joint's axes [kg m^2]
     armature: Vector  # (nv,) of the joints' rotors [kg m^2, kg]
     gravity: Vector  # (3,) world axes [m/s^2]
     work: Tensor  # (3, bodies, 6) twists, momenta, and mass before its first moment, of subtrees in the end
 
 
-def bodies_of(robot: Robot) -> Bodies:
+def make_momentum_bodies(robot: Robot) -> MomentumBodies:
     """The bodies of a robot whose joints are independent."""
     model, n = robot.model, robot.model.njoints
     inertias = [model.inertias[j] for j in range(n)]
-    return Bodies(
+    return MomentumBodies(
         parent=np.array([max(0, model.parents[j]) for j in range(n)], np.int64),
         first=np.array([max(0, model.idx_vs[j]) for j in range(n)], np.int64),
         freedoms=np.array([model.nvs[j] if j else 0 for j in range(n)], np.int64),
         mass=np.array([inertia.mass for inertia in inertias]),
-        centre=np.array([inertia.lever for inertia in inertias]),
+        com=np.array([inertia.lever for inertia in inertias]),
         inertia=np.array([inertia.inertia for inertia in inertias]),
         armature=np.array(model.armature, dtype=np.float64),
         gravity=np.array(model.gravity.linear, dtype=np.float64),
@@ -56,7 +56,7 @@ def bodies_of(robot: Robot) -> Bodies:
 
 
 @compiled()
-def product(a: Vector, b: Vector) -> float:
+def dot6(a: Vector, b: Vector) -> float:
     """``a . b`` of six entries."""
     s = 0.0
     for i in range(6):
@@ -65,15 +65,17 @@ def product(a: Vector, b: Vector) -> float:
 
 
 @compiled(inline=False)
-def body_momentum(b: Bodies, placed: Tensor, j: int, momentum: Vector, moment: Vector) -> None:
+def compute_body_momentum(
+    b: MomentumBodies, joint_placements: Tensor, j: int, momentum: Vector, moment: Vector
+) -> None:
     """Momentum (6,) about the world's origin, and mass with its first moment (4,), of body j with its twist."""
-    twist, at, mass = b.work[0, j], placed[j], b.mass[j]
+    twist, at, mass = b.work[0, j], joint_placements[j], b.mass[j]
     omega, c, x, y, turned = twist[3:6], local(3), local(3), local(3), local(3)
     for r in range(3):
         c[r] = at[3, r]
         y[r] = 0.0
         for k in range(3):
-            c[r] += at[k, r] * b.centre[j, k]
+            c[r] += at[k, r] * b.com[j, k]
             y[r] += at[r, k] * omega[k]  # R^T omega
     cross(omega, c, x)
     for r in range(3):
@@ -87,13 +89,15 @@ def body_momentum(b: Bodies, placed: Tensor, j: int, momentum: Vector, moment: V
 
 
 @compiled(inline=False)
-def momentum_and_drive(b: Bodies, columns: Matrix, placed: Tensor, v: Vector, p: Vector, drive: Vector) -> None:
+def compute_momentum_and_drive(
+    b: MomentumBodies, columns: Matrix, joint_placements: Tensor, v: Vector, p: Vector, drive: Vector
+) -> None:
     """``p = M v`` and ``drive = C^T v - g``.
 
     Args:
         b: the bodies.
         columns: of the world Jacobian, as of `State.kinematics`.
-        placed: joints, as of `State.kinematics`.
+        joint_placements: joints, as of `State.kinematics`.
         v: (nv,).
         p: (nv,) takes the momentum.
         drive: (nv,) takes what drives it but for forces.
@@ -107,7 +111,7 @@ def momentum_and_drive(b: Bodies, columns: Matrix, placed: Tensor, v: Vector, p:
             twists[j, r] = twists[b.parent[j], r]
             for k in range(b.first[j], b.first[j] + b.freedoms[j]):
                 twists[j, r] += columns[k, r] * v[k]
-        body_momentum(b, placed, j, momenta[j], moments[j])
+        compute_body_momentum(b, joint_placements, j, momenta[j], moments[j])
     for j in range(n - 1, 0, -1):
         twist, H, moment, above = twists[j], momenta[j], moments[j], b.parent[j]
         # G - V x* H
@@ -122,8 +126,8 @@ def momentum_and_drive(b: Bodies, columns: Matrix, placed: Tensor, v: Vector, p:
         for r in range(3):
             change[3 + r] -= x[r]
         for k in range(b.first[j], b.first[j] + b.freedoms[j]):
-            p[k] = product(columns[k], H) + b.armature[k] * v[k]
-            drive[k] = product(columns[k], change)
+            p[k] = dot6(columns[k], H) + b.armature[k] * v[k]
+            drive[k] = dot6(columns[k], change)
         if above > 0:
             for r in range(6):
                 momenta[above, r] += H[r]

@@ -22,18 +22,26 @@ out.
 import math
 
 from ..compiler import IntVector, Vector, entry, local
-from .filter_correction import anchor, correct, fill_diagonal, forget, innovate, look_at_place, look_at_velocity
-from .filter_memory import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterMemory, FilterModel
-from .filter_propagation import level, propagate
-from .rotations import cross, exponentials, quaternion, rotation, times
+from .filter_correction import (
+    clear_foothold,
+    compute_innovation,
+    correct,
+    fill_diagonal,
+    observe_foot_position,
+    observe_foot_velocity,
+    set_foothold,
+)
+from .filter_propagation import propagate, update_ground_normal
+from .filter_state import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterMemory, FilterModel
+from .rotations import compute_exponential, cross, multiply, write_quaternion, write_rotation
 
 
 @entry("the state estimate")
-def begin(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     """Start from the base's pose (7,) and velocity (6,), which begin q and v: place and yaw are known by definition."""
     n, x, y = len(f.P), local(3), local(3)
-    rotation(q[3:7], f.R)
-    times(f.R, m.lever, x)
+    write_rotation(q[3:7], f.R)
+    multiply(f.R, m.lever, x)
     for i in range(3):
         f.p[i] = q[i] + x[i]
         f.omega[i] = v[3 + i]
@@ -42,23 +50,23 @@ def begin(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     cross(f.omega, m.lever, x)
     for i in range(3):
         x[i] += v[i]
-    times(f.R, x, f.v)
+    multiply(f.R, x, f.v)
     for i in range(7):
-        f.before[i] = 0.0
+        f.last_reading[i] = 0.0
     for i in range(3):
-        f.shift[i] = 0.0
-    for foot in range(len(f.standing)):
-        f.standing[foot] = 0
-        f.stepped[foot] = 0
-        f.slipping[foot] = 0
+        f.odometry_offset[i] = 0.0
+    for foot in range(len(f.has_foothold)):
+        f.has_foothold[foot] = 0
+        f.has_stood[foot] = 0
+        f.is_slipping[foot] = 0
     f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
     for i in range(n):
         for j in range(n):
             f.P[i, j] = 0.0
     for i in range(3):
-        f.P[VELOCITY + i, VELOCITY + i] = m.doubt[1]
-        f.P[GYRO_BIAS + i, GYRO_BIAS + i] = m.doubt[2]
-        f.P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] = m.doubt[3]
+        f.P[VELOCITY + i, VELOCITY + i] = m.initial_variance[1]
+        f.P[GYRO_BIAS + i, GYRO_BIAS + i] = m.initial_variance[2]
+        f.P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] = m.initial_variance[3]
     # An error of roll or pitch turns the robot about itself; as one about the world's origin it shifts it, too.
     for k in range(2):
         for i in range(3):
@@ -66,14 +74,16 @@ def begin(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
         cross(f.p, x, y)
         for i in range(3):
             for j in range(3):
-                f.P[ATTITUDE + i, ATTITUDE + j] += m.doubt[0] * x[i] * x[j]
-                f.P[POSITION + i, POSITION + j] += m.doubt[0] * y[i] * y[j]
-                f.P[POSITION + i, ATTITUDE + j] += m.doubt[0] * y[i] * x[j]
-                f.P[ATTITUDE + i, POSITION + j] += m.doubt[0] * x[i] * y[j]
+                f.P[ATTITUDE + i, ATTITUDE + j] += m.initial_variance[0] * x[i] * x[j]
+                f.P[POSITION + i, POSITION + j] += m.initial_variance[0] * y[i] * y[j]
+                f.P[POSITION + i, ATTITUDE + j] += m.initial_variance[0] * y[i] * x[j]
+                f.P[ATTITUDE + i, POSITION + j] += m.initial_variance[0] * x[i] * y[j]
 
 
 @entry("the state estimate")
-def rest(m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector) -> None:
+def initialize_at_rest(
+    m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector
+) -> None:
     """Start at rest above the origin, upright as gravity is felt, the lowest foot on height 0.
 
     Args:
@@ -85,7 +95,7 @@ def rest(m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, 
         v: begins with the base's velocity, which becomes zero.
     """
     up, axis, E, J, c = local(3), local(3), local(3, 3), local(3, 3), local(3)
-    times(m.imu, accelerometer, up)
+    multiply(m.imu, accelerometer, up)
     size = math.sqrt(up[0] * up[0] + up[1] * up[1] + up[2] * up[2])
     for i in range(3):
         up[i] = up[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
@@ -96,26 +106,26 @@ def rest(m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, 
     axis[0], axis[1], axis[2] = scale * up[1], -scale * up[0], 0.0
     if sine <= 1e-9 and cosine < 0.0:
         axis[0] = math.pi
-    exponentials(axis, E, J)
-    quaternion(E, q[3:7])
+    compute_exponential(axis, E, J)
+    write_quaternion(E, q[3:7])
     lowest = math.inf
-    for foot in range(len(f.standing)):
+    for foot in range(len(f.has_foothold)):
         for i in range(3):
             c[i] = terms[m.origin[foot] + i]
         lowest = min(lowest, E[2, 0] * c[0] + E[2, 1] * c[1] + E[2, 2] * c[2] - m.radius[foot])
     q[0], q[1], q[2] = 0.0, 0.0, -lowest
     for i in range(6):
         v[i] = 0.0
-    begin(m, f, q, v)
+    initialize(m, f, q, v)
 
 
 @entry("the state estimate")
-def tell(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def write_base_state(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     """The base's pose (7,) and velocity (6,), into the beginnings of q and v."""
     x, y = local(3), local(3)
-    times(f.R, m.lever, x)
+    multiply(f.R, m.lever, x)
     cross(f.omega, m.lever, y)
-    quaternion(f.R, q[3:7])
+    write_quaternion(f.R, q[3:7])
     for i in range(3):
         q[i] = f.p[i] - x[i]
         v[i] = f.R[0, i] * f.v[0] + f.R[1, i] * f.v[1] + f.R[2, i] * f.v[2] - y[i]
@@ -123,15 +133,15 @@ def tell(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
 
 
 @entry("the state estimate")
-def odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def write_odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     """As `tell`, with the position of odometry."""
-    tell(m, f, q, v)
+    write_base_state(m, f, q, v)
     for i in range(3):
-        q[i] += f.shift[i]
+        q[i] += f.odometry_offset[i]
 
 
 @entry("the state estimate")
-def estimate(
+def update_estimate(
     m: FilterModel,
     f: FilterMemory,
     terms: Vector,
@@ -155,34 +165,34 @@ def estimate(
         periods: since the reading before; more than one where readings were lost.
     """
     z, S = local(3), local(3, 3)
-    level(f)
+    update_ground_normal(f)
     for k in range(periods):
         propagate(m, f, terms, gyro, accelerometer, periods - k)
     number, contradicting = 0, 0
-    for foot in range(len(f.standing)):
-        f.slipping[foot] = 0
+    for foot in range(len(f.has_foothold)):
+        f.is_slipping[foot] = 0
         if standing[foot] == 0:
-            if f.standing[foot] != 0:
-                forget(f, foot)
+            if f.has_foothold[foot] != 0:
+                clear_foothold(f, foot)
             continue
-        if f.standing[foot] == 0:
-            anchor(m, f, terms, foot)
+        if f.has_foothold[foot] == 0:
+            set_foothold(m, f, terms, foot)
         number += 1
-        distance = max(look_at_place(m, f, terms, foot, z, S), look_at_velocity(m, f, terms, foot, z, S))
-        if not distance <= m.gate:
-            f.slipping[foot] = 1
+        distance = max(observe_foot_position(m, f, terms, foot, z, S), observe_foot_velocity(m, f, terms, foot, z, S))
+        if not distance <= m.innovation_gate:
+            f.is_slipping[foot] = 1
             contradicting += 1
-    for foot in range(len(f.standing)):
-        if f.standing[foot] == 0:
+    for foot in range(len(f.has_foothold)):
+        if f.has_foothold[foot] == 0:
             continue
-        if f.slipping[foot] != 0 and contradicting < number:
-            forget(f, foot)
-            anchor(m, f, terms, foot)
+        if f.is_slipping[foot] != 0 and contradicting < number:
+            clear_foothold(f, foot)
+            set_foothold(m, f, terms, foot)
             continue
-        distance = look_at_place(m, f, terms, foot, z, S)
-        correct(f, z, S, min(1.0, m.gate / distance) if distance > 0.0 else 1.0)
-        distance = look_at_velocity(m, f, terms, foot, z, S)
-        correct(f, z, S, min(1.0, m.gate / distance) if distance > 0.0 else 1.0)
+        distance = observe_foot_position(m, f, terms, foot, z, S)
+        correct(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
+        distance = observe_foot_velocity(m, f, terms, foot, z, S)
+        correct(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
 
 
 @entry("the state estimate")
@@ -197,7 +207,7 @@ def correct_position(f: FilterMemory, position: Vector, variance: float) -> None
     B[1, 0], B[1, 1], B[1, 2] = -f.p[2], 0.0, f.p[0]
     B[2, 0], B[2, 1], B[2, 2] = f.p[1], -f.p[0], 0.0
     fill_diagonal(noise, variance)
-    innovate(f, POSITION, A, ATTITUDE, B, noise, z, S)
+    compute_innovation(f, POSITION, A, ATTITUDE, B, noise, z, S)
     correct(f, z, S, 1.0)
 
 
@@ -214,5 +224,5 @@ def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> No
     fill_diagonal(A, 1.0)
     fill_diagonal(B, 0.0)
     fill_diagonal(noise, variance)
-    innovate(f, ATTITUDE, A, VELOCITY, B, noise, difference, S)
+    compute_innovation(f, ATTITUDE, A, VELOCITY, B, noise, difference, S)
     correct(f, difference, S, 1.0)

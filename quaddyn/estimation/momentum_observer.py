@@ -6,16 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
-from .generalized_momentum import bodies_of
-from .momentum_residual import Residual, follow, observe
+from .generalized_momentum import make_momentum_bodies
+from .momentum_residual import ResidualFilter, observe_momentum, update_residual
 
 
+@renamed_attributes(started="is_initialized")
 class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
     """Estimates ``tau_ext = sum_i J_i^T f_i`` from measured motion and torques.
 
@@ -72,13 +74,13 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
             raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))
         n, share = robot.nv, 1.0 if joint_friction else 0.0
-        self._filter = Residual(
+        self._filter = ResidualFilter(
             self.dt, np.array(self.beta), share * robot.damping, share * robot.friction, stiction,
             np.array(robot.actuated_index, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((2, n)),
             np.zeros(1, dtype=np.int64),
         )  # fmt: skip
         # Of a robot some of whose joints follow others, the balance is Pinocchio's.
-        self._bodies = bodies_of(robot) if robot.coupling is None else None
+        self._bodies = make_momentum_bodies(robot) if robot.coupling is None else None
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
         self._observe: Callable[..., None] | None = None  # with its memory looked up, from the first update on
         self._torques = f"nu of {robot.name}"
@@ -90,14 +92,14 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         return self._filter.r.copy()
 
     @property
-    def started(self) -> bool:
+    def is_initialized(self) -> bool:
         """Whether there was an update since the last reset, so that the next residual is one."""
-        return bool(self._filter.started[0])
+        return bool(self._filter.is_initialized[0])
 
     def reset(self) -> None:
         """Forget the motion; the next update is the first."""
         self._filter.r[:] = 0.0
-        self._filter.started[0] = 0
+        self._filter.is_initialized[0] = 0
 
     def update(self, s: State, tau: Array) -> Array:
         """One step further.
@@ -122,11 +124,11 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         q, v = s.writable_coordinates()
         if self._bodies is not None:
             if self._observe is None:
-                self._observe = observe.bind(self._bodies, self._filter)
+                self._observe = observe_momentum.bind(self._bodies, self._filter)
             self._observe(*s.kinematic_arrays(), v, tau)
         else:
             assert self._dynamics is not None
             self._filter.now[0] = s.M @ v
             self._filter.now[1] = self._dynamics.coriolis(q, v).T @ v - s.gravity
-            follow(self._filter, v, tau)
+            update_residual(self._filter, v, tau)
         return self.residual

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Tensor, Vector, entry
-from .generalized_momentum import Bodies, momentum_and_drive
+from .generalized_momentum import MomentumBodies, compute_momentum_and_drive
 
 
-class Residual(NamedTuple):
+class ResidualFilter(NamedTuple):
     """Parameters and memory of an observer."""
 
     dt: float  # between updates [s]
@@ -21,11 +21,11 @@ class Residual(NamedTuple):
     p: Vector  # (nv,) momentum at the last update
     drive: Vector  # (nv,) what drove it then, but for motors and surroundings
     now: Matrix  # (2, nv) both at this update
-    started: IntVector  # (1,) whether there was an update
+    is_initialized: IntVector  # (1,) whether there was an update
 
 
 @entry("the momentum observer")
-def follow(o: Residual, v: Vector, tau: Vector) -> None:
+def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
     """One step with momentum and ``C^T v - g`` of this update in ``o.now``.
 
     Args:
@@ -37,7 +37,7 @@ def follow(o: Residual, v: Vector, tau: Vector) -> None:
     for i in range(len(v)):
         speed = max(abs(v[i]), o.stiction)
         drive[i] -= o.damping[i] * v[i] + o.friction[i] * v[i] / speed
-    if o.started[0] != 0:
+    if o.is_initialized[0] != 0:
         for i in range(len(v)):
             # Mean of all that acts over the step but for the motors, into `p` as of before.
             o.p[i] = (p[i] - o.p[i]) / o.dt - 0.5 * (o.drive[i] + drive[i])
@@ -48,20 +48,22 @@ def follow(o: Residual, v: Vector, tau: Vector) -> None:
     for i in range(len(v)):
         o.p[i] = p[i]
         o.drive[i] = drive[i]
-    o.started[0] = 1
+    o.is_initialized[0] = 1
 
 
 @entry("the momentum observer")
-def observe(b: Bodies, o: Residual, columns: Matrix, placed: Tensor, v: Vector, tau: Vector) -> None:
+def observe_momentum(
+    b: MomentumBodies, o: ResidualFilter, columns: Matrix, joint_placements: Tensor, v: Vector, tau: Vector
+) -> None:
     """One step.
 
     Args:
         b: the robot's bodies.
         o: the observer.
         columns: of the world Jacobian, as of `State.kinematics`.
-        placed: joints, as of `State.kinematics`.
+        joint_placements: joints, as of `State.kinematics`.
         v: (nv,).
         tau: (nu,) torques since the last update.
     """
-    momentum_and_drive(b, columns, placed, v, o.now[0], o.now[1])
-    follow(o, v, tau)
+    compute_momentum_and_drive(b, columns, joint_placements, v, o.now[0], o.now[1])
+    update_residual(o, v, tau)

@@ -14,14 +14,14 @@ def cross(a: Vector, b: Vector, out: Vector) -> None:
 
 
 @compiled()
-def times(A: Matrix, x: Vector, out: Vector) -> None:
+def multiply(A: Matrix, x: Vector, out: Vector) -> None:
     """``out = A x`` of three rows, apart from both."""
     for i in range(3):
         out[i] = A[i, 0] * x[0] + A[i, 1] * x[1] + A[i, 2] * x[2]
 
 
 @compiled(inline=False)
-def exponentials(phi: Vector, E: Matrix, J: Matrix) -> None:
+def compute_exponential(phi: Vector, E: Matrix, J: Matrix) -> None:
     """``exp(phi)`` and its left Jacobian, by which vectors turn along."""
     square = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
     angle = math.sqrt(square)
@@ -46,7 +46,7 @@ def exponentials(phi: Vector, E: Matrix, J: Matrix) -> None:
 
 
 @compiled(inline=False)
-def orthonormal(rows: Matrix, R: Matrix) -> None:
+def orthonormalize(rows: Matrix, R: Matrix) -> None:
     """The rotation that is nearest to a matrix that is nearly one, by a step of Newton's method for polar factors."""
     cofactors = local(3, 3)
     for i in range(3):
@@ -58,7 +58,7 @@ def orthonormal(rows: Matrix, R: Matrix) -> None:
 
 
 @compiled(inline=False)
-def rotation(q: Vector, R: Matrix) -> None:
+def write_rotation(q: Vector, R: Matrix) -> None:
     """Of a unit quaternion (x, y, z, w) that begins a vector."""
     x, y, z, w = q[0], q[1], q[2], q[3]
     R[0, 0], R[0, 1], R[0, 2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
@@ -67,7 +67,7 @@ def rotation(q: Vector, R: Matrix) -> None:
 
 
 @compiled(inline=False)
-def quaternion(R: Matrix, q: Vector) -> None:
+def write_quaternion(R: Matrix, q: Vector) -> None:
     """(x, y, z, w) of a rotation, by the largest of its squares (Shepperd 1978)."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     if trace > 0.0:

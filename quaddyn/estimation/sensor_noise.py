@@ -6,11 +6,26 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..urdf.tree import Array
 
 
+@renamed_fields(
+    creep="foothold_random_walk",
+    slip="contact_velocity",
+    shape="leg_kinematics",
+    level="ground_height",
+    gate="innovation_gate",
+    attitude="initial_attitude",
+    speed="initial_velocity",
+    gyro_bias="initial_gyro_bias",
+    accelerometer_bias="initial_accelerometer_bias",
+    gyro_walk="gyro_bias_walk",
+    accelerometer_walk="accelerometer_bias_walk",
+)
+@renamed_attributes(doubt="initial_variances")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorNoise:
     """Standard deviations, by axis or joint; the defaults are those of a quadruped as it is sold.
@@ -20,34 +35,34 @@ class SensorNoise:
         velocity: of a joint velocity [rad/s or m/s].
         gyro: of a reading [rad/s].
         accelerometer: of a reading [m/s^2].
-        gyro_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
-        accelerometer_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
-        creep: of the place of a foot that stands, per square root of time [m/sqrt(s)].
-        slip: of the velocity of a foot that stands [m/s].
-        shape: of a foot's place in the trunk's axes, beside that of the encoders [m].
-        level: of the ground's height, where `floor` says that it is level [m].
-        gate: largest squared distance, in standard deviations, of a reading of a foot that does not slip.
-        attitude: of roll and pitch at the beginning [rad].
-        speed: at the beginning [m/s].
-        gyro_bias: at the beginning [rad/s].
-        accelerometer_bias: at the beginning [m/s^2].
+        gyro_bias_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
+        accelerometer_bias_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
+        foothold_random_walk: of the place of a foot that stands, per square root of time [m/sqrt(s)].
+        contact_velocity: of the velocity of a foot that stands [m/s].
+        leg_kinematics: of a foot's place in the trunk's axes, beside that of the encoders [m].
+        ground_height: of the ground's height, where `floor` says that it is level [m].
+        innovation_gate: largest squared distance, in standard deviations, of a reading of a foot that does not slip.
+        initial_attitude: of roll and pitch at the beginning [rad].
+        initial_velocity: at the beginning [m/s].
+        initial_gyro_bias: at the beginning [rad/s].
+        initial_accelerometer_bias: at the beginning [m/s^2].
     """
 
     position: float = 5e-4
     velocity: float = 0.05
     gyro: float = 0.01
     accelerometer: float = 0.1
-    gyro_walk: float = 2e-4
-    accelerometer_walk: float = 1e-3
-    creep: float = 0.01
-    slip: float = 0.03
-    shape: float = 5e-4
-    level: float = 5e-3
-    gate: float = 25.0
-    attitude: float = 0.02
-    speed: float = 0.05
-    gyro_bias: float = 0.01
-    accelerometer_bias: float = 0.1
+    gyro_bias_walk: float = 2e-4
+    accelerometer_bias_walk: float = 1e-3
+    foothold_random_walk: float = 0.01
+    contact_velocity: float = 0.03
+    leg_kinematics: float = 5e-4
+    ground_height: float = 5e-3
+    innovation_gate: float = 25.0
+    initial_attitude: float = 0.02
+    initial_velocity: float = 0.05
+    initial_gyro_bias: float = 0.01
+    initial_accelerometer_bias: float = 0.1
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -57,9 +72,14 @@ class SensorNoise:
 
     def variances(self) -> Array:
         """(10,) as the compiled filter takes them."""
-        names = ("position", "velocity", "gyro", "accelerometer", "gyro_walk", "accelerometer_walk", "creep", "slip")
-        return np.array([getattr(self, name) ** 2 for name in (*names, "shape", "level")])
+        names = (
+            "position", "velocity", "gyro", "accelerometer", "gyro_bias_walk", "accelerometer_bias_walk",
+            "foothold_random_walk", "contact_velocity", "leg_kinematics", "ground_height",
+        )  # fmt: skip
+        return np.array([getattr(self, name) ** 2 for name in names])
 
-    def doubt(self) -> Array:
+    def initial_variances(self) -> Array:
         """(4,) variances at the beginning: attitude, velocity, and the biases."""
-        return np.square([self.attitude, self.speed, self.gyro_bias, self.accelerometer_bias])
+        return np.square(
+            [self.initial_attitude, self.initial_velocity, self.initial_gyro_bias, self.initial_accelerometer_bias]
+        )

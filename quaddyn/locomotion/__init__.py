@@ -1,33 +1,49 @@
 """Locomotion of quadrupeds: gaits, swing curves, footholds, motion of the trunk, and their controller."""
 
-from .command import LIMIT, LocomotionCommand
+from ..deprecation import renamed_names
+from .command import GAIT_LIMIT_MESSAGE, LocomotionCommand
 from .controller import LocomotionController
-from .course import commanded_velocity
-from .foothold import Foothold, Spot
-from .gait import GAITS, Clock, Gait
-from .ground import heading_axes
+from .foothold import Foothold, FootholdCandidate
+from .gait import GAITS, Gait, GaitScheduler
+from .ground_plane import heading_axes
 from .jump_plan import JumpPlan
-from .modes import Mode
-from .proportions import FEET, Proportions
-from .righting import Righting, Roll
-from .swing import Swing
+from .modes import LocomotionMode
+from .morphology import FEET, Morphology
+from .path_reference import as_velocity_command
+from .righting import RightingMotion, RightingPlan
+from .swing import SwingTrajectory
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "LIMIT": "GAIT_LIMIT_MESSAGE",
+        "Clock": "GaitScheduler",
+        "Mode": "LocomotionMode",
+        "Proportions": "Morphology",
+        "Righting": "RightingPlan",
+        "Roll": "RightingMotion",
+        "Spot": "FootholdCandidate",
+        "Swing": "SwingTrajectory",
+        "commanded_velocity": "as_velocity_command",
+    },
+)
 
 __all__ = [
     "FEET",
     "GAITS",
-    "LIMIT",
-    "Clock",
+    "GAIT_LIMIT_MESSAGE",
     "Foothold",
+    "FootholdCandidate",
     "Gait",
+    "GaitScheduler",
     "JumpPlan",
     "LocomotionCommand",
     "LocomotionController",
-    "Mode",
-    "Proportions",
-    "Righting",
-    "Roll",
-    "Spot",
-    "Swing",
-    "commanded_velocity",
+    "LocomotionMode",
+    "Morphology",
+    "RightingMotion",
+    "RightingPlan",
+    "SwingTrajectory",
+    "as_velocity_command",
     "heading_axes",
 ]

@@ -10,21 +10,23 @@ from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .proportions import FEET
+from .morphology import FEET
 
 
-def named_feet(touching: Collection[str]) -> tuple[str, ...]:
+def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
     """Names of feet that feel the ground; a mapping says of each foot whether, which is not the same."""
-    if isinstance(touching, Mapping):
-        raise ArgumentTypeError("touching: expected the names of the feet that feel the ground, got a mapping")
-    names = several("touching", touching, "names of feet")
+    if isinstance(measured_contacts, Mapping):
+        raise ArgumentTypeError(
+            "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
+        )
+    names = several("measured_contacts", measured_contacts, "names of feet")
     for name in names:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)
     return names
 
 
-def asked_jump(
+def validate_jump(
     height: float | None, distance: Sequence[float] | Array, turn: float
 ) -> tuple[float | None, tuple[float, float], float]:
     """A jump that is asked for, as floats: height [m], distance forward and leftward [m], turn to the left [rad]."""
@@ -41,20 +43,22 @@ def asked_jump(
     return height, (way[0], way[1]), turn
 
 
-def check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
+def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:
     """Refuse what cannot serve a locomotion controller of `robot` and period `dt` [s]."""
-    if not isinstance(whole_body, WholeBodyController):
-        raise ArgumentTypeError(f"whole_body: expected a WholeBodyController, got {type(whole_body).__name__}")
-    if whole_body.robot is not robot:
-        raise ArgumentError("whole_body: of another robot than the controller's; load once and use that Robot for both")
-    if whole_body.dt != dt:
-        raise ArgumentError(f"whole_body: expected the controller's period, dt={dt} s, got {whole_body.dt} s")
-    missing = [name for name in ("com", "base", "forces", *FEET) if name not in whole_body.tasks]
+    if not isinstance(wbc, WholeBodyController):
+        raise ArgumentTypeError(f"wbc: expected a WholeBodyController, got {type(wbc).__name__}")
+    if wbc.robot is not robot:
+        raise ArgumentError("wbc: it is of another robot; load the robot once and use that Robot for both")
+    if wbc.dt != dt:
+        raise ArgumentError(f"wbc: expected the controller's period, dt={dt} s, got {wbc.dt} s")
+    missing = [name for name in ("com", "base", "forces", *FEET) if name not in wbc.tasks]
     if missing:
-        raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")
-    missing = [name for name in FEET if name not in whole_body.contacts]
+        raise ArgumentError(
+            f"wbc: the tasks {', '.join(missing)} are missing, whose references locomotion sets; add them"
+        )
+    missing = [name for name in FEET if name not in wbc.contacts]
     if missing:
-        raise ArgumentError(f"whole_body: without the contacts {', '.join(missing)}, on which it is to stand")
+        raise ArgumentError(f"wbc: the contacts {', '.join(missing)} are missing, on which the robot stands; add them")
 
 
 def is_estimated(option: str, value: object, other: str | None = None) -> bool:
@@ -64,8 +68,8 @@ def is_estimated(option: str, value: object, other: str | None = None) -> bool:
     return value == "estimated"
 
 
-def asked_friction(friction: float | str, assumed: float) -> tuple[float, bool, bool]:
+def parse_friction(friction: float | str, assumed: float) -> tuple[float, bool, bool]:
     """Coulomb's coefficient, whether it is that of the ground instead of an assumption, and whether slips count."""
     if isinstance(friction, str):
-        return assumed, False, is_estimated("friction", friction, "assumed")
+        return assumed, False, is_estimated("friction", friction, "nominal")
     return number("friction", friction), True, True

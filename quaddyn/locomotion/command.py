@@ -1,118 +1,152 @@
-"""`LocomotionCommand`: what `LocomotionController` asks of the motors, and why."""
+"""`LocomotionCommand`: the output of one tick of `LocomotionController`, with its diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 from ..wbc import Command
 from ..wbc.explanation import LINES
 from .foothold import Foothold
 from .jump_plan import JumpPlan
-from .modes import Mode
-from .swing import Swing
+from .modes import LocomotionMode
+from .swing import SwingTrajectory
 
 #: How a command says that it was cut, and what cuts it beside what `LocomotionController.reach` computes.
-LIMIT = "limit of the gait on these legs"
+GAIT_LIMIT_MESSAGE = "limit of the gait on these legs"
 FALLEN, NO_GROUND, JUMPS = "fallen", "no ground under the feet", "the robot jumps"
 
 
+@renamed_attributes(
+    asked="requested_velocity",
+    commanded="clamped_velocity",
+    velocity="reference_velocity",
+    limit="limit_reason",
+    limited="is_limited",
+    felt="detected_contacts",
+    slipping="slipping_feet",
+    pressure="desired_cop",
+    load="estimated_payload_mass",
+    jump="jump_plan",
+    normals="contact_normals",
+    forces="desired_forces",
+    whole_body="wbc_command",
+    solved="ok",
+)
 @dataclass(frozen=True, slots=True, eq=False)
 class LocomotionCommand:
-    """What is asked of the motors, and why.
+    """Motor torques of one tick, with the contact state, the references and the reasons for limits.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m]; dampers that fold the legs when
-            fallen, see `Curl`, and dampers in the air or landing where whole-body control is not `ok`.
-        mode: what the robot is doing.
-        contacts: the feet that are to carry.
-        whole_body: the whole-body controller's command with its certificate; None when fallen or righting.
-        pressure: (2,) wanted centre of pressure, world [m].
-        asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
-        commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
-        velocity: (3,) that is steered for at this tick, on the way to `commanded`; seen from above.
-        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.  Of a robot
-            that falls, how that was seen, such as "capture point beyond the reach of all feet", or why it was not
-            righted.
-        swings: by foot in the air, its `Swing`.
-        felt: the feet that touch the ground, as given to `compute` or estimated; None where the schedule is trusted.
-        load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.
-        slipping: the feet that slip; none where the controller does not look for it.
-        friction: Coulomb's coefficient that was counted on; 0 when fallen.
-        jump: the plan of the jump that is under way, from the crouch until feet touch the ground again; None otherwise.
-        footholds: by foot in the air, where it is to stand, what that costs and what else there was.
-        normals: by foot that is to carry, of the ground under it as far as it is known or felt, unit, world.
-        model_mismatch: whether estimated forces at feet in the middle of their swings show that the model does not
-            explain the motion, because masses, damping or rotor inertias are not those of the robot.  Contacts then
-            need larger forces to count, and follow the gait's schedule on level ground.
-        timing: that ticks come at another period than the controller was made for, in words; "" while none is seen.
+        tau: (nu,) torques of the actuated joints [N m], clamped to the motor limits.  After a fall, and in flight or
+            landing where the whole-body controller has no solution, joint damping only, see `LegFolding`.
+        mode: mode of the controller.
+        contacts: names of the feet that carry load.
+        wbc_command: command of the whole-body controller with its certificate; None while the robot is fallen or is
+            being righted.
+        desired_cop: (2,) desired center of pressure, world [m].
+        requested_velocity: (3,) velocity as passed to `LocomotionController.compute`: forward and leftward speed [m/s]
+            and yaw rate [rad/s], heading frame.
+        clamped_velocity: (3,) `requested_velocity` within the limits of gait, legs and ground, in the same frame; see
+            `LocomotionController.clamp_velocity`.
+        reference_velocity: (3,) velocity of the path reference at this tick, which approaches `clamped_velocity` at
+            limited acceleration; horizontal heading frame [m/s, rad/s].
+        limit_reason: reason for the difference between `requested_velocity` and `clamped_velocity`, such as "stride of
+            the gait"; "" if they are equal.  After a fall, the sign by which the fall was detected, such as "fallen:
+            capture point beyond the reach of all feet", or why the robot could not be righted.
+        swings: `SwingTrajectory` of each swing foot, by name of the foot.
+        detected_contacts: names of the feet in contact, as measured or estimated; None where the gait schedule is used.
+        estimated_payload_mass: estimated mass that the robot carries beyond its model [kg]; 0 without an estimate.
+        slipping_feet: names of the feet that slip; empty without slip detection.
+        friction: friction coefficient that the contact constraints assume, dimensionless; 0 after a fall.
+        jump_plan: plan of the jump in progress, from the crouch to touchdown; None otherwise.
+        footholds: next foothold of each swing foot with its costs and candidates, by name of the foot.
+        contact_normals: (3,) unit normal of the ground under each foot in `contacts`, world, by name of the foot.
+        model_mismatch: whether the forces estimated at mid-swing feet, which should be zero, show that masses, damping
+            or rotor inertias of the model are wrong.  Contact detection then needs larger forces, and on level ground
+            follows the gait schedule.
+        timing: warning that the robot moves as if ticks came at another period than `dt`; "" while they agree.
     """
 
     tau: Array
-    mode: Mode
+    mode: LocomotionMode
     contacts: tuple[str, ...]
-    whole_body: Command | None
-    pressure: Array
-    asked: Array
-    commanded: Array
-    velocity: Array
-    limit: str
-    swings: Mapping[str, Swing]
-    felt: tuple[str, ...] | None = None
-    load: float = 0.0
-    slipping: tuple[str, ...] = ()
+    wbc_command: Command | None
+    desired_cop: Array
+    requested_velocity: Array
+    clamped_velocity: Array
+    reference_velocity: Array
+    limit_reason: str
+    swings: Mapping[str, SwingTrajectory]
+    detected_contacts: tuple[str, ...] | None = None
+    estimated_payload_mass: float = 0.0
+    slipping_feet: tuple[str, ...] = ()
     friction: float = 0.0
-    jump: JumpPlan | None = None
+    jump_plan: JumpPlan | None = None
     footholds: Mapping[str, Foothold] = field(default_factory=dict)
-    normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    contact_normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     model_mismatch: bool = False
     timing: str = ""
 
     @property
     def dt(self) -> float | None:
-        """Control period of the controller [s]; None when fallen or righting."""
-        return getattr(self.whole_body, "dt", None)
+        """Control period of the whole-body controller [s]; None while the robot is fallen or is being righted."""
+        return getattr(self.wbc_command, "dt", None)
 
     @property
-    def limited(self) -> bool:
-        """Whether more was asked for than the gait can do on these legs."""
-        return self.limit != ""
+    def is_limited(self) -> bool:
+        """Whether the requested velocity was clamped."""
+        return self.limit_reason != ""
 
     @property
-    def forces(self) -> Mapping[str, Array]:
-        """Contact forces that are counted on, (3,) by foot, on the robot, world axes [N]."""
-        return {} if self.whole_body is None else self.whole_body.forces
+    def desired_forces(self) -> Mapping[str, Array]:
+        """Desired contact forces on the robot, (3,) by name of the foot, world axes [N]."""
+        return {} if self.wbc_command is None else self.wbc_command.forces
 
     @property
     def ok(self) -> bool:
-        """Whether the whole-body controller got all it must have; False when fallen, and where `timing` is wrong."""
-        return self.whole_body is not None and self.whole_body.ok and not self.timing
+        """Whether the whole-body controller satisfied all its constraints and the tick period agrees with `dt`.
+
+        False after a fall.
+        """
+        return self.wbc_command is not None and self.wbc_command.ok and not self.timing
 
     @property
     def solved(self) -> bool:
         """The same as `ok`."""
         return self.ok
 
-    def explain(self, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES) -> str:
-        """In words: what it does, where each foot in the air is to stand and why, and what was lost to what.
+    def explain(
+        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = LINES
+    ) -> str:
+        """Returns a report in words: mode and velocity, the reason for each foothold, and the tasks that were not met.
 
         Args:
-            threshold: of losses, as are the others; see `quaddyn.wbc.Command.explain`.
-            last: as there.
-            lines: as there.
+            threshold: minimum relative loss of a task that is reported, see `quaddyn.wbc.Command.explain`.
+            include_last_level: whether losses of the last priority level are reported, too.
+            max_lines: maximum number of lines about losses; None for all.
         """
         said = [str(self), *([self.timing] if self.timing else []), *map(str, self.footholds.values())]
         if self.model_mismatch:
             said.append("the model does not explain the forces at feet in the air: see model_mismatch")
-        if self.whole_body is not None:
-            said.append(self.whole_body.explain(threshold=threshold, include_last_level=last, max_lines=lines))
+        if self.wbc_command is not None:
+            said.append(
+                self.wbc_command.explain(
+                    threshold=threshold, include_last_level=include_last_level, max_lines=max_lines
+                )
+            )
         return "\n".join(said)
 
     def __str__(self) -> str:
-        """One line: what it does, and what of the velocity that was asked for."""
+        """Returns one line with mode and clamped velocity, and with requested velocity and reason if limited."""
         said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
-        if self.jump is not None:
-            return f"{self.mode.value}; {self.jump}"
-        cut = f"; asked {said.format(*self.asked)} ({LIMIT}: {self.limit})" if self.limited else ""
-        return f"{self.mode.value}; commanded {said.format(*self.commanded)}{cut}"
+        if self.jump_plan is not None:
+            return f"{self.mode.value}; {self.jump_plan}"
+        cut = (
+            f"; asked {said.format(*self.requested_velocity)} ({GAIT_LIMIT_MESSAGE}: {self.limit_reason})"
+            if self.is_limited
+            else ""
+        )
+        return f"{self.mode.value}; commanded {said.format(*self.clamped_velocity)}{cut}"

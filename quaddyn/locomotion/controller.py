@@ -1,4 +1,4 @@
-"""`LocomotionController`: from a velocity command to joint torques, for any quadruped."""
+"""`LocomotionController`: computes joint torques from a velocity command, for any quadruped."""
 
 from __future__ import annotations
 
@@ -10,84 +10,99 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ..compiler import silence_messages
+from ..deprecation import renamed_attributes, renamed_parameters, renamed_values
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .arguments import named_feet
+from .arguments import validate_feet
+from .centroidal_state import CentroidalState
 from .command import LocomotionCommand
-from .course import Course, commanded_velocity
-from .fall import Fall
-from .flight import Flight
+from .fall_recovery import FallRecovery
+from .flight_phase import FlightPhaseController
 from .foothold_map import Heights
-from .gait import Clock, Gait, gait_named
-from .ground import GroundPlane
+from .gait import Gait, GaitScheduler, find_gait
+from .ground_phase import GroundPhaseController
+from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
-from .modes import Mode
-from .motion import Motion
+from .modes import LocomotionMode
+from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
-from .righting import Righting
-from .tick_period import TickPeriod
-from .walking import Walking
+from .righting import RightingPlan
+from .tick_period import TickPeriodMonitor
 
 
-class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
-    """Stands, walks and trots a quadruped: state and commanded velocity in, torques out, once per period.
+@renamed_attributes(
+    reach="clamp_velocity",
+    limit="velocity_limit_reason",
+    slope_limit="slope_limit_reason",
+    course="path_reference",
+    clock="gait_scheduler",
+    proportions="morphology",
+    whole_body="wbc",
+)
+class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology", "wbc")):
+    """Controller that makes a quadruped stand, walk, trot, jump and get up, with one call per control period.
 
-    The gait decides which feet stand when (`Clock`), the coming footfalls determine the motion of the centre of mass
-    (`Preview`), and the whole-body controller computes forces and torques.  What the ground cannot provide at once is
-    corrected by the next footholds: all coming ones move by ``(xi - xi*) / open``, after which the present divergent
-    component xi is the one that stays bounded (see `Preview`).
+    The gait scheduler (`GaitScheduler`) decides which feet are in stance, the coming footholds determine the motion of
+    the center of mass (`ComPreview`), and the whole-body controller computes contact forces and torques.  An error of
+    the divergent component of motion xi that the ground cannot correct at once is corrected by the next footholds: all
+    coming footholds are shifted by ``(xi - xi*) / gain``, after which the present xi is the bounded one (see
+    `ComPreview`).
 
-    Nothing is known of the ground but what the feet tell: the plane that they stand on (`GroundPlane`), which of them
-    touch, and the friction of those that slip.  On a slope the trunk is parallel to that plane and the centre of mass
-    above the feet, friction pyramids stand on the plane (`Grip`), and who begins with its weight beside the middle of
-    its feet shifts it first, in the mode "rising".  A robot that stands or rises and loses the ground, or that begins
-    in the air, lands on its feet (`Footing`, `Landing`); where whole-body control cannot do what that asks of it, the
-    motors only damp, and the command is not `ok`.
-    Who is told to go and gets nowhere, as against a wall, is stuck: it stands, and says so, until the command is
-    another one or `stand_up` is called (`Headway`).
-    Nothing is tuned to a robot: every number is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
-    cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
+    Without a terrain map, the ground is estimated from proprioception: the plane through the stance feet
+    (`GroundPlane`), the feet in contact (`ContactEstimation`), and the friction coefficient from slips
+    (`FrictionEstimation`).  On a slope the trunk is parallel to that plane, the center of mass is above the feet, and
+    the friction cones are aligned with the plane (`FrictionModel`).  A robot that starts with its center of mass beside
+    the center of its feet shifts it first, in the mode "rising".  A robot that loses the ground while it stands or
+    rises, or that starts in the air, lands on its feet (`ContactMonitor`, `LandingController`).  If the whole-body
+    controller has no solution for a landing, the motors only damp, and the command is not `ok`.
+    If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
+    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called (`ProgressMonitor`).
+    There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
+    Velocities that the robot cannot reach, for example for its joint speeds, are clamped (`clamp_velocity`).
 
     Args:
         robot: a quadruped with a free root.
-        dt: control period [s].
-        gait: to move with, of `GAITS` or your own; "stand" steps only to recover.
-        friction: "estimated" to assume Coulomb's coefficient, on level ground 0.4, two thirds of what plants have by
-            default (`quaddyn.contact.NOMINAL_FRICTION`), and on slopes what it takes to walk there, and less once
-            feet have slipped (`FeltFriction`); or the coefficient of the ground, which is then an upper bound: choose
-            it below the expected one, since slopes that need more are refused (`SlopeVerdict`).
-            "assumed" to look for no slips; the coefficient may then be set by `friction` below.
-        terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
-            function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
-            are then put where it is even (`FootholdMap`) and lifted over what is between.  It is asked again and again,
-            for a few rows of a grid at a time.
-        payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
-            (`UnknownLoad`); None to trust the file.
-        touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told and the
-            gait has no flight phases (`FeltGround`): a foot that meets the ground early carries at once, who misses it
-            is waited for, and feet that trip over something are lifted over it (`Stumbles`).  "scheduled" to
-            trust the gait's schedule.
-        righting: how to get onto the belly from back and sides, of `quaddyn.planning.plan_righting`; `stand_up` then
-            begins with it wherever the robot has fallen.  None: who lies on its back stays there.
-        whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
-            own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
-            references and gains.
+        dt: control period [s], in (0, 0.01].
+        gait: name of a gait in `GAITS`, or a `Gait`; "stand" steps only to recover from pushes.
+        friction: "estimated" to assume 0.4 on level ground (two thirds of the default of the plants, see
+            `quaddyn.contact.NOMINAL_FRICTION`), on slopes what is needed to walk there, and less after slips
+            (`FrictionEstimation`).  A number is the friction coefficient of the ground and an upper bound: choose it
+            below the expected one, since slopes that need more are refused (`SlopeLimiter`).  "nominal" disables slip
+            detection; the coefficient may then be set by the attribute `friction`.
+        terrain: heights of the ground [m], NaN where unknown: a function of arrays x and y [m], world, or an object
+            with a method ``height(x, y)`` such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.
+            It is read again as the robot moves, a few grid rows per tick.  Feet are then placed on even ground
+            (`FootholdMap`) and lifted over obstacles.  None for blind locomotion.
+        payload: "estimated" to estimate mass beyond the robot's model from the torques and to compensate it
+            (`PayloadCompensation`); None to use the model alone.
+        contact_detection: "estimated" to detect contacts from the torques where `compute` is not given measured ones
+            and the gait has no flight phases (`ContactEstimation`): a foot that touches down early carries load at
+            once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle
+            (`StumbleReflex`).  "scheduled" to use the gait's schedule.
+        righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`
+            then works from any side.  None: the robot cannot get up from its back.
+        wbc: whole-body controller of the same robot and period to use instead of the default one; it then keeps its own
+            friction.  It needs the tasks "com", "base", "forces" and one for each foot by its name; their references
+            and gains are set by this controller.
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
-        proportions: of the robot.
+        robot: the robot.
+        dt: control period [s].
+        morphology: lengths, mass and units of the robot.
+        wbc: the whole-body controller.
 
     Raises:
-        ArgumentError: a robot that cannot walk, a gait with flight phases that its motors are too weak or too slow for,
-            or an option out of range.
-        UnknownNameError: no such gait.
+        ArgumentError: the robot cannot walk, its motors are too weak or too slow for a gait with flight phases, or an
+            option is out of range.
+        UnknownNameError: there is no gait of this name.
     """
 
+    @renamed_values("friction", assumed="nominal")
+    @renamed_parameters(touching="contact_detection", righting="righting_plan", whole_body="wbc")
     def __init__(
         self,
         robot: Robot,
@@ -97,173 +112,183 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         friction: float | str = "estimated",
         terrain: Heights | None = None,
         payload: str | None = None,
-        touching: str = "estimated",
-        righting: Righting | None = None,
-        whole_body: WholeBodyController | None = None,
+        contact_detection: str = "estimated",
+        righting_plan: RightingPlan | None = None,
+        wbc: WholeBodyController | None = None,
     ) -> None:
         self._quadruped = quad = Quadruped(
-            robot, dt=dt, gait=gait, friction=friction, terrain=terrain, payload=payload, touching=touching,
-            whole_body=whole_body,
+            robot, dt=dt, gait=gait, friction=friction, terrain=terrain, payload=payload,
+            contact_detection=contact_detection, wbc=wbc,
         )  # fmt: skip
-        self.robot, self.dt, self.proportions, self.whole_body = robot, quad.dt, quad.proportions, quad.whole_body
-        self._walking, self._fall = Walking(quad), Fall(quad, righting)
-        self._flight = Flight(quad, self._walking.reach)
-        self._period = TickPeriod(quad.dt)
+        self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
+        self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
+        self._flight = FlightPhaseController(quad, self._walking.max_leg_length)
+        self._period = TickPeriodMonitor(quad.dt)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
     def reset(self) -> None:
-        """Forget everything: the next tick is a first one."""
+        """Resets all estimates and the mode; the next tick is treated as the first one."""
         self._quadruped.reset()
         self._flight.end_jump()
         self._fall.reset()
-        self._walking.transitions.lie = False
+        self._walking.transitions.is_lying_requested = False
         self._period.reset()
         self._timing = ""
 
     @property
-    def mode(self) -> Mode:
-        """What the robot is doing."""
+    def mode(self) -> LocomotionMode:
+        """Mode of the controller, such as standing or moving."""
         return self._quadruped.mode
 
     @property
-    def course(self) -> Course:
-        """The wanted motion of the middle of the feet, from the first tick on."""
-        return self._quadruped.course
+    def path_reference(self) -> PathReference:
+        """Reference of the position and heading of the robot, between its feet; available after the first tick."""
+        return self._quadruped.path_reference
 
     @property
-    def clock(self) -> Clock:
-        """Of the gait, from the first tick on."""
-        return self._quadruped.clock
+    def gait_scheduler(self) -> GaitScheduler:
+        """Phases of the gait; available after the first tick."""
+        return self._quadruped.gait_scheduler
 
     @property
     def ground(self) -> GroundPlane | None:
-        """As far as it is known; None before the first tick."""
+        """Plane of the stance feet; None before the first tick."""
         return self._quadruped.ground
 
     @property
     def gait(self) -> Gait:
-        """To move with; may be set at any time, the change takes some cycles."""
+        """Gait of the next steps; may be set at any time.  The transition takes some cycles."""
         return self._quadruped.gait
 
     @gait.setter
     def gait(self, gait: str | Gait) -> None:
-        quad, gait = self._quadruped, gait_named(gait)
-        quad.capability.require(gait, self.friction)
+        quad, gait = self._quadruped, find_gait(gait)
+        quad.capability.require_feasible(gait, self.friction)
         quad.gait = gait
-        if quad.ground is not None and gait.moves:
-            quad.clock.change(gait)
+        if quad.ground is not None and gait.has_swing_phase:
+            quad.gait_scheduler.set_gait(gait)
 
     @property
     def friction(self) -> float:
-        """Coulomb's coefficient that is assumed on level ground, see `Grip`; may be set at any time."""
-        return self._quadruped.grip.told
+        """Friction coefficient assumed on level ground, dimensionless, see `FrictionModel`; may be set at any time."""
+        return self._quadruped.friction_model.nominal
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self._quadruped.grip.told = value
+        self._quadruped.friction_model.nominal = value
 
     @property
     def terrain(self) -> Heights | None:
-        """The ground, as far as it is known; may be set at any time, None for nothing."""
+        """Terrain heights, see the constructor; may be set at any time.  None for blind locomotion."""
         return self._quadruped.terrain
 
     @terrain.setter
     def terrain(self, terrain: Heights | None) -> None:
-        self._quadruped.know(terrain)
+        self._quadruped.set_terrain_knowledge(terrain)
 
     def stand_up(self) -> None:
-        """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`.
+        """Starts to rise to the home height; also leaves the fallen state and cancels `lie_down`.
 
-        Who has fallen first folds its legs and gets onto its belly, where the controller knows how (`righting`); what
-        keeps it from that is the `limit` of the commands to come, which say "fallen" again.
+        A fallen robot first folds its legs and rolls onto its belly if there is a `righting_plan`.  If that fails,
+        `limit_reason` of the following commands says why, and the mode is "fallen" again.
         """
-        self._walking.transitions.lie = False
-        self._walking.headway.reset()
-        if not self._fall.recover() and self.mode in (Mode.LYING, Mode.LOWERING, Mode.FALLEN):
-            self._quadruped.start_over()
+        self._walking.transitions.is_lying_requested = False
+        self._walking.progress_monitor.reset()
+        if not self._fall.begin_righting() and self.mode in (
+            LocomotionMode.LYING,
+            LocomotionMode.LOWERING,
+            LocomotionMode.FALLEN,
+        ):
+            self._quadruped.request_restart()
 
     def lie_down(self) -> None:
-        """Stop, and sink to a crouch at half the height, which the legs go on holding: only feet touch the ground."""
-        if self.ground is None or self.mode not in (Mode.FALLEN, Mode.LYING):
-            self._walking.transitions.lie = True
+        """Starts to stop and to sink to a crouch at half the height, which the legs then hold."""
+        if self.ground is None or self.mode not in (LocomotionMode.FALLEN, LocomotionMode.LYING):
+            self._walking.transitions.is_lying_requested = True
 
     def plan_jump(
         self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0
     ) -> JumpPlan:
-        """What `jump` would do now, without doing it; before the first tick, on level ground."""
+        """Returns the plan that `jump` would execute now; before the first tick, on level ground."""
         return self._flight.plan_jump(height, distance, turn)
 
     def jump(
         self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0
     ) -> JumpPlan:
-        """Crouch, push off with all feet, fly, land on all feet and stand; see `JumpPlanner`.
+        """Starts a jump: crouch, push-off with all feet, flight, landing on all feet; see `JumpPlanner`.
 
-        What is beyond torques, joints or friction is cut in all components alike, and the plan says so (`limited`).  It
-        takes some tenths of a second to find out: `plan_jump` does so beforehand.  On ground that is known
-        (`terrain`), the feet land on it, up or down a step or across a gap, and pass over what is between; a jump that
-        would have to be cut there is refused.  Velocities that are commanded meanwhile wait until the robot stands.
+        Jumps beyond torque, joint or friction limits are scaled down in all components alike (`JumpPlan.is_limited`).
+        Planning takes some tenths of a second; call `plan_jump` to plan beforehand.  With a terrain map the feet land
+        on it, up or down a step or across a gap, and clear what is between; a jump that would have to be scaled down
+        there is refused.  Velocity commands have no effect until the robot stands again.
 
         Args:
-            height: rise of the centre of mass from where the feet leave the ground [m]; None to leave it to the plan.
-            distance: forward and leftward, from the middle of the feet to that where they land [m].
-            turn: to the left [rad].
+            height: rise of the center of mass after lift-off [m]; None to choose it from distance and terrain.
+            distance: (2,) forward and leftward displacement of the center of the feet [m].
+            turn: yaw angle of the jump, positive to the left [rad].
 
         Returns:
-            The `JumpPlan`; the commands to come carry it until the feet touch the ground again.
+            The plan; `LocomotionCommand.jump_plan` holds it until touchdown.
 
         Raises:
-            ArgumentError: no such jump, a robot that cannot do any of it, or that does not stand on level ground.
-            ArgumentTypeError: what is no number.
+            ArgumentError: the jump is impossible, or the robot does not stand on level ground.
+            ArgumentTypeError: an argument is not a number.
         """
-        return self._flight.crouch(height, distance, turn)
+        return self._flight.begin_jump(height, distance, turn)
 
     def warmup(self, *, quiet: bool = False) -> float:
-        """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
+        """Compiles all compiled functions and returns the time that took [s]; see `WholeBodyController.warmup`.
+
+        Args:
+            quiet: whether messages of the compiler are suppressed.
+        """
         start = time.perf_counter()
         with silence_messages() if quiet else nullcontext():
-            self.whole_body.warmup()
-            self._quadruped.senses.warmup()
+            self.wbc.warmup()
+            self._quadruped.estimators.warmup()
             self._walking.warmup()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
+    @renamed_parameters(touching="measured_contacts")
     def compute(
         self,
         state: State,
         velocity: Sequence[float] | Array = (0.0, 0.0, 0.0),
         *,
-        touching: Collection[str] | None = None,
+        measured_contacts: Collection[str] | None = None,
     ) -> LocomotionCommand:
-        """One tick.
+        """Computes the command of one tick.
 
         Args:
-            state: the robot's state now.
-            velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: in the plane
-                of the ground, x along the robot's forward direction.  What is beyond `reach` is cut, and the command
-                says so.
-            touching: the feet that feel the ground, where that is measured; None goes by the torques, or by the
-                schedule where the controller was made with ``touching="scheduled"``.
+            state: present state of the robot.
+            velocity: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s] in the heading frame (in the
+                ground plane, x along the robot's forward direction).  It is clamped by `clamp_velocity`; the command
+                reports the reason.
+            measured_contacts: names of the feet in contact, from foot sensors.  None to estimate them from the torques,
+                or to use the gait schedule if the controller was made with ``contact_detection="scheduled"``.
 
         Raises:
-            ArgumentError: `velocity` is not three finite numbers, or `state` is of another robot.
-            ArgumentTypeError: `state` is no State, `velocity` not of numbers, or `touching` no collection of names.
-            UnknownNameError: `touching` names what is no foot.
+            ArgumentError: `velocity` is not three finite numbers, or `state` belongs to another robot.
+            ArgumentTypeError: `state` is not a State, `velocity` is not numeric, or `measured_contacts` is not a
+                collection of names.
+            UnknownNameError: `measured_contacts` has a name that is not a foot.
             StaleStateError: the Dynamics of `state` was updated again.
 
         Warns:
-            RuntimeWarning: once, where the robot moves from tick to tick by what takes visibly another time than `dt`;
-                the commands from then on are not `ok`, and their `timing` says why.
+            RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`; commands from
+                then on are not `ok`, and their `timing` gives the reason.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        wanted = commanded_velocity(velocity)
-        told = None if touching is None else named_feet(touching)
+        wanted = as_velocity_command(velocity)
+        told = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
-        motion = Motion.of(state, quad.base, quad.proportions.heading, quad.senses.shift(state))
-        period = self._period.measured(motion)
+        motion = CentroidalState.from_state(state, quad.base, quad.morphology.heading, quad.estimators.com_shift(state))
+        period = self._period.update(motion)
         if period is not None and not self._timing:
             self._timing = (
                 f"dt: the controller was made for a tick every {self.dt:g} s, the robot moves as if one came every "
@@ -273,52 +298,58 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         command = self._tick(state, motion, wanted, told)
         return replace(command, timing=self._timing) if self._timing else command
 
-    def _tick(self, state: State, motion: Motion, wanted: Array, told: tuple[str, ...] | None) -> LocomotionCommand:
+    def _tick(
+        self, state: State, motion: CentroidalState, wanted: Array, measured_contacts: tuple[str, ...] | None
+    ) -> LocomotionCommand:
         quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
         if quad.ground is None:
             walking.begin(motion)
-            flight.begin(motion, told)
-        walking.follow(motion)
-        flight.watch(motion, told)
-        if quad.mode is Mode.RIGHTING:
-            return fall.right(state, motion, wanted)
-        why = fall.why(state, motion)
+            flight.classify_start(motion, measured_contacts)
+        walking.update_velocity_filter(motion)
+        flight.detect_lost_ground(motion, measured_contacts)
+        if quad.mode is LocomotionMode.RIGHTING:
+            return fall.advance_righting(state, motion, wanted)
+        why = fall.detect(state, motion)
         if why:
             flight.end()
-            return fall.fold(state, wanted, why)
-        if quad.mode is Mode.JUMPING:
-            return flight.spring(state, motion, wanted)
-        if quad.mode in (Mode.AIRBORNE, Mode.LANDING):
-            return flight.land(state, motion, wanted, told)
-        return walking.tick(state, motion, wanted, told, flight.plan)
+            return fall.fold_legs(state, wanted, why)
+        if quad.mode is LocomotionMode.JUMPING:
+            return flight.compute_jump(state, motion, wanted)
+        if quad.mode in (LocomotionMode.AIRBORNE, LocomotionMode.LANDING):
+            return flight.compute_landing(state, motion, wanted, measured_contacts)
+        return walking.compute(state, motion, wanted, measured_contacts, flight.jump_plan)
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
 
     # -- what the robot can do -----------------------------------------------------------------------------------
-    def reach(self, velocity: Sequence[float] | Array) -> Array:
-        """The part of a commanded velocity that the gait can do: cut in all components alike.
+    def clamp_velocity(self, velocity: Sequence[float] | Array) -> Array:
+        """Returns the velocity scaled down, in all components alike, to the limits of the gait and the legs.
 
-        A foot stays within the gait's stride and its leg's reach, joint limits included, while it is on the ground,
-        swings no faster than its joints can, and goes no further inwards than beside the other feet.  Legs without a
-        joint that moves the foot sideways go straight ahead only, in gaits that keep their width.
+        While it is in stance, a foot stays within the stride of the gait and the reach of its leg, joint limits
+        included; in swing, it is no faster than its joints; and it moves inward no farther than beside the other feet.
+        Legs without lateral motion walk straight ahead only, in gaits of nominal footprint width.
 
         Args:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
 
         Returns:
-            (3,) of it, for the gait as it is set.
+            (3,) the clamped velocity, for the present gait.
 
         Raises:
-            ArgumentError: not three finite numbers.
+            ArgumentError: `velocity` is not three finite numbers.
         """
-        return self._within(velocity)[0]
+        return self._clamp_and_explain(velocity)[0]
 
-    def limit(self, velocity: Sequence[float] | Array) -> str:
-        """What cuts a velocity down to `reach`, such as "stride of the gait"; "" where nothing does."""
-        return self._within(velocity)[1]
+    def velocity_limit_reason(self, velocity: Sequence[float] | Array) -> str:
+        """Returns why `clamp_velocity` limits a velocity, such as "stride of the gait"; "" if it does not.
 
-    def slope_limit(
+        Args:
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+        """
+        return self._clamp_and_explain(velocity)[1]
+
+    def slope_limit_reason(
         self,
         angle: float,
         direction: float = 0.0,
@@ -326,22 +357,22 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         *,
         friction: float | None = None,
     ) -> str:
-        """What keeps the robot from a slope, such as "friction of the ground"; "" where nothing does.
+        """Returns why the robot cannot walk on a slope, such as "friction of the ground"; "" if it can.
 
-        Statics alone, see `SlopeStatics`: a robot may fall where they see nothing.
+        Only statics is checked, see `SlopeStatics`: a robot may fall on a slope that passes.
 
         Args:
-            angle: of the slope [rad].
-            direction: uphill, from the robot's forward direction [rad].
-            velocity: to walk at, as far as it is within `reach`.
-            friction: Coulomb's coefficient of the ground; that of the controller by default.
+            angle: angle of the slope [rad], in [0, pi / 2).
+            direction: uphill direction, from the robot's forward direction [rad].
+            velocity: (3,) velocity to walk at [m/s, rad/s]; it is clamped first.
+            friction: friction coefficient of the ground; None for that of the controller.
 
         Raises:
-            ArgumentError: an angle that is not in [0, pi / 2), a friction below 0, or a velocity that is none.
+            ArgumentError: `angle` is not in [0, pi / 2), `friction` is negative, or `velocity` is invalid.
         """
-        within, friction = self.reach(velocity), self.friction if friction is None else friction
-        return self._quadruped.capability.slope_limit(self.gait, within, angle, direction, friction)
+        within, friction = self.clamp_velocity(velocity), self.friction if friction is None else friction
+        return self._quadruped.capability.slope_limit_reason(self.gait, within, angle, direction, friction)
 
-    def _within(self, velocity: Sequence[float] | Array) -> tuple[Array, str]:
-        """The part of a velocity that the gait can do, and what cuts it."""
-        return self._quadruped.capability.legs.within(self.gait, commanded_velocity(velocity))
+    def _clamp_and_explain(self, velocity: Sequence[float] | Array) -> tuple[Array, str]:
+        """Returns the clamped velocity (3,) [m/s, rad/s] and the reason, "" if it was not limited."""
+        return self._quadruped.capability.velocity_limits.clamp_velocity(self.gait, as_velocity_command(velocity))

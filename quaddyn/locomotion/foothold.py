@@ -1,4 +1,4 @@
-"""`Foothold`: where a foot in the air is to stand, what that costs and what else there was to choose from."""
+"""`Foothold`: the next foothold of a swing foot, with its costs, its candidates and the reason for the choice."""
 
 from __future__ import annotations
 
@@ -11,312 +11,370 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array, frozen
-from .foothold_kernel import PATCH
-from .foothold_map import GOOD
-from .ground_window import AROUND, STEEP, Window
-from .leg_margins import LegMargins, Stay
-from .proportions import FEET
+from .foothold_kernel import PATCH_RADIUS
+from .foothold_map import ACCEPTABLE_COST
+from .leg_margins import LegMargins, StanceInterval
+from .morphology import FEET
+from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow
 
-#: What a foothold costs: its slope, how far the ground departs from a plane, as at edges, and its distance from where
-#: it is wanted.
-TERMS = ("steepness", "roughness", "deviation")
-#: Why a foothold is where it is.
-WANTED = "the ground is good enough where it is wanted"
-CHEAPEST = "of all places it costs least"
-BORDER = "nothing is known of the ground about any place"
-BLIND = "nothing is known of the ground there"
-STUMBLED = "the foot met something, and is put down in front of it"
-KEPT = "the foot is on its way down to the step that was chosen before"
-#: Below this a term is not worth a word, and a distance none [m].
-SMALL, CLOSE = 0.005, 5e-4
-SIDE = 2 * AROUND + 1
+#: Cost terms of a foothold: slope of the ground, its largest deviation from a plane (as at edges), and the distance
+#: from the nominal foothold.
+COST_TERMS = ("steepness", "roughness", "deviation")
+#: Reasons for the choice of a foothold.
+NOMINAL_ACCEPTABLE = "the ground at the nominal foothold is acceptable"
+LOWEST_COST = "it has the lowest cost of all candidates"
+ALL_UNKNOWN = "the ground around all candidates is unknown"
+TERRAIN_UNKNOWN = "the ground there is unknown"
+PLACED_BEFORE_OBSTACLE = "the foot met an obstacle and is put down in front of it"
+DESCENT_BEGUN = "the foot already descends to the foothold selected before"
+#: Minimum cost term and minimum distance [m] that are printed.
+MIN_PRINTED_COST, MIN_PRINTED_DISTANCE = 0.005, 5e-4
+N_CELLS_PER_SIDE = 2 * SEARCH_RADIUS + 1
 
 
-class Choice(NamedTuple):
-    """What a tick keeps of a foot's next foothold: enough to work out later how it was chosen.
+@renamed_attributes(
+    place="position",
+    wanted="nominal",
+    chosen="selected",
+    other="next_best",
+    why="reason",
+    cut="clipped_distance",
+    edge="edge_distance",
+    terms="cost_terms",
+    ruled_out="rejected",
+    blind="is_blind",
+    ground="terrain_window",
+)
+class FootholdSelection(NamedTuple):
+    """Data of a foothold selection that a tick stores: enough to evaluate candidates and costs later.
 
     Attributes:
-        foot: number in `FEET`.
-        asked: where balance and course want the foot, world [m].
-        wanted: the same, as far as the leg may step [m].
-        place: where it is put, on the ground, world [m].
-        normal: of the ground there.
-        why: if it was not chosen by its cost.
-        window: the ground that was known; None where nothing is known there.
-        stay: of the trunk as long as the foot will stand, if it stood now.
-        ahead: where the trunk will have gone by then, along x and y, world [m].
+        foot: index of the foot in `FEET`.
+        requested: (2,) foothold for balance and path, before the limits of the leg, world [m].
+        nominal: (2,) `requested` within the limits of the leg, world [m].
+        position: (3,) selected foothold on the ground, world [m].
+        normal: (3,) unit normal of the ground there.
+        reason: reason for the selection if it was not by cost, else "".
+        window: terrain window that was used; None where the ground is unknown.
+        stance: motion of the trunk during the stance of the foot, if it began now.
+        com_displacement: (2,) displacement of the center of mass until touchdown, world x and y [m].
     """
 
     foot: int
-    asked: tuple[float, float]
-    wanted: tuple[float, float]
-    place: tuple[float, float, float]
+    requested: tuple[float, float]
+    nominal: tuple[float, float]
+    position: tuple[float, float, float]
     normal: Array | tuple[float, float, float]
-    why: str
-    window: Window | None
-    stay: Stay
-    ahead: tuple[float, float]
+    reason: str
+    window: TerrainWindow | None
+    stance: StanceInterval
+    com_displacement: tuple[float, float]
 
 
+@renamed_attributes(place="position", reach="reach_margin", shank="shank_clearance")
 @dataclass(frozen=True, slots=True, eq=False)
-class Spot:
-    """A place for a foot.
+class FootholdCandidate:
+    """Candidate foothold with its costs and leg margins.
 
     Attributes:
-        place: (3,) on the ground, world [m].
-        costs: by term, of `TERMS`; NaN where not all of the ground about it is known, none where nothing is.
-        reach: what the leg is short of its reach [m], negative where it does not reach.
-        shank: smallest height of the shank over the ground beside the foot [m]; see `LegMargins`.
+        position: (3,) position on the ground, world [m].
+        costs: cost by term, see `COST_TERMS`, dimensionless; NaN where the ground around it is partly unknown, empty
+            where it is unknown.
+        reach_margin: maximum leg length minus the required one [m]; negative where the leg does not reach.
+        shank_clearance: minimum height of the shank over the ground beside the foot [m]; see `LegMargins`.
     """
 
-    place: Array
+    position: Array
     costs: Mapping[str, float]
-    reach: float
-    shank: float
+    reach_margin: float
+    shank_clearance: float
 
     @property
     def cost(self) -> float:
-        """Of all terms; NaN where it is not known."""
+        """Sum of all cost terms, dimensionless; NaN where it is unknown."""
         return sum(self.costs.values()) if self.costs else math.nan
 
     def __str__(self) -> str:
-        x, y, z = self.place.tolist()
+        """Returns position and costs in one line."""
+        x, y, z = self.position.tolist()
         where = f"({x:.3f}, {y:.3f}, {z:.3f}) m"
         if not self.costs:
             return where
         if math.isnan(self.cost):
-            return f"{where}: not all of the ground about it is known"
-        parts = [f"{term} {value:.2f}" for term, value in self.costs.items() if value >= SMALL]
+            return f"{where}: the ground around it is partly unknown"
+        parts = [f"{term} {value:.2f}" for term, value in self.costs.items() if value >= MIN_PRINTED_COST]
         return f"{where}: cost {self.cost:.2f}" + (f" = {' + '.join(parts)}" if parts else "")
 
 
 class Foothold:
-    """Where a foot in the air is to stand.
+    """Next foothold of a swing foot.
 
-    The cells of the window about the wanted place are weighed once more, as `FootholdMap` did, when one asks for them;
-    nothing of it is worked out in a tick.  Costs are of steepness, roughness and deviation.  Reach is no cost: the
-    wanted place is within it to begin with, and the trunk goes down for legs that are short (`Stretch`).  Nor is the
-    height of the shank, which is told (`Spot`) and not weighed.
+    The cells of the terrain window around the nominal foothold are evaluated again, as by `FootholdMap`, on the first
+    access; nothing of it is computed during a tick.  Cost terms are steepness, roughness and deviation.  The reach of
+    the leg is not a cost: the nominal foothold is within reach, and the trunk is lowered for legs that are too short
+    (`TrunkHeightLimiter`).  The clearance of the shank is reported (`FootholdCandidate`) but does not enter the cost.
 
     Args:
-        choice: as a tick kept it.
-        margins: of the robot's legs.
+        selection: data stored by the tick.
+        margins: reach and shank margins of the robot's legs.
     """
 
-    def __init__(self, choice: Choice, margins: LegMargins) -> None:
-        self._choice, self._margins = choice, margins
+    def __init__(self, selection: FootholdSelection, margins: LegMargins) -> None:
+        self._selection, self._margins = selection, margins
 
-    # -- of the foothold ------------------------------------------------------------------------------------------
+    # -- the foothold ---------------------------------------------------------------------------------------------
     @property
     def foot(self) -> str:
-        """By name."""
-        return FEET[self._choice.foot]
+        """Name of the foot."""
+        return FEET[self._selection.foot]
 
     @property
-    def blind(self) -> bool:
-        """Whether nothing is known of the ground there.
+    def is_blind(self) -> bool:
+        """Whether the ground there is unknown.
 
-        There are then no costs and no candidates, and heights are those of the plane of all feet.
+        There are then no costs and no candidates, and heights are those of the plane of the stance feet.
         """
-        return self.ground is None
+        return self.terrain_window is None
 
     @property
-    def ground(self) -> Window | None:
-        """The window of the ground that was known; None where it is blind."""
-        return self._choice.window
+    def terrain_window(self) -> TerrainWindow | None:
+        """Terrain window that was used; None where the ground is unknown."""
+        return self._selection.window
 
     @functools.cached_property
-    def place(self) -> Array:
-        """(3,) where it is to stand, on the ground, world [m]."""
-        return frozen(np.array(self._choice.place))
+    def position(self) -> Array:
+        """(3,) selected foothold on the ground, world [m]."""
+        return frozen(np.array(self._selection.position))
 
     @functools.cached_property
     def normal(self) -> Array:
-        """(3,) unit, of the ground there."""
-        return frozen(np.array(self._choice.normal))
+        """(3,) unit normal of the ground at the foothold, world."""
+        return frozen(np.array(self._selection.normal))
 
     @functools.cached_property
-    def wanted(self) -> Spot:
-        """Where balance and course want it, as far as the leg may step."""
-        x, y = self._choice.wanted
-        if self.ground is None:
-            (px, py, pz), (a, b, c) = self._choice.place, self.normal.tolist()
-            return self._spot(np.array([x, y, pz - (a * (x - px) + b * (y - py)) / c]))
-        here, rise = self._places[AROUND, AROUND], np.nan_to_num(self._slopes[AROUND, AROUND])
+    def nominal(self) -> FootholdCandidate:
+        """Nominal foothold for balance and path, within the limits of the leg."""
+        x, y = self._selection.nominal
+        if self.terrain_window is None:
+            (px, py, pz), (a, b, c) = self._selection.position, self.normal.tolist()
+            return self._make_candidate(np.array([x, y, pz - (a * (x - px) + b * (y - py)) / c]))
+        here, rise = (
+            self._cell_positions[SEARCH_RADIUS, SEARCH_RADIUS],
+            np.nan_to_num(self._cell_slopes[SEARCH_RADIUS, SEARCH_RADIUS]),
+        )
         z = here[2] + rise @ (np.array([x, y]) - here[:2])
-        return self._spot(np.array([x, y, z]), np.array([*self._terms[AROUND, AROUND, :2], 0.0]))
+        return self._make_candidate(
+            np.array([x, y, z]), np.array([*self._cell_costs[SEARCH_RADIUS, SEARCH_RADIUS, :2], 0.0])
+        )
 
     @functools.cached_property
-    def chosen(self) -> Spot:
-        """`place`, with what it costs."""
-        if self.deviation < CLOSE or self.ground is None:
-            return self._spot(self.place, None if self.ground is None else np.array([*self.wanted.costs.values()]))
-        k, m = self._index(self.place)
-        inside = 0 <= k < SIDE and 0 <= m < SIDE
-        return self._spot(self.place, self._terms[k, m] if inside else np.full(len(TERMS), np.nan))
+    def selected(self) -> FootholdCandidate:
+        """Selected foothold with its costs."""
+        if self.deviation < MIN_PRINTED_DISTANCE or self.terrain_window is None:
+            return self._make_candidate(
+                self.position, None if self.terrain_window is None else np.array([*self.nominal.costs.values()])
+            )
+        k, m = self._cell_index(self.position)
+        inside = 0 <= k < N_CELLS_PER_SIDE and 0 <= m < N_CELLS_PER_SIDE
+        return self._make_candidate(
+            self.position, self._cell_costs[k, m] if inside else np.full(len(COST_TERMS), np.nan)
+        )
 
     @functools.cached_property
-    def other(self) -> Spot | None:
-        """The cheapest place beyond the patch of ground that the chosen one's cost is of; None where there is none."""
-        if self.ground is None:
+    def next_best(self) -> FootholdCandidate | None:
+        """Candidate of lowest cost outside the patch of ground around the selected one; None if there is none."""
+        if self.terrain_window is None:
             return None
-        k, m = self._index(self.place)
-        away = np.maximum(abs(np.arange(SIDE) - k)[:, None], abs(np.arange(SIDE) - m)) > PATCH
-        costs = self._terms.sum(axis=2)
+        k, m = self._cell_index(self.position)
+        away = (
+            np.maximum(abs(np.arange(N_CELLS_PER_SIDE) - k)[:, None], abs(np.arange(N_CELLS_PER_SIDE) - m))
+            > PATCH_RADIUS
+        )
+        costs = self._cell_costs.sum(axis=2)
         elsewhere = np.where(away & np.isfinite(costs), costs, np.inf)
-        best = divmod(int(elsewhere.argmin()), SIDE)
-        return self._spot(self._places[best], self._terms[best]) if np.isfinite(elsewhere[best]) else None
+        best = divmod(int(elsewhere.argmin()), N_CELLS_PER_SIDE)
+        return (
+            self._make_candidate(self._cell_positions[best], self._cell_costs[best])
+            if np.isfinite(elsewhere[best])
+            else None
+        )
 
     @property
-    def why(self) -> str:
-        """It is there."""
-        if self._choice.why or self.ground is None:
-            return self._choice.why or BLIND
-        if self.ground.cost[_cell(self.ground, *self._choice.wanted)] <= GOOD:
-            return WANTED
-        return CHEAPEST if self._known.any() else BORDER
+    def reason(self) -> str:
+        """Reason for the selection, in words."""
+        if self._selection.reason or self.terrain_window is None:
+            return self._selection.reason or TERRAIN_UNKNOWN
+        if self.terrain_window.cost[cell_index(self.terrain_window, *self._selection.nominal)] <= ACCEPTABLE_COST:
+            return NOMINAL_ACCEPTABLE
+        return LOWEST_COST if self._is_cell_known.any() else ALL_UNKNOWN
 
     @property
     def deviation(self) -> float:
-        """From the wanted place, seen from above [m]."""
-        return math.dist(self._choice.wanted, self._choice.place[:2])
+        """Horizontal distance from the nominal foothold [m]."""
+        return math.dist(self._selection.nominal, self._selection.position[:2])
 
     @property
-    def cut(self) -> float:
-        """How far from where balance and course ask for it the wanted place is: the leg may not step farther [m]."""
-        return math.dist(self._choice.asked, self._choice.wanted)
+    def clipped_distance(self) -> float:
+        """Horizontal distance by which the limits of the leg moved the nominal foothold [m]."""
+        return math.dist(self._selection.requested, self._selection.nominal)
 
     @functools.cached_property
-    def edge(self) -> float:
-        """To the nearest cell that no slope that is believed leads to, seen from above [m].
+    def edge_distance(self) -> float:
+        """Horizontal distance to the nearest terrain edge [m]: to a cell that no acceptable slope leads to.
 
-        inf where there is none within `AROUND` cells, NaN where it is blind.
+        inf where there is none within `SEARCH_RADIUS` cells, NaN where the ground is unknown.
         """
-        ground, (x, y, z) = self.ground, self._choice.place
+        ground, (x, y, z) = self.terrain_window, self._selection.position
         if ground is None:
             return math.nan
-        (i, j), (n, m) = _cell(ground, x, y), ground.heights.shape
-        a, b = (np.arange(max(k - AROUND, 0), min(k + AROUND + 1, s)) for k, s in ((i, n), (j, m)))
+        (i, j), (n, m) = cell_index(ground, x, y), ground.heights.shape
+        a, b = (np.arange(max(k - SEARCH_RADIUS, 0), min(k + SEARCH_RADIUS + 1, s)) for k, s in ((i, n), (j, m)))
         far = np.hypot((ground.corner[0] + a * ground.cell - x)[:, None], ground.corner[1] + b * ground.cell - y)
         off = np.abs(ground.heights[np.ix_(a, b)] - z)
-        return float(far[off > STEEP * (far + ground.cell)].min(initial=math.inf))
+        return float(far[off > SLOPE_SCALE * (far + ground.cell)].min(initial=math.inf))
 
-    # -- what there was to choose from ----------------------------------------------------------------------------
+    # -- candidates -----------------------------------------------------------------------------------------------
     @functools.cached_property
     def candidates(self) -> Array:
-        """(n, 3) places that were to choose from, world [m]."""
-        return frozen(self._places[self._known])
+        """(n, 3) positions of the candidates, world [m]."""
+        return frozen(self._cell_positions[self._is_cell_known])
 
     @functools.cached_property
-    def terms(self) -> Array:
-        """(n, 3) costs of the candidates by `TERMS`."""
-        return frozen(self._terms[self._known])
+    def cost_terms(self) -> Array:
+        """(n, 3) cost terms of the candidates in the order of `COST_TERMS`, dimensionless."""
+        return frozen(self._cell_costs[self._is_cell_known])
 
     @functools.cached_property
     def costs(self) -> Array:
-        """(n,) costs of the candidates."""
-        return frozen(self.terms.sum(axis=1))
+        """(n,) total costs of the candidates, dimensionless."""
+        return frozen(self.cost_terms.sum(axis=1))
 
     @functools.cached_property
     def normals(self) -> Array:
-        """(n, 3) unit normals of the ground about the candidates."""
-        rise = self._slopes[self._known]
+        """(n, 3) unit normals of the ground at the candidates, world."""
+        rise = self._cell_slopes[self._is_cell_known]
         up = np.column_stack((-rise, np.ones(len(rise))))
         return frozen(up / np.linalg.norm(up, axis=1)[:, None])
 
     @functools.cached_property
-    def ruled_out(self) -> Array:
-        """(m, 3) the other cells: not all of the ground about them is known; world [m], NaN where the height is not."""
-        return frozen(self._places[~self._known & (not self.blind)])
+    def rejected(self) -> Array:
+        """(m, 3) positions of the cells with unknown ground around them, world [m]; NaN where the height is unknown."""
+        return frozen(self._cell_positions[~self._is_cell_known & (not self.is_blind)])
 
-    def margins(self, places: Array) -> Array:
-        """(n, 2) what is left of the leg's reach, and the height of its shank, at places (n, 3); see `LegMargins`."""
-        c = self._choice
-        return self._margins.of(c.foot, np.asarray(places), self.normal, c.stay.after(c.ahead), c.window)
+    def margins(self, points: Array) -> Array:
+        """Computes reach margin and shank clearance (n, 2) of the leg for given footholds [m], see `LegMargins`.
 
-    # -- in words -------------------------------------------------------------------------------------------------
+        Args:
+            points: (n, 3) positions on the ground, world [m].
+        """
+        c = self._selection
+        return self._margins.compute(
+            c.foot, np.asarray(points), self.normal, c.stance.shift(c.com_displacement), c.window
+        )
+
+    # -- as text --------------------------------------------------------------------------------------------------
     def __str__(self) -> str:
-        """Some lines: chosen, why, its margins, wanted, and the best of the others."""
-        if self.blind:
-            return f"{self.foot} goes to {self.chosen}, blind: {self.why}"
+        """Returns some lines: selected foothold, reason, margins, nominal foothold and next best candidate."""
+        if self.is_blind:
+            return f"{self.foot} steps to {self.selected}, blind: {self.reason}"
         steep = math.degrees(math.acos(min(1.0, float(self.normal[2]))))
         said = [f"slope {steep:.0f} degrees"]
-        said.append(f"{_mm(self.edge)} from an edge" if math.isfinite(self.edge) else "no edge near")
-        room = self.chosen.reach
-        said.append(f"leg {_mm(room)} short of its reach" if room >= 0.0 else f"leg {_mm(-room)} too short")
-        if math.isfinite(self.chosen.shank):
-            said.append(f"shank {_mm(self.chosen.shank)} above the ground")
-        lines = [f"{self.foot} goes to {self.chosen}", f"  {self.why}", f"  {', '.join(said)}"]
-        if self.deviation > CLOSE:
-            lines.append(f"  wanted {_mm(self.deviation)} away at {self.wanted}")
-        if self.cut > CLOSE:
-            lines.append(f"  {_mm(self.cut)} short of what balance and course ask for: the leg may not step farther")
-        if self.other is not None:
-            lines.append(f"  best of the others {self.other}")
-        if len(self.ruled_out):
-            lines.append(f"  {len(self.ruled_out)} of {SIDE * SIDE} places ruled out: ground about them is unknown")
+        said.append(
+            f"{format_millimeters(self.edge_distance)} from an edge"
+            if math.isfinite(self.edge_distance)
+            else "no edge near"
+        )
+        room = self.selected.reach_margin
+        said.append(
+            f"leg {format_millimeters(room)} within its reach"
+            if room >= 0.0
+            else f"leg {format_millimeters(-room)} too short"
+        )
+        if math.isfinite(self.selected.shank_clearance):
+            said.append(f"shank {format_millimeters(self.selected.shank_clearance)} above the ground")
+        lines = [f"{self.foot} steps to {self.selected}", f"  {self.reason}", f"  {', '.join(said)}"]
+        if self.deviation > MIN_PRINTED_DISTANCE:
+            lines.append(f"  nominal foothold {format_millimeters(self.deviation)} away at {self.nominal}")
+        if self.clipped_distance > MIN_PRINTED_DISTANCE:
+            lines.append(
+                f"  {format_millimeters(self.clipped_distance)} short of the foothold for balance: limit of the leg"
+            )
+        if self.next_best is not None:
+            lines.append(f"  next best candidate {self.next_best}")
+        if len(self.rejected):
+            lines.append(f"  {len(self.rejected)} of {N_CELLS_PER_SIDE**2} cells rejected: unknown ground around them")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Foothold({self.foot!r}, {self.place.tolist()})"
+        return f"Foothold({self.foot!r}, {self.position.tolist()})"
 
-    # -- worked out when it is asked for --------------------------------------------------------------------------
+    # -- computed on first access ---------------------------------------------------------------------------------
     @functools.cached_property
-    def _terms(self) -> Array:
-        """(side, side, 3) by `TERMS` of each cell about the wanted one, NaN where not all about it is known."""
-        out = np.full((SIDE, SIDE, len(TERMS)), np.nan)
-        if self.ground is not None:
-            (x, y), cost = self._choice.wanted, self._about(self.ground.cost)
-            steep = (self._slopes**2).sum(axis=2) / STEEP**2
-            deviation = self.ground.deviation(*_cell(self.ground, x, y), x, y)
+    def _cell_costs(self) -> Array:
+        """(side, side, 3) cost terms of the cells around the nominal foothold; NaN near unknown ground."""
+        out = np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, len(COST_TERMS)), np.nan)
+        if self.terrain_window is not None:
+            (x, y), cost = self._selection.nominal, self._window_around(self.terrain_window.cost)
+            steep = (self._cell_slopes**2).sum(axis=2) / SLOPE_SCALE**2
+            deviation = self.terrain_window.compute_deviation_costs(*cell_index(self.terrain_window, x, y), x, y)
             known = np.isfinite(cost)
             out[known] = np.stack((steep, cost - steep, deviation), axis=2)[known]
         return out
 
     @functools.cached_property
-    def _known(self) -> NDArray[np.bool_]:
-        """(side, side) whether all of the ground about a cell is known."""
-        return np.asarray(np.isfinite(self._terms).all(axis=2))
+    def _is_cell_known(self) -> NDArray[np.bool_]:
+        """(side, side) whether the ground around each cell is completely known."""
+        return np.asarray(np.isfinite(self._cell_costs).all(axis=2))
 
     @functools.cached_property
-    def _slopes(self) -> Array:
-        """(side, side, 2) rise of the ground about each cell."""
-        return np.full((SIDE, SIDE, 2), np.nan) if self.ground is None else self._about(self.ground.slopes)
+    def _cell_slopes(self) -> Array:
+        """(side, side, 2) slope of the ground at each cell along world x and y."""
+        return (
+            np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, 2), np.nan)
+            if self.terrain_window is None
+            else self._window_around(self.terrain_window.slopes)
+        )
 
     @functools.cached_property
-    def _places(self) -> Array:
-        """(side, side, 3) of the cells, world [m]."""
-        ground = self.ground
+    def _cell_positions(self) -> Array:
+        """(side, side, 3) positions of the cells on the ground, world [m]."""
+        ground = self.terrain_window
         if ground is None:
-            return np.full((SIDE, SIDE, 3), np.nan)
-        along = np.arange(-AROUND, AROUND + 1)
-        i, j = _cell(ground, *self._choice.wanted)
+            return np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, 3), np.nan)
+        along = np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
+        i, j = cell_index(ground, *self._selection.nominal)
         x, y = ground.corner[0] + (i + along) * ground.cell, ground.corner[1] + (j + along) * ground.cell
-        return np.stack((*np.meshgrid(x, y, indexing="ij"), self._about(ground.heights)), axis=2)
+        return np.stack((*np.meshgrid(x, y, indexing="ij"), self._window_around(ground.heights)), axis=2)
 
-    def _about(self, field: Array) -> Array:
-        """(side, side, ...) of a field of the window, about the wanted cell."""
-        assert self.ground is not None
-        i, j = _cell(self.ground, *self._choice.wanted)
-        return field[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
+    def _window_around(self, field: Array) -> Array:
+        """Returns the part (side, side, ...) of a field of the terrain window around the nominal foothold."""
+        assert self.terrain_window is not None
+        i, j = cell_index(self.terrain_window, *self._selection.nominal)
+        return field[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
 
-    def _index(self, place: Array) -> tuple[int, int]:
-        """Of a place among the cells about the wanted one."""
-        assert self.ground is not None
-        (i, j), (k, m) = _cell(self.ground, *self._choice.wanted), _cell(self.ground, *place[:2].tolist())
-        return k - i + AROUND, m - j + AROUND
+    def _cell_index(self, place: Array) -> tuple[int, int]:
+        """Returns row and column of a position (3,) [m] among the cells around the nominal foothold."""
+        assert self.terrain_window is not None
+        (i, j), (k, m) = (
+            cell_index(self.terrain_window, *self._selection.nominal),
+            cell_index(self.terrain_window, *place[:2].tolist()),
+        )
+        return k - i + SEARCH_RADIUS, m - j + SEARCH_RADIUS
 
-    def _spot(self, place: Array, terms: Array | None = None) -> Spot:
-        costs = {} if terms is None else dict(zip(TERMS, terms.tolist(), strict=True))
+    def _make_candidate(self, place: Array, terms: Array | None = None) -> FootholdCandidate:
+        """Returns the candidate at a position (3,) [m] with cost terms (3,); None for unknown ones."""
+        costs = {} if terms is None else dict(zip(COST_TERMS, terms.tolist(), strict=True))
         reach, shank = self.margins(place[None])[0].tolist()
-        return Spot(frozen(place), costs, reach, shank)
+        return FootholdCandidate(frozen(place), costs, reach, shank)
 
 
-def _cell(ground: Window, x: float, y: float) -> tuple[int, int]:
-    """Row and column of the cell that a point is in, as `FootholdMap` counts."""
+def cell_index(ground: TerrainWindow, x: float, y: float) -> tuple[int, int]:
+    """Returns row and column of the cell of a terrain window that contains the point (x, y) [m]."""
     return round((x - ground.corner[0]) / ground.cell), round((y - ground.corner[1]) / ground.cell)
 
 
-def _mm(length: float) -> str:
+def format_millimeters(length: float) -> str:
+    """Returns a length [m] as text in millimeters."""
     return f"{1e3 * length:.0f} mm"

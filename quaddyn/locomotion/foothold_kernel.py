@@ -7,12 +7,19 @@ import math
 from ..compiler import Matrix, Tensor, Vector, entry
 
 #: Half the side of the patch that a foot wants to be a plane, in cells.
-PATCH = 3
+PATCH_RADIUS = 3
 
 
 @entry("footholds on ground that is known")
 def fit_planes(
-    heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep: float, rough: float, begin: int, end: int
+    heights: Matrix,
+    slopes: Tensor,
+    cost: Matrix,
+    cell: float,
+    slope_scale: float,
+    roughness_scale: float,
+    begin: int,
+    end: int,
 ) -> None:
     """Fit a plane to the patch about every cell of some rows; see `FootholdMap`.
 
@@ -21,42 +28,42 @@ def fit_planes(
         slopes: (n, m, 2) rise of the planes along x and y; is set, NaN where the patch is not all known.
         cost: (n, m) of a foothold; is set, inf where the patch is not all known.
         cell: side of a cell [m].
-        steep: slope that costs 1.
-        rough: distance from the plane that costs 1 [m].
+        slope_scale: slope that costs 1.
+        roughness_scale: distance from the plane that costs 1 [m].
         begin: first row of the cells that are looked at.
         end: the row after the last.
     """
-    n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH + 1
-    spread = side * PATCH * (PATCH + 1) * side // 3  # the sum of k^2 over the patch
+    n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH_RADIUS + 1
+    spread = side * PATCH_RADIUS * (PATCH_RADIUS + 1) * side // 3  # the sum of k^2 over the patch
     for i in range(begin, end):
         for j in range(m):
             slopes[i, j, 0], slopes[i, j, 1], cost[i, j] = math.nan, math.nan, math.inf
-            if PATCH <= i < n - PATCH and PATCH <= j < m - PATCH:
+            if PATCH_RADIUS <= i < n - PATCH_RADIUS and PATCH_RADIUS <= j < m - PATCH_RADIUS:
                 here, total, along, across = heights[i, j], 0.0, 0.0, 0.0
-                for a in range(-PATCH, PATCH + 1):
+                for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
                     row = 0.0
-                    for b in range(-PATCH, PATCH + 1):
+                    for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
                         h = heights[i + a, j + b] - here
                         row += h
                         across += b * h
                     total += row
                     along += a * row
                 mean, along, across, far = total / (side * side), along / spread, across / spread, 0.0
-                for a in range(-PATCH, PATCH + 1):
+                for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
                     start, odd = here + mean + a * along, 0.0
-                    for b in range(-PATCH, PATCH + 1):
+                    for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
                         odd = max(odd, abs(heights[i + a, j + b] - (start + b * across)))
                     far = max(far, odd)
-                x, y, off = along / cell, across / cell, far / rough
-                total = (x * x + y * y) / (steep * steep) + off * off
+                x, y, off = along / cell, across / cell, far / roughness_scale
+                total = (x * x + y * y) / (slope_scale * slope_scale) + off * off
                 slopes[i, j, 0], slopes[i, j, 1] = x, y
                 if math.isfinite(total):
                     cost[i, j] = total
 
 
 @entry("footholds on ground that is known")
-def plane_under(
-    heights: Matrix, i: int, j: int, z: float, cell: float, steep: float, slack: float, slope: Vector
+def fit_plane_under_foot(
+    heights: Matrix, i: int, j: int, z: float, cell: float, max_slope: float, tolerance: float, slope: Vector
 ) -> bool:
     """Rise along x and y of the surface that a foot stands on, with nothing of what is across an edge.
 
@@ -70,8 +77,8 @@ def plane_under(
         j: column of it.
         z: height of the foot's bottom [m].
         cell: side of a cell [m].
-        steep: slope up to which ground is one surface.
-        slack: how far it may be uneven [m].
+        max_slope: slope up to which ground is one surface.
+        tolerance: how far it may be uneven [m].
         slope: (2,) is set.
 
     Returns:
@@ -84,10 +91,10 @@ def plane_under(
             if off < best:
                 here, best = heights[i + a, j + b], off
     n, sa, sb, sh, aa, ab, bb, ah, bh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for a in range(-PATCH, PATCH + 1):
-        for b in range(-PATCH, PATCH + 1):
+    for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
+        for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
             h = heights[i + a, j + b] - here
-            if abs(h) <= steep * cell * math.sqrt(a * a + b * b) + slack:
+            if abs(h) <= max_slope * cell * math.sqrt(a * a + b * b) + tolerance:
                 n, sa, sb, sh = n + 1.0, sa + a, sb + b, sh + h
                 aa, ab, bb, ah, bh = aa + a * a, ab + a * b, bb + b * b, ah + a * h, bh + b * h
     if n < 3.0:
@@ -101,19 +108,19 @@ def plane_under(
 
 
 @entry("footholds on ground that is known")
-def lift_over(
+def required_lift(
     heights: Matrix,
-    from_x: float,
-    from_y: float,
+    origin_x: float,
+    origin_y: float,
     cell: float,
     start: Vector,
     end: Vector,
-    ways: Matrix,
-    lifts: Vector,
-    reaches: Vector,
+    path_fractions: Matrix,
+    lift_fractions: Vector,
+    half_widths: Vector,
     radius: float,
-    steep: float,
-    slack: float,
+    mean_slope: float,
+    tolerance: float,
 ) -> float:
     """How high a foot must be lifted so that its sphere touches the ground nowhere on its way; -inf of unknown ground.
 
@@ -121,23 +128,23 @@ def lift_over(
 
     Args:
         heights: (n, m) of the ground, NaN where unknown [m].
-        from_x: where the first of them is, along x [m].
-        from_y: along y [m].
+        origin_x: where the first of them is, along x [m].
+        origin_y: along y [m].
         cell: distance between them [m].
         start: (3,) of the sphere's centre at lift-off, world [m].
         end: (3,) at touchdown.
-        ways: (k, 3) shares of the way from start to end, along x, y and z, at the instants looked at.
-        lifts: (k,) shares of the lift then.
-        reaches: (k,) half the width that the sphere is given then [m].
+        path_fractions: (k, 3) shares of the way from start to end, along x, y and z, at the instants looked at.
+        lift_fractions: (k,) shares of the lift then.
+        half_widths: (k,) half the width that the sphere is given then [m].
         radius: of the foot's sphere [m].
-        steep: how much the ground rises on the whole.
-        slack: how far the sphere may be in the ground [m].
+        mean_slope: how much the ground rises on the whole.
+        tolerance: how far the sphere may be in the ground [m].
     """
     n, m, most = heights.shape[0], heights.shape[1], -math.inf
-    for k in range(len(lifts)):
-        x = (start[0] + ways[k, 0] * (end[0] - start[0]) - from_x) / cell
-        y = (start[1] + ways[k, 1] * (end[1] - start[1]) - from_y) / cell
-        z, around = start[2] + ways[k, 2] * (end[2] - start[2]), reaches[k] / cell
+    for k in range(len(lift_fractions)):
+        x = (start[0] + path_fractions[k, 0] * (end[0] - start[0]) - origin_x) / cell
+        y = (start[1] + path_fractions[k, 1] * (end[1] - start[1]) - origin_y) / cell
+        z, around = start[2] + path_fractions[k, 2] * (end[2] - start[2]), half_widths[k] / cell
         top = -math.inf
         for i in range(max(math.floor(x - around) + 1, 0), min(math.floor(x + around) + 1, n)):
             for j in range(max(math.floor(y - around) + 1, 0), min(math.floor(y + around) + 1, m)):
@@ -147,7 +154,7 @@ def lift_over(
                     if high > top:
                         top = high
         # On a plane, what is wider than a sphere stands higher.
-        wide, tall = steep * reaches[k], steep * radius
+        wide, tall = mean_slope * half_widths[k], mean_slope * radius
         even = math.sqrt(radius * radius + wide * wide) - math.sqrt(radius * radius + tall * tall)
-        most = max(most, (top - even - slack - z) / lifts[k])
+        most = max(most, (top - even - tolerance - z) / lift_fractions[k])
     return most

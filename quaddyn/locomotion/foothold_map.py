@@ -11,47 +11,50 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
-from .foothold_kernel import lift_over, plane_under
-from .ground_window import AROUND, STEEP, Reading, Window
-from .proportions import Proportions
-from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
+from .foothold_kernel import fit_plane_under_foot, required_lift
+from .morphology import Morphology
+from .swing import APEX_PHASE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
+from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
 
 # Lengths in units of l, times in sqrt(l / g).
 #: How far the robot goes, and how long it waits, until the ground is read again; how long that takes, and from how far
 #: on it is read at once.
-MOVED, AGE, READ, FAR = 0.2, 3.0, 0.25, 0.8
+REREAD_DISTANCE, REREAD_INTERVAL, READING_TIME, IMMEDIATE_READ_DISTANCE = 0.2, 3.0, 0.25, 0.8
 #: A place that costs less is good enough to take it as wanted.
-GOOD = 0.3
+ACCEPTABLE_COST = 0.3
 #: How far above the ground the path of a swinging foot's sphere passes, as feet that go up fast are behind theirs, and
 #: how high it swings at most.
-CLEAR, HIGHEST = 0.08, 0.35
+TERRAIN_CLEARANCE, MAX_CLEARANCE = 0.08, 0.35
 #: What counts as even, when heights are compared with the way of a foot.
-EVEN = 0.02
+EVEN_TERRAIN_TOLERANCE = 0.02
 #: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.
-TIMES = np.linspace(0.15, 0.85, 15)
+SWING_SAMPLES = np.linspace(0.15, 0.85, 15)
 #: How far beside its path the sphere of a foot may be at `TIMES`: on its way up, where edges stop it, and down.
-ASTRAY = np.where(TIMES < APEX, 0.09, 0.03)
+PATH_DEVIATION = np.where(SWING_SAMPLES < APEX_PHASE, 0.09, 0.03)
 
 
-def _progress(share: Array) -> Array:
+def _interpolate_minimum_jerk(share: Array) -> Array:
     """Of the shortest-jerk path."""
     return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
 
 
 @functools.lru_cache(maxsize=64)
-def _ways(timing: Timing) -> Array:
+def _path_fractions(timing: SwingTiming) -> Array:
     """(times, 3) shares of the ways over the ground and up or down, at `TIMES`; see `Swing`."""
     return np.column_stack(
         [
-            _progress(np.clip((TIMES - begin) / (end - begin), 0.0, 1.0))
-            for begin, end in ((timing.lift_off, timing.over),) * 2 + ((timing.rise, timing.level),)
+            _interpolate_minimum_jerk(np.clip((SWING_SAMPLES - begin) / (end - begin), 0.0, 1.0))
+            for begin, end in ((timing.horizontal_start, timing.horizontal_end),) * 2
+            + ((timing.vertical_start, timing.vertical_end),)
         ]
     )
 
 
 #: Share of the lift at `TIMES`; see `Swing`.
-LIFT = np.where(
-    TIMES < APEX, _progress(TIMES / APEX), 1.0 - _progress(np.clip((TIMES - APEX) / (1.0 - APEX), 0.0, 1.0))
+LIFT_FRACTIONS = np.where(
+    SWING_SAMPLES < APEX_PHASE,
+    _interpolate_minimum_jerk(SWING_SAMPLES / APEX_PHASE),
+    1.0 - _interpolate_minimum_jerk(np.clip((SWING_SAMPLES - APEX_PHASE) / (1.0 - APEX_PHASE), 0.0, 1.0)),
 )
 
 
@@ -78,7 +81,7 @@ class FootholdMap:
 
     Args:
         terrain: heights.
-        proportions: of the robot.
+        morphology: of the robot.
 
     Attributes:
         window: the ground as it was last read to the end.
@@ -87,22 +90,22 @@ class FootholdMap:
         ArgumentTypeError: nothing to ask for heights.
     """
 
-    __slots__ = ("_age", "_ask", "_p", "_place", "_reading", "_rise", "window")
+    __slots__ = ("_age", "_height_function", "_p", "_read_position", "_reader", "_slope", "window")
 
-    def __init__(self, terrain: Heights, proportions: Proportions) -> None:
+    def __init__(self, terrain: Heights, morphology: Morphology) -> None:
         ask = terrain if callable(terrain) else getattr(terrain, "height", None)
         if not callable(ask):
             raise ArgumentTypeError(
                 f"terrain: expected a function of x and y, or something with `height(x, y)`, got "
                 f"{type(terrain).__name__}"
             )
-        self._ask: Callable[[Array, Array], Any] = ask
-        self._p = proportions
-        self._place: tuple[float, float] | None = None
-        self._reading: Reading | None = None
+        self._height_function: Callable[[Array, Array], Any] = ask
+        self._p = morphology
+        self._read_position: tuple[float, float] | None = None
+        self._reader: WindowReader | None = None
         self._age = 0.0
-        self.window = Window.unread(0.0, 0.0, proportions.length)
-        self._rise = np.zeros(2)
+        self.window = TerrainWindow.empty(0.0, 0.0, morphology.length)
+        self._slope = np.zeros(2)
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, or some of it, when it is time to.
@@ -111,18 +114,20 @@ class FootholdMap:
             ArgumentError: heights of another shape than what was asked for.
         """
         p, gone = self._p, math.inf
-        if self._place is not None:
-            gone = math.hypot(x - self._place[0], y - self._place[1])
-        far = gone > FAR * p.length
+        if self._read_position is not None:
+            gone = math.hypot(x - self._read_position[0], y - self._read_position[1])
+        far = gone > IMMEDIATE_READ_DISTANCE * p.length
         self._age += dt
-        if far or (self._reading is None and (self._age >= AGE * p.time or gone >= MOVED * p.length)):
-            self._reading = Reading(self.heights, x, y, p.length, 0.0 if far else READ * p.time)
-            self._place, self._age = (x, y), 0.0
-        reading = self._reading
+        if far or (
+            self._reader is None and (self._age >= REREAD_INTERVAL * p.time_scale or gone >= REREAD_DISTANCE * p.length)
+        ):
+            self._reader = WindowReader(self.heights, x, y, p.length, 0.0 if far else READING_TIME * p.time_scale)
+            self._read_position, self._age = (x, y), 0.0
+        reading = self._reader
         if reading is not None:
             reading.advance(dt)
-            if reading.done:
-                self.window, self._reading = reading.window, None
+            if reading.is_done:
+                self.window, self._reader = reading.window, None
 
     def heights(self, x: Array, y: Array) -> Array:
         """Of the ground at points x and y of the same shape, world [m]; NaN where unknown.
@@ -130,28 +135,28 @@ class FootholdMap:
         Raises:
             ArgumentError: heights of another shape than what was asked for.
         """
-        heights = np.asarray(self._ask(x, y), dtype=np.float64)
+        heights = np.asarray(self._height_function(x, y), dtype=np.float64)
         if heights.shape not in ((), x.shape):
             raise ArgumentError(f"terrain: expected heights of shape {x.shape}, got {heights.shape}")
         return np.broadcast_to(heights, x.shape)
 
-    def choose(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
+    def choose_foothold(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
         """The best foothold near (x, y): its place and height [m], and the ground's (3,) normal there; None if unknown.
 
         Where the ground is good enough, that is (x, y) itself.
         """
         heights, slopes, cost, corner, cell, _ = window = self.window
-        at = window.locate(x, y)
+        at = window.find_cell(x, y)
         if at is None or not math.isfinite(heights[at]):
             return None
         i, j = at
-        if cost[i, j] > GOOD:
-            near = cost[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
-            total = near + window.deviation(i, j, x, y)
+        if cost[i, j] > ACCEPTABLE_COST:
+            near = cost[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
+            total = near + window.compute_deviation_costs(i, j, x, y)
             best = int(total.argmin())
-            a, b = divmod(best, 2 * AROUND + 1)
+            a, b = divmod(best, 2 * SEARCH_RADIUS + 1)
             if math.isfinite(float(total[a, b])):
-                i, j = i + a - AROUND, j + b - AROUND
+                i, j = i + a - SEARCH_RADIUS, j + b - SEARCH_RADIUS
                 x, y = corner[0] + i * cell, corner[1] + j * cell
         slope_x, slope_y = slopes[i, j].tolist()
         if not math.isfinite(slope_x + slope_y):
@@ -160,9 +165,9 @@ class FootholdMap:
         z += slope_y * (y - corner[1] - j * cell)
         return x, y, z, np.array(_unit_normal(slope_x, slope_y))
 
-    def lowest(self, x: float, y: float) -> float | None:
+    def lowest_height(self, x: float, y: float) -> float | None:
         """Height of the lowest ground right about a point [m]; None if unknown."""
-        at = self.window.locate(x, y)
+        at = self.window.find_cell(x, y)
         if at is None:
             return None
         low = float(np.fmin.reduce(self.window.heights[at[0] - 1 : at[0] + 2, at[1] - 1 : at[1] + 2], axis=None))
@@ -178,38 +183,48 @@ class FootholdMap:
             y: of it [m].
             z: of its bottom [m].
         """
-        at = self.window.locate(x, y)
-        slack, slope = EVEN * self._p.length, self._rise
-        if at is None or not plane_under(self.window.heights, *at, z, self.window.cell, STEEP, slack, slope):
+        at = self.window.find_cell(x, y)
+        slack, slope = EVEN_TERRAIN_TOLERANCE * self._p.length, self._slope
+        if at is None or not fit_plane_under_foot(
+            self.window.heights, *at, z, self.window.cell, SLOPE_SCALE, slack, slope
+        ):
             return None
         return _unit_normal(*slope.tolist())
 
-    def way_up(self, x: float, y: float) -> tuple[float, float, float] | None:
+    def lift_direction(self, x: float, y: float) -> tuple[float, float, float] | None:
         """Where to a foot at a point is lifted: along the normal of all ground about it, away from edges that rise.
 
         None if not all of that is known.
         """
-        at = self.window.locate(x, y)
+        at = self.window.find_cell(x, y)
         if at is None or not math.isfinite(self.window.cost[at]):
             return None
         return _unit_normal(*self.window.slopes[at].tolist())
 
-    def timing(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> Timing:
+    def choose_swing_timing(
+        self, start: Array, end: Array, radius: float, min_clearance: float, slope: Array
+    ) -> SwingTiming:
         """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
-        if self.clearance(start, end, radius, least, slope) <= least:
-            return STRAIGHT
+        if self.compute_clearance(start, end, radius, min_clearance, slope) <= min_clearance:
+            return UNIFORM_TIMING
         x, y, z = (end - start).tolist()
-        far, rest = math.hypot(x, y), 1.0 - APEX if z < 0.0 else APEX
+        far, rest = math.hypot(x, y), 1.0 - APEX_PHASE if z < 0.0 else APEX_PHASE
 
-        def speed(timing: Timing) -> float:
-            high = self.clearance(start, end, radius, least, slope, timing)
-            way, height = timing.over - timing.lift_off, timing.level - timing.rise
+        def speed(timing: SwingTiming) -> float:
+            high = self.compute_clearance(start, end, radius, min_clearance, slope, timing)
+            way, height = timing.horizontal_end - timing.horizontal_start, timing.vertical_end - timing.vertical_start
             return float(far / way + abs(z) / height + high / rest)
 
-        return min((STRAIGHT, *(UPWARDS_FIRST if z > 0.0 else ONWARDS_FIRST)), key=speed)
+        return min((UNIFORM_TIMING, *(UP_FIRST_TIMINGS if z > 0.0 else OVER_FIRST_TIMINGS)), key=speed)
 
-    def clearance(
-        self, start: Array, end: Array, radius: float, least: float, slope: Array, timing: Timing = STRAIGHT
+    def compute_clearance(
+        self,
+        start: Array,
+        end: Array,
+        radius: float,
+        min_clearance: float,
+        slope: Array,
+        timing: SwingTiming = UNIFORM_TIMING,
     ) -> float:
         """How high a foot has to swing from `start` to `end`, over the straight way between them [m].
 
@@ -220,16 +235,25 @@ class FootholdMap:
             start: (3,) of the sphere's centre at lift-off, world [m].
             end: (3,) at touchdown.
             radius: of the foot's sphere [m].
-            least: that it swings in any case [m].
+            min_clearance: that it swings in any case [m].
             slope: (2,) rise of the ground on the whole, along world x and y.
             timing: of the swing.
         """
         length, steep = self._p.length, math.hypot(*slope.tolist())
-        place, slack = (*self.window.corner, self.window.cell), EVEN * length
-        lift: float = lift_over(
-            self.window.heights, *place, start, end, _ways(timing), LIFT, radius + length * ASTRAY, radius, steep, slack
+        place, slack = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
+        lift: float = required_lift(
+            self.window.heights,
+            *place,
+            start,
+            end,
+            _path_fractions(timing),
+            LIFT_FRACTIONS,
+            radius + length * PATH_DEVIATION,
+            radius,
+            steep,
+            slack,
         )
-        return max(least, min(CLEAR * length + lift, HIGHEST * length))
+        return max(min_clearance, min(TERRAIN_CLEARANCE * length + lift, MAX_CLEARANCE * length))
 
 
 def _unit_normal(slope_x: float, slope_y: float) -> tuple[float, float, float]:

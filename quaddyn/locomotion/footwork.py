@@ -9,46 +9,46 @@ from typing import Any
 import numpy as np
 
 from ..urdf.tree import Array
-from .course import ComReference, Course, footholds
-from .foothold import KEPT, STUMBLED, Choice
-from .foothold_map import EVEN, FootholdMap
-from .gait import Clock
-from .ground import GroundPlane
-from .leg_margins import Stay
-from .proportions import FEET, Proportions
-from .stumble import Stumbles
-from .swing import APEX, SETTLED, UPWARDS_FIRST, Swing
+from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, FootholdSelection
+from .foothold_map import EVEN_TERRAIN_TOLERANCE, FootholdMap
+from .gait import GaitScheduler
+from .ground_plane import GroundPlane
+from .leg_margins import StanceInterval
+from .morphology import FEET, Morphology
+from .path_reference import ComReference, PathReference, compute_footholds
+from .stumble_reflex import StumbleReflex
+from .swing import APEX_PHASE, TARGET_FREEZE_PHASE, UP_FIRST_TIMINGS, SwingTrajectory
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
-CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
+NOMINAL_CLEARANCE, TOUCHDOWN_SPEED, TARGET_DEPTH = 0.15, 0.15, 0.01
 #: How much less a foot is lifted on a slope, times the sine of its angle [l], and the least [l]: motors of heavy legs
 #: have no more to give there.
-SPARED, LEAST_CLEARANCE = 0.3, 0.06
+SLOPE_CLEARANCE_REDUCTION, MIN_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
-DESCENDING = 0.6
+TOUCHDOWN_PHASE = 0.6
 #: Fractions of the swing between which the foot is far from level ground.
-AIRBORNE = (0.2, DESCENDING)
+MID_SWING = (0.2, TOUCHDOWN_PHASE)
 #: The same while a pushed robot hurries on even ground, where quick feet scrape, and how high over the ground a foot
 #: that is due then stands at once [l].
-HURRIED, NEARLY = 0.85, 0.03
+FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
 #: How far the path of a late foot has gone on into the ground if the foot is held up [l].
-BLOCKED = 0.02
+BLOCKED_FOOT_DEPTH = 0.02
 #: How much sooner than the foot the trunk is where a known foothold wants it.
-AHEAD = 2.0
+TRUNK_LEAD_FACTOR = 2.0
 #: Share of the swing until which it is open when a foot goes over the ground and when up or down.
-SHAPED = UPWARDS_FIRST[0].lift_off
+TIMING_DECISION_PHASE = UP_FIRST_TIMINGS[0].horizontal_start
 #: Longest wait for feet that miss the ground when it is due, as a share of the swing.
-PATIENCE = 0.3
+MAX_TOUCHDOWN_DELAY = 0.3
 #: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
 #: width.
-ALONG, OUTWARDS, INWARDS = 0.5, 0.45, 0.65
+MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET, MAX_INWARD_FRACTION = 0.5, 0.45, 0.65
 #: How much farther than its reach a leg may be asked for: by so little the trunk sinks over legs that spread.
-SPREADING = 1.05
+REACH_EXCESS_RATIO = 1.05
 #: What a leg is asked for in any case, from its place under the hip: half of the longest stride of any gait [l].
-STRIDING = 0.3
+MIN_STEP_LENGTH = 0.3
 #: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
 #: bounded, so that it returns to the course.
-LOOK_AHEAD, RETURN = 1.0, 0.25
+MAX_ERROR_GAIN, EXTRA_ERROR_GAIN = 1.0, 0.25
 
 
 class Footwork:
@@ -59,67 +59,76 @@ class Footwork:
     (`Preview`).  Of that, what the standing feet have not corrected by then is left; `LOOK_AHEAD` caps it.
 
     Args:
-        proportions: of the robot.
+        morphology: of the robot.
         reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
 
     Attributes:
-        choices: by number of the foot, how the next foothold of those in the air was chosen.
+        selections: by number of the foot, how the next foothold of those in the air was chosen.
         swings: `Swing` by number of the foot in `FEET`, of those in the air.
-        stumbles: of feet that meet what nobody knew of, or what they did not clear.
-        late: whether somebody misses the ground who should stand by now.
+        stumble_reflex: of feet that meet what nobody knew of, or what they did not clear.
+        is_touchdown_late: whether somebody misses the ground who should stand by now.
     """
 
-    __slots__ = ("_blind", "_far", "_p", "_waited", "choices", "late", "stumbles", "swings")
+    __slots__ = (
+        "_blind_feet",
+        "_max_hip_distance",
+        "_p",
+        "_waiting_time",
+        "is_touchdown_late",
+        "selections",
+        "stumble_reflex",
+        "swings",
+    )
 
-    def __init__(self, proportions: Proportions, reach: Array) -> None:
-        self._p = p = proportions
+    def __init__(self, morphology: Morphology, reach: Array) -> None:
+        self._p = p = morphology
         above = p.height + p.hips[:, 2]
-        far = np.sqrt(np.maximum((SPREADING * reach) ** 2 - above**2, 0.0))  # from the hips, seen from above
-        least = np.linalg.norm(p.stance - p.hips[:, :2], axis=1) + STRIDING * p.length
-        self._far: list[float] = np.maximum(far, least).tolist()
-        self.swings: dict[int, Swing] = {}
-        self.choices: dict[int, Choice] = {}
-        self.stumbles = Stumbles(proportions)
-        self.late = False
-        self._blind: set[int] = set()  # feet on their way to where nothing is known of the ground
-        self._waited = 0.0
+        far = np.sqrt(np.maximum((REACH_EXCESS_RATIO * reach) ** 2 - above**2, 0.0))  # from the hips, seen from above
+        least = np.linalg.norm(p.nominal_stance - p.hips[:, :2], axis=1) + MIN_STEP_LENGTH * p.length
+        self._max_hip_distance: list[float] = np.maximum(far, least).tolist()
+        self.swings: dict[int, SwingTrajectory] = {}
+        self.selections: dict[int, FootholdSelection] = {}
+        self.stumble_reflex = StumbleReflex(morphology)
+        self.is_touchdown_late = False
+        self._blind_feet: set[int] = set()  # feet on their way to where nothing is known of the ground
+        self._waiting_time = 0.0
 
-    def patient(self, clock: Clock) -> bool:
+    def is_waiting_for_touchdown(self, scheduler: GaitScheduler) -> bool:
         """Whether the gait is to wait for the ground."""
-        return self.late and self._waited <= PATIENCE * clock.swing_time
+        return self.is_touchdown_late and self._waiting_time <= MAX_TOUCHDOWN_DELAY * scheduler.swing_time
 
-    def planted(self, carrying: Sequence[str]) -> list[str]:
+    def grounded_feet(self, carrying: Sequence[str]) -> list[str]:
         """Those of the feet that carry which are not still on their way down."""
         return [foot for i, foot in enumerate(FEET) if foot in carrying and i not in self.swings]
 
     @property
-    def airborne(self) -> list[str]:
+    def mid_swing_feet(self) -> list[str]:
         """Feet in the middle of their swings, which are far from level ground."""
-        return [FEET[i] for i, swing in self.swings.items() if AIRBORNE[0] < swing.progress < AIRBORNE[1]]
+        return [FEET[i] for i, swing in self.swings.items() if MID_SWING[0] < swing.progress < MID_SWING[1]]
 
-    def blocked(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
+    def find_blocked_feet(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
         """Late feet that something holds up: their paths have gone on, down into the ground.
 
         Args:
             feet: (4, 3) centres of the feet's spheres, world [m].
             normals: of the ground under the feet.
         """
-        most = BLOCKED * self._p.length
+        most = BLOCKED_FOOT_DEPTH * self._p.length
         return tuple(
             FEET[i]
             for i, swing in self.swings.items()
             if swing.progress > 1.0 and (feet[i] - swing.position) @ np.array(normals[i]) > most
         )
 
-    def place(
+    def update_contacts(
         self,
-        clock: Clock,
+        scheduler: GaitScheduler,
         ground: GroundPlane,
         feet: Array,
         normals: Sequence[tuple[float, float, float]],
-        touching: Collection[str] | None,
+        contacts: Collection[str] | None,
         dt: float,
-        known: FootholdMap | None = None,
+        foothold_map: FootholdMap | None = None,
         forces: Mapping[str, Array] | None = None,
         *,
         uncertainty: float = 0.0,
@@ -132,61 +141,69 @@ class Footwork:
         which brings it down sooner than its path, and one that scrapes early is not held where it should not stand.
 
         Args:
-            clock: of the gait, `dt` on.
+            scheduler: of the gait, `dt` on.
             ground: gets the footholds of who stands.
             feet: (4, 3) centres of the feet's spheres, world [m].
             normals: of the ground under the feet.
-            touching: the feet that feel the ground; None trusts the schedule.
+            contacts: the feet that feel the ground; None trusts the schedule.
             dt: [s].
-            known: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from them.
+            foothold_map: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from
+                them.
             forces: (3,) by foot, on the robot, world axes [N]; None where they are not estimated.
             uncertainty: force that may be an error of the estimate [N].
-            model_mismatch: whether the model does not explain the motion, so that `touching` says little.  On even
+            model_mismatch: whether the model does not explain the motion, so that `contacts` says little.  On even
                 ground the schedule is trusted then; forces against a foot's path still count as an obstacle.
 
         Returns:
             The feet that are to carry.
         """
-        p, late, carrying, held = self._p, False, [], self.late
+        p, late, carrying, held = self._p, False, [], self.is_touchdown_late
         spots = feet - p.radii[:, None] * np.array(normals)
-        even = known is None and not self.stumbles.lift
-        hurried, scheduled = clock.haste > 1.0 and even, touching is None or (model_mismatch and even)
-        descending = HURRIED if hurried else DESCENDING
-        for i, (stands, loaded) in enumerate(clock.standing()):
+        even = foothold_map is None and not self.stumble_reflex.extra_clearance
+        hurried, scheduled = scheduler.rate_scale > 1.0 and even, contacts is None or (model_mismatch and even)
+        descending = FAST_TOUCHDOWN_PHASE if hurried else TOUCHDOWN_PHASE
+        for i, (stands, loaded) in enumerate(scheduler.contact_states()):
             foot = FEET[i]
             swing = self.swings.get(i)
             if swing is None and not stands:
-                away = None if known is None else known.way_up(*ground.points[i, :2].tolist())
-                swing = self.swings[i] = self._lift(feet[i], clock, ground, away or normals[i])
+                away = None if foothold_map is None else foothold_map.lift_direction(*ground.points[i, :2].tolist())
+                swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, away or normals[i])
                 if away is None:
-                    swing.timing = self.stumbles.timing
+                    swing.timing = self.stumble_reflex.timing
             else:
-                felt = scheduled or touching is None or foot in touching
+                felt = scheduled or contacts is None or foot in contacts
                 came = swing is not None and stands
                 if came and not felt:
                     x, y, z = spots[i].tolist()
-                    came = hurried and z - ground.height(x, y) < NEARLY * p.length
+                    came = hurried and z - ground.height(x, y) < FAST_TOUCHDOWN_HEIGHT * p.length
                 if came:
                     del self.swings[i]
-                    self.choices.pop(i, None)
+                    self.selections.pop(i, None)
                     swing, loaded = None, True
-                elif swing is None and stands and not scheduled and self.stumbles.slid(i, spots[i], normals[i]):
+                elif (
+                    swing is None
+                    and stands
+                    and not scheduled
+                    and self.stumble_reflex.has_left_foothold(i, spots[i], normals[i])
+                ):
                     # It goes on down, where it is.
-                    swing = self.swings[i] = self._lift(feet[i], clock, ground, normals[i])
+                    swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, normals[i])
                     swing.progress, felt = 1.0, False
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
                     if came:
                         x, y, z = spots[i].tolist()
-                        unforeseen = not scheduled and (known is None or known.normal(x, y, z) is None)
-                        self.stumbles.landed(i, spots[i], z - ground.height(x, y) if unforeseen else 0.0)
+                        unforeseen = not scheduled and (foothold_map is None or foothold_map.normal(x, y, z) is None)
+                        self.stumble_reflex.record_touchdown(
+                            i, spots[i], z - ground.height(x, y) if unforeseen else 0.0
+                        )
                     ground.points[i] = spots[i]
-                    ground.coming.pop(i, None)
+                    ground.next_footholds.pop(i, None)
                     if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
                         carrying.append(foot)
                 elif stands:
                     late = True
-                    if not self.stumbles.lift:
+                    if not self.stumble_reflex.extra_clearance:
                         # The plan counts on it, soon about here: over its old foothold it would be a stride behind.  On
                         # rough ground that stride waits, for a foot that may still be far from where it will stand.
                         x, y, _ = spots[i].tolist()
@@ -194,33 +211,42 @@ class Footwork:
                 elif not scheduled and felt and swing.progress > descending:
                     carrying.append(foot)
         watched: Collection[int] = ()
-        if touching is not None:  # a schedule that is trusted says nothing of obstacles
-            watched = [i for i in self._blind if FEET[i] in touching] if forces is None else self._climbing()
-        self.stumbles.advance(self.swings, watched, feet, forces, clock.swing_time, dt, uncertainty)
-        self.late = late
-        self._waited = self._waited + dt if late else 0.0
+        if contacts is not None:  # a schedule that is trusted says nothing of obstacles
+            watched = [i for i in self._blind_feet if FEET[i] in contacts] if forces is None else self._feet_moving_up()
+        self.stumble_reflex.advance(self.swings, watched, feet, forces, scheduler.swing_time, dt, uncertainty)
+        self.is_touchdown_late = late
+        self._waiting_time = self._waiting_time + dt if late else 0.0
         return tuple(carrying)
 
-    def _climbing(self) -> list[int]:
+    def _feet_moving_up(self) -> list[int]:
         """Feet on their way to unknown ground, and up: who scrapes along an edge on the way down slides off it."""
-        up = EVEN * self._p.length
-        return [i for i, s in self.swings.items() if i in self._blind or float(s.target[2] - s.start[2]) > up]
+        up = EVEN_TERRAIN_TOLERANCE * self._p.length
+        return [i for i, s in self.swings.items() if i in self._blind_feet or float(s.target[2] - s.start[2]) > up]
 
-    def _lift(self, foot: Array, clock: Clock, ground: GroundPlane, up: tuple[float, float, float]) -> Swing:
+    def _begin_swing(
+        self, foot: Array, scheduler: GaitScheduler, ground: GroundPlane, direction: tuple[float, float, float]
+    ) -> SwingTrajectory:
         """A swing that begins where the foot is."""
         p = self._p
-        high, sink = clearance(ground) * p.length, SINK * p.speed
-        return Swing(foot, np.zeros(3), duration=clock.swing_time, clearance=high, sink=sink, up=up)
+        high, sink = compute_nominal_clearance(ground) * p.length, TOUCHDOWN_SPEED * p.speed_scale
+        return SwingTrajectory(
+            foot,
+            np.zeros(3),
+            duration=scheduler.swing_time,
+            clearance=high,
+            touchdown_speed=sink,
+            ground_normal=direction,
+        )
 
     def advance(
         self,
-        clock: Clock,
-        course: Course,
+        scheduler: GaitScheduler,
+        path: PathReference,
         ground: GroundPlane,
-        known: FootholdMap | None,
+        foothold_map: FootholdMap | None,
         reference: ComReference,
         error: tuple[float, float],
-        body: tuple[float, float],
+        com: tuple[float, float],
         velocity: tuple[float, float],
         stance: Array,
         yaw: float,
@@ -229,13 +255,13 @@ class Footwork:
         """Move the paths of the feet in the air on.
 
         Args:
-            clock: of the gait.
-            course: of the robot.
+            scheduler: of the gait.
+            path: of the robot.
             ground: the plane of the feet.
-            known: the ground about the robot, if it is known.
+            foothold_map: the ground about the robot, if it is known.
             reference: of the centre of mass.
             error: of the divergent component, world [m].
-            body: the centre of mass, world [m].
+            com: the centre of mass, world [m].
             velocity: of the centre of mass, smoothed [m/s].
             stance: (4, 2) of the feet about the course, heading axes [m].
             yaw: of the heading [rad].
@@ -244,65 +270,80 @@ class Footwork:
         if not self.swings:
             return
         p = self._p
-        gain = (1.0 + RETURN) * min(1.0 / max(reference.open, 1e-3), LOOK_AHEAD)
-        targets = footholds(course, clock.landing, stance).tolist()
-        wide = float(clock.spread[1])
+        gain = (1.0 + EXTRA_ERROR_GAIN) * min(1.0 / max(reference.foothold_gain, 1e-3), MAX_ERROR_GAIN)
+        targets = compute_footholds(path, scheduler.time_to_mid_stance, stance).tolist()
+        wide = float(scheduler.footprint_scale[1])
         across, aside, up = ground.normal.tolist()
-        above, (forward, left, _) = ground.height(*body) - ground.dip + p.height, course.velocity.tolist()
-        stay = Stay((*body, above), (forward, left), clock.stance_time, ground.slope, course.yaw)
+        above, (forward, left, _) = ground.height(*com) - ground.lowering + p.height, path.velocity.tolist()
+        stay = StanceInterval((*com, above), (forward, left), scheduler.stance_time, ground.slope, path.yaw)
         for i, swing in self.swings.items():
-            left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
+            left = max(0.0, (1.0 - swing.progress) * scheduler.swing_time)
             opposite = self.swings.get(i ^ 1)
             beside = (ground.points[i ^ 1] if opposite is None else opposite.target).tolist()
             asked = targets[i][0] + gain * error[0], targets[i][1] + gain * error[1]
-            x, y = self._within_reach(
+            x, y = self._clamp_foothold(
                 i,
-                asked[0] - body[0] - left * velocity[0],
-                asked[1] - body[1] - left * velocity[1],
+                asked[0] - com[0] - left * velocity[0],
+                asked[1] - com[1] - left * velocity[1],
                 yaw,
                 wide,
-                (beside[0] - body[0] - left * velocity[0], beside[1] - body[1] - left * velocity[1]),
+                (beside[0] - com[0] - left * velocity[0], beside[1] - com[1] - left * velocity[1]),
             )
-            x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
+            x, y = x + com[0] + left * velocity[0], y + com[1] + left * velocity[1]
             ahead = left * velocity[0], left * velocity[1]
-            wanted, settled = (x, y), swing.progress >= SETTLED and i in self.choices
-            r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
-            lowered = self.stumbles.lowered.get(i)
-            spot = None if known is None or lowered is not None else known.choose(x, y)
-            if known is None or spot is None:
+            wanted, settled = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
+            r = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's centre over the ground
+            lowered = self.stumble_reflex.lowered_feet.get(i)
+            spot = None if foothold_map is None or lowered is not None else foothold_map.choose_foothold(x, y)
+            if foothold_map is None or spot is None:
                 x, y = lowered or (x, y)
-                below = None if known is None or lowered is None else known.lowest(x, y)
-                window = None if known is None or below is None else known.window
-                z, why = ground.height(x, y) if below is None else below, "" if lowered is None else STUMBLED
+                below = None if foothold_map is None or lowered is None else foothold_map.lowest_height(x, y)
+                window = None if foothold_map is None or below is None else foothold_map.window
+                z, why = (
+                    ground.height(x, y) if below is None else below,
+                    "" if lowered is None else PLACED_BEFORE_OBSTACLE,
+                )
                 if lowered is None:
-                    self._blind.add(i)
+                    self._blind_feet.add(i)
                 elif below is not None:
-                    ground.coming[i] = x, y, z
+                    ground.next_footholds[i] = x, y, z
                 if why or not settled:
-                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, window, stay, ahead)
+                    self.selections[i] = FootholdSelection(
+                        i, asked, wanted, (x, y, z), (across, aside, up), why, window, stay, ahead
+                    )
                 target = x + r * across, y + r * aside, z + r * up
-                lift = self.stumbles.lift
-                swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)
+                lift = self.stumble_reflex.extra_clearance
+                swing.advance(
+                    dt,
+                    target,
+                    scheduler.swing_time,
+                    (compute_nominal_clearance(ground) + lift) * p.length if lift else None,
+                )
                 continue
-            self._blind.discard(i)
+            self._blind_feet.discard(i)
             x, y, z, normal = spot
             end, high, why = np.array([x, y, z]) + r * normal, None, ""
-            if swing.progress > APEX and abs(float(normal @ (end - swing.target))) > EVEN * p.length:
+            if (
+                swing.progress > APEX_PHASE
+                and abs(float(normal @ (end - swing.target))) > EVEN_TERRAIN_TOLERANCE * p.length
+            ):
                 end = swing.target  # the foot is on its way down, and does not change over to another step
                 x, y, z = (end - r * normal).tolist()
-                why = KEPT
+                why = DESCENT_BEGUN
             if not settled:
-                self.choices[i] = Choice(i, asked, wanted, (x, y, z), normal, why, known.window, stay, ahead)
-            if swing.progress < APEX:
-                least, radius = clearance(ground) * p.length, float(p.radii[i])
-                if swing.progress <= SHAPED:
-                    swing.timing = known.timing(swing.start, end, radius, least, ground.slope)
-                high = known.clearance(swing.start, end, radius, least, ground.slope, swing.timing)
-            swing.advance(dt, end, clock.swing_time, high)
-            share, (px, py, pz) = min(AHEAD * swing.progress, 1.0), ground.points[i].tolist()
-            ground.coming[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
+                self.selections[i] = FootholdSelection(
+                    i, asked, wanted, (x, y, z), normal, why, foothold_map.window, stay, ahead
+                )
+            if swing.progress < APEX_PHASE:
+                least, radius = compute_nominal_clearance(ground) * p.length, float(p.radii[i])
+                if swing.progress <= TIMING_DECISION_PHASE:
+                    swing.timing = foothold_map.choose_swing_timing(swing.start, end, radius, least, ground.slope)
+                high = foothold_map.compute_clearance(swing.start, end, radius, least, ground.slope, swing.timing)
+            swing.advance(dt, end, scheduler.swing_time, high)
+            share, (px, py, pz) = min(TRUNK_LEAD_FACTOR * swing.progress, 1.0), ground.points[i].tolist()
+            ground.next_footholds[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
 
-    def guide(self, tasks: Mapping[str, Any], feet: Array) -> None:
+    def update_references(self, tasks: Mapping[str, Any], feet: Array) -> None:
         """References of the feet's tasks: who swings follows its `Swing`, who stands stays.
 
         Args:
@@ -316,35 +357,35 @@ class Footwork:
             else:
                 tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
 
-    def _within_reach(
-        self, i: int, x: float, y: float, yaw: float, wide: float, beside: tuple[float, float]
+    def _clamp_foothold(
+        self, i: int, x: float, y: float, yaw: float, width_scale: float, opposite_foot: tuple[float, float]
     ) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.
 
-        Who stands `wide` times as wide as at home has as much less room inwards.  The foot `beside` it, on the other
-        side, counts where it is: a body that is pushed aside leaves it behind.  A leg that cannot do both goes beyond
-        its reach rather than across.
+        Who stands `width_scale` times as wide as at home has as much less room inwards.  The foot `opposite_foot` it,
+        on the other side, counts where it is: a body that is pushed aside leaves it behind.  A leg that cannot do both
+        goes beyond its reach rather than across.
         """
         p = self._p
         c, s = math.cos(yaw), math.sin(yaw)
-        home_x, home_y = p.stance[i].tolist()
+        home_x, home_y = p.nominal_stance[i].tolist()
         side = math.copysign(1.0, home_y)
         along = c * x + s * y - home_x
         out = side * (c * y - s * x) - abs(home_y)
-        along = min(max(along, -ALONG * p.length), ALONG * p.length)
-        out = min(out, OUTWARDS * p.length)
+        along = min(max(along, -MAX_FORWARD_OFFSET * p.length), MAX_FORWARD_OFFSET * p.length)
+        out = min(out, MAX_OUTWARD_OFFSET * p.length)
         hip_x, hip_y, _ = p.hips[i].tolist()
         u, v = home_x + along - hip_x, abs(home_y) + out - side * hip_y
-        share = min(1.0, self._far[i] / max(math.hypot(u, v), 1e-9))
+        share = min(1.0, self._max_hip_distance[i] / max(math.hypot(u, v), 1e-9))
         if share < 1.0:
             along, out = hip_x + share * u - home_x, side * hip_y + share * v - abs(home_y)
-        inner = wide * (1.0 - INWARDS) * abs(home_y)
-        clear = side * (c * beside[1] - s * beside[0]) + inner
+        inner = width_scale * (1.0 - MAX_INWARD_FRACTION) * abs(home_y)
+        clear = side * (c * opposite_foot[1] - s * opposite_foot[0]) + inner
         u, v = home_x + along, side * (abs(home_y) + max(out, max(inner, clear) - abs(home_y)))
         return c * u - s * v, s * u + c * v
 
 
-def clearance(ground: GroundPlane) -> float:
+def compute_nominal_clearance(ground: GroundPlane) -> float:
     """How high a foot is lifted over the straight way [l]."""
     steep = math.hypot(*ground.normal[:2].tolist())
-    return max(CLEARANCE - SPARED * steep, LEAST_CLEARANCE)
+    return max(NOMINAL_CLEARANCE - SLOPE_CLEARANCE_REDUCTION * steep, MIN_CLEARANCE)

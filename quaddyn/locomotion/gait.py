@@ -1,4 +1,4 @@
-"""`Gait`: which foot is on the ground when; `Clock`: a gait in time, with smooth starts, stops and changes."""
+"""`Gait`: a periodic footfall pattern; `GaitScheduler`: its timing, with smooth starts, stops and transitions."""
 
 from __future__ import annotations
 
@@ -11,88 +11,107 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number, several
 from ..urdf.tree import Array
-from .thrust import LOADING, Thrust, thrust
+from .vertical_force import LOADING_TIME, VerticalForceProfile, compute_vertical_force_profile
 
-#: The shortest stance, as a share of the period: forces grow as its inverse.
-LEAST_DUTY = 0.3
+#: Minimum duty factor: contact forces grow as its inverse.
+MIN_DUTY_FACTOR = 0.3
 
 
+@renamed_fields(duty="duty_factor", offsets="phase_offsets", spread="footprint_scale", stride="max_stride")
+@renamed_attributes(moves="has_swing_phase", rocks="has_end_support", thrust="vertical_force_profile")
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """A periodic footfall pattern (Hildebrand 1965, "Symmetrical gaits of horses").
+    """Periodic footfall pattern of a quadruped.
+
+    Source: Hildebrand 1965, "Symmetrical gaits of horses".
 
     Attributes:
-        name: of one of `GAITS`, or the caller's own.
-        period: of one cycle, in units of ``sqrt(l / g)``; see `Proportions.time`.
-        duty: share of the period that each foot is on the ground, in [0.3, 1].
-        offsets: phase of each foot's touchdown in [0, 1), in the order FL, FR, RL, RR.
-        spread: length and width of the footprint, as shares of those at home.  Gaits that stand on one side or one end
-            have the other feet's weight fall that way, ``(c - z) g / h`` at a time, and friction limits how wide.
-        stride: longest way of a foot on the ground during one stance [l]; commanded velocities beyond it are cut.
+        name: name of the gait.
+        period: duration of one cycle, divided by ``sqrt(l / g)``; see `Morphology.time_scale`.
+        duty_factor: stance time of each foot divided by the period, in [0.3, 1].
+        phase_offsets: (4,) phase of each foot's touchdown, in cycles in [0, 1), in the order FL, FR, RL, RR.
+        footprint_scale: (2,) length and width of the footprint, divided by those of the home stance.  In gaits that are
+            supported by one side or one end alone, the center of mass accelerates away from the support at
+            ``(c - z) g / h``, which friction limits; so their footprints are narrower.
+        max_stride: maximum path of a stance foot during one stance, divided by the leg length; commanded velocities
+            beyond it are clamped.
     """
 
     name: str
     period: float
-    duty: float
-    offsets: tuple[float, float, float, float]
-    spread: tuple[float, float] = (1.0, 1.0)
-    stride: float = 0.6
+    duty_factor: float
+    phase_offsets: tuple[float, float, float, float]
+    footprint_scale: tuple[float, float] = (1.0, 1.0)
+    max_stride: float = 0.6
 
     def __post_init__(self) -> None:
         if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
             raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
-        if not LEAST_DUTY <= number("duty", self.duty) <= 1.0:
-            raise ArgumentError(f"duty: expected a share of the period in [{LEAST_DUTY}, 1], got {self.duty}")
-        for field in ("offsets", "spread"):  # tuples whatever came, so that gaits compare by their numbers
+        if not MIN_DUTY_FACTOR <= number("duty_factor", self.duty_factor) <= 1.0:
+            raise ArgumentError(
+                f"duty_factor: expected a fraction of the period in [{MIN_DUTY_FACTOR}, 1], got {self.duty_factor}"
+            )
+        for field in (
+            "phase_offsets",
+            "footprint_scale",
+        ):  # tuples whatever came, so that gaits compare by their numbers
             values = several(field, getattr(self, field), "numbers")
             object.__setattr__(self, field, tuple(number(field, value) for value in values))
-        if len(self.offsets) != 4 or not all(0.0 <= o < 1.0 for o in self.offsets):
-            raise ArgumentError(f"offsets: expected four phases in [0, 1), FL FR RL RR, got {self.offsets}")
-        if len(self.spread) != 2 or not all(0.0 < s <= 2.0 for s in self.spread):
-            raise ArgumentError(f"spread: expected two shares in (0, 2], along and across, got {self.spread}")
-        if not 0.0 < number("stride", self.stride) <= 1.0:
-            raise ArgumentError(f"stride: expected a share of the leg's length in (0, 1], got {self.stride}")
+        if len(self.phase_offsets) != 4 or not all(0.0 <= o < 1.0 for o in self.phase_offsets):
+            raise ArgumentError(f"phase_offsets: expected four phases in [0, 1), FL FR RL RR, got {self.phase_offsets}")
+        if len(self.footprint_scale) != 2 or not all(0.0 < s <= 2.0 for s in self.footprint_scale):
+            raise ArgumentError(
+                f"footprint_scale: expected two factors in (0, 2], of length and width, got {self.footprint_scale}"
+            )
+        if not 0.0 < number("max_stride", self.max_stride) <= 1.0:
+            raise ArgumentError(f"max_stride: expected a fraction of the leg length in (0, 1], got {self.max_stride}")
 
     @property
-    def moves(self) -> bool:
-        """Whether any foot ever leaves the ground."""
-        return self.duty < 1.0
+    def has_swing_phase(self) -> bool:
+        """Whether feet ever leave the ground."""
+        return self.duty_factor < 1.0
 
     @property
-    def thrust(self) -> Thrust:
-        """Vertical force and motion over a cycle."""
-        return thrust(self.offsets, self.duty)
+    def vertical_force_profile(self) -> VerticalForceProfile:
+        """Vertical force and vertical motion over a cycle."""
+        return compute_vertical_force_profile(self.phase_offsets, self.duty_factor)
 
     @property
-    def rocks(self) -> bool:
-        """Whether it stands at times on front feet alone, or on rear feet alone."""
-        return rocks(self.offsets, self.duty)
+    def has_end_support(self) -> bool:
+        """Whether the robot is supported at times by the front feet alone or by the rear feet alone."""
+        return has_end_support(self.phase_offsets, self.duty_factor)
 
 
-#: Time between two instants at which feet come and go below which they are one, as a fraction of a period: rounding.
+#: Time between two contact events below which they count as simultaneous (rounding) [periods].
 EVENT_TOLERANCE = 1e-9
 
 
 @functools.lru_cache(maxsize=64)
-def rocks(offsets: tuple[float, ...], duty: float) -> bool:
-    """See `Gait.rocks`; between the instants at which feet come and go nothing changes."""
-    events = sorted([phase % 1.0 for offset in offsets for phase in (offset, offset + duty)])
+def has_end_support(phase_offsets: tuple[float, ...], duty_factor: float) -> bool:
+    """Returns `Gait.has_end_support`, from the contact states between successive contact events.
+
+    Args:
+        phase_offsets: (4,) phase of each foot's touchdown [cycles].
+        duty_factor: stance time divided by the period.
+    """
+    events = sorted([phase % 1.0 for offset in phase_offsets for phase in (offset, offset + duty_factor)])
     for before, after in itertools.pairwise([*events, events[0] + 1.0]):
-        fl, fr, rl, rr = ((0.5 * (before + after) - offset) % 1.0 < duty for offset in offsets)
+        fl, fr, rl, rr = ((0.5 * (before + after) - offset) % 1.0 < duty_factor for offset in phase_offsets)
         if after - before > EVENT_TOLERANCE and (fl or fr) != (rl or rr):
             return True
     return False
 
 
-#: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.  The
-#: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.  The gallop
-#: is the transverse one of horses: left rear, right rear, left front, right front, then all feet gathered in the air
-#: (Hildebrand 1977, "Analysis of asymmetrical gaits"; Bertram, Gutmann 2009, "Motions of the running horse and cheetah
-#: revisited: fundamental mechanics of the transverse and rotary gallop"), of short strides: at longer ones robots whose
-#: feet are far apart, ahead, for their height fall, ANYmal B from a speed of 0.28 sqrt(g l) on.
+#: Known gaits.  Their periods keep the swing time at about ``sqrt(l / g)``, the natural swing time of a leg of length
+#: l. The walk has diagonal couplets: support by three feet and by diagonal pairs alternate, never a pair of one side.
+#: The gallop is the transverse one of horses: left rear, right rear, left front, right front, then all feet gathered in
+#: the air (Hildebrand 1977, "Analysis of asymmetrical gaits"; Bertram, Gutmann 2009, "Motions of the running horse and
+#: cheetah revisited: fundamental mechanics of the transverse and rotary gallop").  Its strides are short: with longer
+#: ones, robots with a long wheelbase for their height fall, ANYmal B above a speed of 0.28 sqrt(g l).
 GAITS = MappingProxyType(
     {
         gait.name: gait
@@ -111,11 +130,11 @@ GAITS = MappingProxyType(
 )
 
 
-def gait_named(gait: str | Gait) -> Gait:
-    """A gait by name, or the one that was given.
+def find_gait(gait: str | Gait) -> Gait:
+    """Returns the gait of a name, or the `Gait` that was given.
 
     Raises:
-        UnknownNameError: no gait of this name.
+        UnknownNameError: there is no gait of this name.
     """
     if isinstance(gait, Gait):
         return gait
@@ -124,216 +143,246 @@ def gait_named(gait: str | Gait) -> Gait:
     return GAITS[gait]
 
 
-#: How fast a gait turns into another, per cycle: phase of a foot against the cycle, and times on the ground and in the
-#: air, relative to those wanted.
+#: Rates of a gait transition, per cycle: of the phase offsets [cycles], and of stance and swing time as fractions of
+#: the target times.
 OFFSET_RATE, TIME_RATE = 0.25, 0.5
-#: How much shorter than those of a trot stances may be while feet change their order, in cycles.
-SHORTER = 0.01
-#: What counts as having arrived at another gait: rounding of a phase, and a share of the footprint.
-EXACT, CLOSE = 1e-9, 1e-5
+#: Amount by which the duty factor may be below that of a trot while the phase offsets change [cycles].
+DUTY_TOLERANCE = 0.01
+#: Tolerances at which a gait transition is complete: of a phase [cycles] (rounding), and relative, of the footprint.
+PHASE_TOLERANCE, TRANSITION_TOLERANCE = 1e-9, 1e-5
 
 
-class Clock:
-    """The phase of every foot over time.
+class GaitScheduler:
+    """Phases of the four feet over time, with starts, stops and transitions between gaits.
 
-    The cycle's phase phi grows by 1 per period and is never wrapped.  A foot with offset o stands for the n-th time
-    from ``phi = o + n`` to ``o + n + duty``, then swings for the n-th time to ``o + n + 1``.
+    The phase phi of the cycle grows by 1 per period and is never wrapped.  The n-th stance of a foot with offset o
+    lasts from ``phi = o + n`` to ``o + n + duty_factor``, its n-th swing from there to ``o + n + 1``.
 
-    *Start*: everyone stands until phi reaches 0, and swings only in swings that begin after.  The cycle starts at a
-    negative phase, so that the centre of mass has time to get under way.  *Stop*: whoever is in the air lands as
-    planned, and stays.  *Change*: offsets and times move to those of the new gait at limited rates, each
-    offset by the shorter way round, while the cycle goes on.  Gaits with a footprint of their own start as a trot and
-    change.  Gaits with flight phases start as a trot, too, and stop as one.
+    *Start*: all feet are in stance until phi reaches 0, and perform only swings that begin after that.  The phase
+    starts at a negative value, so that the center of mass has time to accelerate.  *Stop*: swing feet land as planned
+    and stay.  *Transition*: phase offsets and times move to those of the new gait at limited rates, each offset along
+    the shorter direction, while the cycle goes on.  Gaits with a narrower footprint start as a trot and change.  Gaits
+    with flight phases start as a trot, too, and stop as one.
 
     Args:
-        gait: what to start with.
-        unit: ``sqrt(l / g)`` [s].
-        lead: time from the start until the first foot may lift, in cycles.
+        gait: gait to start with.
+        time_scale: ``sqrt(l / g)`` [s].
+        lead_phase: time from the start until the first foot may lift off [cycles].
 
     Attributes:
-        gait: the one that is wanted.
-        phase: phi.
-        running: whether any foot may still swing.
-        haste: how many times faster than the gait's own the cycle is at present, see `Pace`.
-        duty: at present.
-        offsets: (4,) at present, not wrapped.
-        spread: (2,) of the footprint at present.
-        first: (4,) number of the first swing of each foot.
-        last: (4,) number of the last one, inf while there is no end to it.
+        gait: target gait of the transition.
+        phase: phase phi of the cycle [cycles].
+        time_scale: ``sqrt(l / g)`` [s].
+        lead_phase: as given [cycles].
+        is_running: whether any foot may still swing.
+        rate_scale: factor by which the cycle is at present faster than that of the gait, see `StepTimingAdapter`.
+        duty_factor: present duty factor.
+        phase_offsets: (4,) present phase offsets, not wrapped [cycles].
+        footprint_scale: (2,) present length and width of the footprint, divided by those of the home stance.
+        first_swing: (4,) number of the first swing of each foot.
+        last_swing: (4,) number of the last swing of each foot; inf while stepping goes on.
     """
 
-    def __init__(self, gait: str | Gait, unit: float, *, lead: float = 0.5) -> None:
-        self.gait = gait_named(gait)
-        self.unit, self.lead, self.haste = unit, lead, 1.0
-        self.running = self._stopping = False
-        self._begin()
-        self.stop()
+    def __init__(self, gait: str | Gait, time_scale: float, *, lead_phase: float = 0.5) -> None:
+        self.gait = find_gait(gait)
+        self.time_scale, self.lead_phase, self.rate_scale = time_scale, lead_phase, 1.0
+        self.is_running = self._is_stopping = False
+        self._reset_cycle()
+        self.stop_stepping()
 
     # -- commands ------------------------------------------------------------------------------------------------
-    def _begin(self) -> None:
-        # Whose footprint is narrower than the one that he stands on gets there at a trot, and so does who flies.
-        gait = self.gait if self.gait.spread == (1.0, 1.0) and self.gait.thrust.steady else GAITS["trot"]
-        self.phase, self.duty, self._period = -self.lead, gait.duty, gait.period * self.unit
-        self.offsets = np.array(gait.offsets)
-        self.spread = np.array(gait.spread)
-        # The numbers of the first and of the last swing of each foot.
-        self.first = np.ceil(-self.offsets - self.duty)
-        self.last = np.full(4, np.inf)
+    def _reset_cycle(self) -> None:
+        """Sets the cycle to its start, in the gait from which the present one is reached."""
+        # Gaits with a narrower footprint or with flight phases start as a trot.
+        gait = (
+            self.gait
+            if self.gait.footprint_scale == (1.0, 1.0) and self.gait.vertical_force_profile.is_constant
+            else GAITS["trot"]
+        )
+        self.phase, self.duty_factor, self._period = -self.lead_phase, gait.duty_factor, gait.period * self.time_scale
+        self.phase_offsets = np.array(gait.phase_offsets)
+        self.footprint_scale = np.array(gait.footprint_scale)
+        # Numbers of the first and of the last swing of each foot.
+        self.first_swing = np.ceil(-self.phase_offsets - self.duty_factor)
+        self.last_swing = np.full(4, np.inf)
 
-    def start(self, *, lead: float | None = None) -> None:
-        """Begin to step; while it runs, take back a stop.
+    def start(self, *, lead_phase: float | None = None) -> None:
+        """Starts to step, or cancels a stop.
 
         Args:
-            lead: cycles until the first foot may lift; by default the clock's own.
+            lead_phase: time until the first foot may lift off [cycles]; None for that of the scheduler.
         """
-        if self.running:
-            if self._stopping:
-                self.last, self._stopping = np.full(4, np.inf), False
-        elif self.gait.moves:
-            self._begin()
-            self.phase = -self.lead if lead is None else -lead
-            self.running, self._stopping = True, False
+        if self.is_running:
+            if self._is_stopping:
+                self.last_swing, self._is_stopping = np.full(4, np.inf), False
+        elif self.gait.has_swing_phase:
+            self._reset_cycle()
+            self.phase = -self.lead_phase if lead_phase is None else -lead_phase
+            self.is_running, self._is_stopping = True, False
 
-    def stop(self) -> None:
-        """Land the feet that are in the air, and lift no other; from a gait with flight phases, once it is a trot."""
-        self._stopping = True
-        self._end()
+    def stop_stepping(self) -> None:
+        """Requests a stop: swing feet land, and no other foot lifts off; gaits with flight phases trot first."""
+        self._is_stopping = True
+        self._set_last_swings()
 
-    def _end(self) -> None:
-        """Set the last swings, unless all feet leave the ground at once."""
-        if self.thrust.steady:
-            stance = np.floor(self.phase - self.offsets)
-            self.last = np.minimum(self.last, np.where(self.stance, stance - 1.0, stance))
+    def _set_last_swings(self) -> None:
+        """Sets the numbers of the last swings, unless the gait has flight phases."""
+        if self.vertical_force_profile.is_constant:
+            stance = np.floor(self.phase - self.phase_offsets)
+            self.last_swing = np.minimum(self.last_swing, np.where(self.stance_mask, stance - 1.0, stance))
 
-    def change(self, gait: str | Gait) -> None:
-        """Change to another gait over the next cycles; while standing, from the next start on.
+    def set_gait(self, gait: str | Gait) -> None:
+        """Starts the transition to another gait over the next cycles; if not running, from the next start on.
 
         Raises:
-            UnknownNameError: no gait of this name.
+            UnknownNameError: there is no gait of this name.
         """
-        self.gait = gait_named(gait)
-        if not self.gait.moves:
-            self.stop()
+        self.gait = find_gait(gait)
+        if not self.gait.has_swing_phase:
+            self.stop_stepping()
 
     def advance(self, dt: float) -> None:
-        """Let `dt` pass [s]."""
-        if not self.running:
+        """Advances the phase by `dt` [s]."""
+        if not self.is_running:
             return
         share = dt / self.period
         self.phase += share
-        landing = self._stopping and (self.last[0] == np.inf or not self.gait.thrust.steady)
+        landing = self._is_stopping and (
+            self.last_swing[0] == np.inf or not self.gait.vertical_force_profile.is_constant
+        )
         gait = GAITS["trot"] if landing else self.gait
-        ready = self.phase >= 0.0 or gait.thrust.steady  # who has lifted no foot yet cannot leave the ground
-        if gait.moves and ready:
-            self._blend(gait, share)
-        if self._stopping and self.last[0] == np.inf:
-            self._end()
-        if self._stopping and bool((self.phase - self.offsets >= self.last + 1.0).all()):
-            self.running = False
+        ready = (
+            self.phase >= 0.0 or gait.vertical_force_profile.is_constant
+        )  # who has lifted no foot yet cannot leave the ground
+        if gait.has_swing_phase and ready:
+            self._approach_gait(gait, share)
+        if self._is_stopping and self.last_swing[0] == np.inf:
+            self._set_last_swings()
+        if self._is_stopping and bool((self.phase - self.phase_offsets >= self.last_swing + 1.0).all()):
+            self.is_running = False
 
-    def _blend(self, gait: Gait, share: float) -> None:
-        """Move towards a gait by a share of a cycle.
+    def _approach_gait(self, gait: Gait, cycles: float) -> None:
+        """Moves the parameters toward those of a gait.
 
-        Slower than the cycle itself, so that no foot's phase ever runs backwards.  Stances are shortened for flight
-        phases last, and lengthened after them first: feet change their order on the ground.
+        The rates are below that of the cycle, so that the phase of a foot never decreases.  The duty factor is reduced
+        for flight phases after the other parameters, and increased before them: the order of the feet changes while
+        they are on the ground.
+
+        Args:
+            gait: gait to approach.
+            cycles: time since the last call [cycles].
         """
-        trot, spread = GAITS["trot"], self.spread.tolist()
-        turn = [goal - now for goal, now in zip(gait.offsets, self.offsets.tolist(), strict=True)]
-        # Half-way round all go back: then they pass each other apart, and two of a trot's feet stay on the ground.
-        turn = [t - math.floor(t + 0.5 + EXACT) for t in turn]
-        wide = all([abs(now - to) <= EXACT + CLOSE * to for now, to in zip(spread, gait.spread, strict=True)])
-        there = wide and all([abs(t) <= EXACT for t in turn])
-        if not there and self.duty > trot.duty - SHORTER:
-            most = OFFSET_RATE * share
-            self.offsets = self.offsets + [min(max(t, -most), most) for t in turn]
-            most = TIME_RATE * share
-            steps = [min(max(goal - now, -most), most) for goal, now in zip(gait.spread, spread, strict=True)]
-            self.spread = self.spread + steps
-        times = gait if there or gait.duty > trot.duty - SHORTER else trot
-        period = times.period * self.unit
+        trot, spread = GAITS["trot"], self.footprint_scale.tolist()
+        turn = [goal - now for goal, now in zip(gait.phase_offsets, self.phase_offsets.tolist(), strict=True)]
+        # Differences of half a cycle are all taken backward: the feet then change order while two of a trot's feet
+        # stand.
+        turn = [t - math.floor(t + 0.5 + PHASE_TOLERANCE) for t in turn]
+        wide = all(
+            [
+                abs(now - to) <= PHASE_TOLERANCE + TRANSITION_TOLERANCE * to
+                for now, to in zip(spread, gait.footprint_scale, strict=True)
+            ]
+        )
+        there = wide and all([abs(t) <= PHASE_TOLERANCE for t in turn])
+        if not there and self.duty_factor > trot.duty_factor - DUTY_TOLERANCE:
+            most = OFFSET_RATE * cycles
+            self.phase_offsets = self.phase_offsets + [min(max(t, -most), most) for t in turn]
+            most = TIME_RATE * cycles
+            steps = [min(max(goal - now, -most), most) for goal, now in zip(gait.footprint_scale, spread, strict=True)]
+            self.footprint_scale = self.footprint_scale + steps
+        times = gait if there or gait.duty_factor > trot.duty_factor - DUTY_TOLERANCE else trot
+        period = times.period * self.time_scale
         down, up = (
-            now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
+            now + min(max(wanted - now, -TIME_RATE * cycles * now), TIME_RATE * cycles * wanted)
             for now, wanted in (
-                (self.duty * self._period, times.duty * period),
-                ((1.0 - self.duty) * self._period, (1.0 - times.duty) * period),
+                (self.duty_factor * self._period, times.duty_factor * period),
+                ((1.0 - self.duty_factor) * self._period, (1.0 - times.duty_factor) * period),
             )
         )
-        self._period, self.duty = down + up, down / (down + up)
+        self._period, self.duty_factor = down + up, down / (down + up)
 
     # -- now -----------------------------------------------------------------------------------------------------
-    def standing(self) -> list[tuple[bool, bool]]:
-        """Of each foot: whether it is on the ground, and whether it is to carry.
+    def contact_states(self) -> list[tuple[bool, bool]]:
+        """Returns for each foot whether it is in stance, and whether it is to carry load.
 
-        A foot that is about to lift gives its load back first, over `LOADING` cycles.
+        Before lift-off a foot is unloaded for `LOADING_TIME` cycles.
         """
         out = []
-        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+        for offset, first, last in zip(
+            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
+        ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
-            end = n + self.duty if n <= last else math.inf
+            end = n + self.duty_factor if n <= last else math.inf
             stands = (n <= first or n <= x) and x < end
-            out.append((stands, stands and x < end - LOADING))
+            out.append((stands, stands and x < end - LOADING_TIME))
         return out
 
     @property
     def period(self) -> float:
-        """Of one cycle at present [s]."""
-        return self._period / self.haste
+        """Present duration of one cycle [s]."""
+        return self._period / self.rate_scale
 
     @property
-    def changing(self) -> bool:
-        """Whether it still turns into the gait wanted."""
-        gait, turn = self.gait, self.offsets - self.gait.offsets
+    def is_transitioning(self) -> bool:
+        """Whether the transition to the target gait is not complete."""
+        gait, turn = self.gait, self.phase_offsets - self.gait.phase_offsets
         return (
-            abs(self.duty - gait.duty) > CLOSE
-            or abs(self._period - gait.period * self.unit) > CLOSE * self._period
-            or bool((np.abs(self.spread - gait.spread) > 2.0 * CLOSE).any())
-            or bool((np.abs(turn - np.round(turn)) > CLOSE).any())
+            abs(self.duty_factor - gait.duty_factor) > TRANSITION_TOLERANCE
+            or abs(self._period - gait.period * self.time_scale) > TRANSITION_TOLERANCE * self._period
+            or bool((np.abs(self.footprint_scale - gait.footprint_scale) > 2.0 * TRANSITION_TOLERANCE).any())
+            or bool((np.abs(turn - np.round(turn)) > TRANSITION_TOLERANCE).any())
         )
 
     @property
-    def thrust(self) -> Thrust:
-        """Vertical force and motion over a cycle, at present."""
-        return thrust(tuple(self.offsets.tolist()), self.duty)
+    def vertical_force_profile(self) -> VerticalForceProfile:
+        """Present vertical force and vertical motion over a cycle."""
+        return compute_vertical_force_profile(tuple(self.phase_offsets.tolist()), self.duty_factor)
 
     @property
-    def stance(self) -> NDArray[np.bool_]:
-        """(4,) who is on the ground."""
-        return np.array([stands for stands, _ in self.standing()])
+    def stance_mask(self) -> NDArray[np.bool_]:
+        """(4,) whether each foot is in stance."""
+        return np.array([stands for stands, _ in self.contact_states()])
 
     @property
-    def landing(self) -> Array:
-        """(4,) time until the middle of each foot's next stance that is not the present one [s]."""
+    def time_to_mid_stance(self) -> Array:
+        """(4,) time until the middle of the next stance of each foot, the present one excluded [s]."""
         out = []
-        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+        for offset, first, last in zip(
+            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
+        ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
-            out.append((n + 1.0 + 0.5 * self.duty - x) * self.period)
+            out.append((n + 1.0 + 0.5 * self.duty_factor - x) * self.period)
         return np.array(out)
 
     @property
-    def leaving(self) -> list[float]:
-        """Time until each foot that stands lifts [s]; 0 in the air, and of who stays."""
+    def time_to_liftoff(self) -> list[float]:
+        """(4,) time until lift-off of each stance foot [s]; 0 for swing feet and for feet that stay in stance."""
         out = []
-        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+        for offset, first, last in zip(
+            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
+        ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
-            out.append(max(0.0, n + self.duty - x) * self.period if n <= last else 0.0)
+            out.append(max(0.0, n + self.duty_factor - x) * self.period if n <= last else 0.0)
         return out
 
     @property
-    def swing(self) -> Array:
-        """(4,) how far each swing has come, from 0 to 1; 0 on the ground."""
-        x = self.phase - self.offsets
-        n = np.minimum(np.maximum(np.floor(x), self.first), self.last + 1.0)
-        return np.asarray(np.where(self.stance, 0.0, (x - n - self.duty) / max(1.0 - self.duty, 1e-9)))
+    def swing_phase(self) -> Array:
+        """(4,) fraction of the present swing that each foot has completed, from 0 to 1; 0 in stance."""
+        x = self.phase - self.phase_offsets
+        n = np.minimum(np.maximum(np.floor(x), self.first_swing), self.last_swing + 1.0)
+        return np.asarray(
+            np.where(self.stance_mask, 0.0, (x - n - self.duty_factor) / max(1.0 - self.duty_factor, 1e-9))
+        )
 
     @property
     def swing_time(self) -> float:
-        """How long a foot is in the air [s]."""
-        return (1.0 - self.duty) * self.period
+        """Duration of a swing [s]."""
+        return (1.0 - self.duty_factor) * self.period
 
     @property
     def stance_time(self) -> float:
-        """How long a foot is on the ground [s]."""
-        return self.duty * self.period
+        """Duration of a stance [s]."""
+        return self.duty_factor * self.period

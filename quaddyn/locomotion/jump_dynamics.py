@@ -13,25 +13,25 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from ..wbc import JointBounds
-from .grip import FACE
+from .friction_model import PYRAMID_FACE_RATIO
 from .jump_plan import JumpPlan
-from .motor_guard import MotorGuard
-from .poses import Poses
-from .proportions import FEET, Proportions
-from .slope_statics import CORRECTIONS, FRICTION, REACH, TOPPLES, TORQUE
+from .leg_pose_solver import LegPoseSolver
+from .morphology import FEET, Morphology
+from .slope_statics import GROUND_FRICTION, N_BASE_CORRECTIONS, OUTSIDE_SUPPORT, REACH_OF, TORQUE_OF
+from .torque_limiter import TorqueLimiter
 
 #: Height of the centre of mass before the push, as a share of that at home; less deep where legs do not fold so far.
-CROUCHED = 0.55
+CROUCH_HEIGHT_FRACTION = 0.55
 #: Instants of the push that are looked at.
-INSTANTS = 9
+N_PUSH_SAMPLES = 9
 #: What of torque, friction, speed and acceleration a push may use: the rest is for feedback.
-USED = 0.9
+MAX_LIMIT_FRACTION = 0.9
 #: Corrections of the trunk's spin.
-TWISTS = 4
+N_SPIN_CORRECTIONS = 4
 #: Halvings of the way to a height that legs do not reach.
-HALVINGS = 12
+N_HEIGHT_BISECTIONS = 12
 #: What a push asks too much of, beside those of `SlopeStatics`; the joint follows.
-SPEED, ACCELERATION = "speed of", "acceleration of"
+JOINT_SPEED, JOINT_ACCELERATION = "speed of", "acceleration of"
 
 
 class JumpDynamics:
@@ -43,10 +43,10 @@ class JumpDynamics:
 
     Args:
         robot: a quadruped.
-        proportions: of the robot.
-        guard: of its motors.
+        morphology: of the robot.
+        torque_limiter: of its motors.
         bounds: of its joints; None for those of speed alone.
-        quick: how many times larger accelerations than those of `bounds` may be.
+        acceleration_ratio: how many times larger accelerations than those of `bounds` may be.
         poses: of the robot.
 
     Attributes:
@@ -57,33 +57,52 @@ class JumpDynamics:
     """
 
     __slots__ = (
-        "_ballistic", "_bounds", "_columns", "_data", "_dynamics", "_guard", "_motors", "_offsets", "_p", "_poses",
-        "_quick",
-        "_robot", "heights",
+        "_acceleration_ratio",
+        "_ballistic",
+        "_bounds",
+        "_columns",
+        "_data",
+        "_dynamics",
+        "_motors",
+        "_offsets",
+        "_p",
+        "_poses",
+        "_robot",
+        "_torque_limiter",
+        "heights",
     )  # fmt: skip
 
     def __init__(
         self,
         robot: Robot,
-        proportions: Proportions,
-        guard: MotorGuard,
+        morphology: Morphology,
+        torque_limiter: TorqueLimiter,
         bounds: JointBounds | None,
-        poses: Poses,
-        quick: float = 1.0,
+        poses: LegPoseSolver,
+        acceleration_ratio: float = 1.0,
     ) -> None:
-        self._robot, self._p, self._guard, self._bounds, self._poses = robot, proportions, guard, bounds, poses
-        self._quick = quick
+        self._robot, self._p, self._torque_limiter, self._bounds, self._poses = (
+            robot,
+            morphology,
+            torque_limiter,
+            bounds,
+            poses,
+        )
+        self._acceleration_ratio = acceleration_ratio
         self._dynamics, self._data = Dynamics(robot), robot.model.createData()
         joints = {joint for leg in poses.legs.values() for joint in leg.joints}
         motors = [k for k, joint in enumerate(robot.actuated) if joint in joints]
         self._motors = np.array(motors, dtype=np.intp)
         self._columns = np.concatenate((np.arange(6), robot.actuated_index[self._motors]))
-        p = proportions
-        self._offsets = np.array([0.0]), np.array([p.offset])
-        low, high = self._last(CROUCHED * p.height), self._last(p.height + p.length)
+        p = morphology
+        self._offsets = np.array([0.0]), np.array([p.base_offset])
+        low, high = (
+            self._find_reachable_height(CROUCH_HEIGHT_FRACTION * p.height),
+            self._find_reachable_height(p.height + p.length),
+        )
         self.heights = low, high
-        heights = np.linspace(low, high, INSTANTS)
-        offsets = [self._offset(z) for z in heights.tolist()]
+        heights = np.linspace(low, high, N_PUSH_SAMPLES)
+        offsets = [self._find_base_offset(z) for z in heights.tolist()]
         if any(offset is None for offset in offsets):
             raise ArgumentError(
                 f"jump: {robot.name!r} cannot: its legs do not reach the ground between the heights "
@@ -94,7 +113,7 @@ class JumpDynamics:
 
     # -- what legs can do at most ------------------------------------------------------------------------------
     @property
-    def ballistic(self) -> float:
+    def ballistic_height(self) -> float:
         """The rise for which all work of the legs would be used [m]: ``int F dz / (m g) - s`` over the whole stroke s.
 
         F is the largest vertical force on a robot that is held still at each height, of all feet alike, from the crouch
@@ -103,21 +122,23 @@ class JumpDynamics:
         """
         if self._ballistic is None:
             p, (low, high) = self._p, self.heights
-            heights = np.linspace(low, high, INSTANTS)
-            forces = [self._strength(z) for z in heights]
+            heights = np.linspace(low, high, N_PUSH_SAMPLES)
+            forces = [self._compute_max_vertical_force(z) for z in heights]
             work = float(np.trapezoid([force for force, _ in forces], heights)) / (p.mass * p.gravity)
             self._ballistic = work - (high - low), forces[first_largest([-force for force, _ in forces])][1]
         return self._ballistic[0]
 
-    def _strength(self, height: float) -> tuple[float, str]:
+    def _compute_max_vertical_force(self, height: float) -> tuple[float, str]:
         """Largest vertical force on the robot [N], and the motor that sets it."""
         p = self._p
         q = self._configurations(np.array([[0.0, 0.0, height]]), np.eye(3)[None])
         assert not isinstance(q, str)
         s = self._dynamics.update(q[0], np.zeros(self._robot.nv))
-        hold, shares = s.gravity, self._shared(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3))
-        bearing = sum((self._lever(s, i).T @ f for i, f in enumerate(shares)), np.zeros(self._robot.nv))
-        index, limits = self._robot.actuated_index[self._motors], self._guard.most[self._motors]
+        hold, shares = s.gravity, self._distribute_wrench(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3))
+        bearing = sum(
+            (self._compute_contact_jacobian(s, i).T @ f for i, f in enumerate(shares)), np.zeros(self._robot.nv)
+        )
+        index, limits = self._robot.actuated_index[self._motors], self._torque_limiter.max_torque[self._motors]
         at_rest, per_weight = hold[index], bearing[index]
         most = np.array(
             [
@@ -126,14 +147,14 @@ class JumpDynamics:
             ]
         )
         worst = first_largest(-most)
-        return float(most[worst]) * p.mass * p.gravity, f"{TORQUE} {self._robot.actuated[self._motors[worst]]}"
+        return float(most[worst]) * p.mass * p.gravity, f"{TORQUE_OF} {self._robot.actuated[self._motors[worst]]}"
 
-    def _last(self, height: float) -> float:
+    def _find_reachable_height(self, height: float) -> float:
         """The height of the centre of mass that all legs reach, nearest to one on the way there from home [m]."""
         good, bad = self._p.height, height
         middle = bad
         for _ in range(12):
-            if self._offset(middle) is None:
+            if self._find_base_offset(middle) is None:
                 bad = middle
             else:
                 good = middle
@@ -142,20 +163,20 @@ class JumpDynamics:
             middle = 0.5 * (good + bad)
         return good
 
-    def _offset(self, height: float) -> Array | None:
+    def _find_base_offset(self, height: float) -> Array | None:
         """(3,) of the base frame's origin from the centre of mass at a height, trunk level [m]; None out of reach."""
-        offset, com = self._p.offset, np.array([[0.0, 0.0, height]])
-        for k in range(CORRECTIONS + 1):
+        offset, com = self._p.base_offset, np.array([[0.0, 0.0, height]])
+        for k in range(N_BASE_CORRECTIONS + 1):
             self._offsets = np.array([height]), np.array([offset])
             q = self._configurations(com, np.eye(3)[None])
             if isinstance(q, str):
                 return None
-            if k < CORRECTIONS:
+            if k < N_BASE_CORRECTIONS:
                 offset = offset + com[0] - self._dynamics.update(q[0], np.zeros(self._robot.nv)).com
         return np.asarray(offset)
 
     # -- proof ---------------------------------------------------------------------------------------------------
-    def load(self, plan: JumpPlan, friction: float) -> tuple[float, str]:
+    def compute_peak_limit_fraction(self, plan: JumpPlan, friction: float) -> tuple[float, str]:
         """The largest share of a limit that the push of a plan uses, and of which; of a bad plan, one beyond `USED`.
 
         Args:
@@ -163,31 +184,31 @@ class JumpDynamics:
             friction: Coulomb's coefficient of the ground.
         """
         time = plan.push_time
-        times = np.linspace(0.0, time, INSTANTS)
-        start = np.array([*plan.lead, plan.crouch])
-        rush, turning = plan.velocity / time, plan.spin / time
+        times = np.linspace(0.0, time, N_PUSH_SAMPLES)
+        start = np.array([*plan.com_offset, plan.crouch_com_height])
+        rush, turning = plan.velocity / time, plan.angular_velocity / time
         com = start + 0.5 * times[:, None] ** 2 * rush
         R = np.array([pin.exp3(0.5 * t * t * turning) for t in times.tolist()])
         q = self._configurations(com, R)
         if isinstance(q, str):
             return math.inf, q
         worst, why = 0.0, ""
-        for k in (INSTANTS - 1, *range(INSTANTS - 1)):  # most fail at the end
+        for k in (N_PUSH_SAMPLES - 1, *range(N_PUSH_SAMPLES - 1)):  # most fail at the end
             t = float(times[k])
-            for share, reason in self._shares(q[k], t * rush, t * turning, rush, turning, friction):
+            for share, reason in self._compute_limit_fractions(q[k], t * rush, t * turning, rush, turning, friction):
                 if share > worst * (1.0 + TIE_TOLERANCE):
                     why = reason
                 worst = max(worst, share)
-            if worst > USED:
+            if worst > MAX_LIMIT_FRACTION:
                 break
         return worst, why
 
-    def _shares(
+    def _compute_limit_fractions(
         self, q: Array, velocity: Array, spin: Array, rush: Array, turning: Array, friction: float
     ) -> list[tuple[float, str]]:
         robot, columns, legs = self._robot, self._columns, self._motors
         s = self._dynamics.update(q, np.zeros(robot.nv))
-        A = self._motion(s)
+        A = self._compute_motion_jacobian(s)
         v, a = np.zeros(robot.nv), np.zeros(robot.nv)
         v[columns] = np.linalg.lstsq(A, np.concatenate((velocity, spin, np.zeros(12))), rcond=None)[0]
         s = self._dynamics.update(q, v)
@@ -196,39 +217,41 @@ class JumpDynamics:
         wanted = np.concatenate((rush, turning, np.zeros(12)))
         a[columns] = np.linalg.lstsq(A, wanted - drift, rcond=None)[0]
         load = s.M @ a + s.h
-        levers = [self._lever(s, i) for i in range(4)]
+        levers = [self._compute_contact_jacobian(s, i) for i in range(4)]
         B = np.hstack([lever[:, :6].T for lever in levers])
         forces = np.linalg.lstsq(B, load[:6], rcond=None)[0].reshape(4, 3)
         tau = load - sum((lever.T @ f for lever, f in zip(levers, forces, strict=True)), np.zeros(robot.nv))
         index, names = robot.actuated_index[legs], [robot.actuated[k] for k in legs]
-        limits, speed, rate = self._guard.most[legs], np.abs(v[index]), np.abs(a[index])
-        shares, quick = [(np.abs(tau[index]) / limits, TORQUE)], self._quick
-        fastest = np.minimum(robot.velocity_limits[legs], self._guard.racing)
+        limits, speed, rate = self._torque_limiter.max_torque[legs], np.abs(v[index]), np.abs(a[index])
+        shares, quick = [(np.abs(tau[index]) / limits, TORQUE_OF)], self._acceleration_ratio
+        fastest = np.minimum(robot.velocity_limits[legs], self._torque_limiter.max_driven_speed)
         if self._bounds is not None:
             bounds, at = self._bounds, q[[robot.configuration_index(name) for name in names]]
             fastest = np.minimum(fastest, bounds.velocity[legs])
             room = np.where(v[index] > 0.0, bounds.upper[legs] - at, at - bounds.lower[legs])
             braked = np.sqrt(2.0 * quick * bounds.deceleration[legs] * np.maximum(room, 1e-9))
             fastest = np.where(np.isfinite(room) & (bounds.viability > 0.0), np.minimum(fastest, braked), fastest)
-            shares.append((rate / (quick * bounds.acceleration[legs]), ACCELERATION))
-        shares.append((speed / fastest, SPEED))
+            shares.append((rate / (quick * bounds.acceleration[legs]), JOINT_ACCELERATION))
+        shares.append((speed / fastest, JOINT_SPEED))
         out = [(float(x.max()), f"{what} {names[first_largest(x)]}") for x, what in shares]
         along, normal = np.hypot(forces[:, 0], forces[:, 1]), forces[:, 2]
         if not bool((normal > 0.0).all()):
-            return [*out, (math.inf, TOPPLES)]
-        out.append((float((along / (FACE * max(friction, 1e-6) * normal)).max()), FRICTION))
+            return [*out, (math.inf, OUTSIDE_SUPPORT)]
+        out.append((float((along / (PYRAMID_FACE_RATIO * max(friction, 1e-6) * normal)).max()), GROUND_FRICTION))
         return out
 
-    def spin(self, plan: JumpPlan) -> Array | str:
+    def solve_liftoff_angular_velocity(self, plan: JumpPlan) -> Array | str:
         """(3,) angular velocity of the trunk as feet leave the ground, for the wanted angular momentum [rad/s]."""
-        robot, com = self._robot, np.array([[*plan.leaves, plan.takeoff]])
-        flying, spin = self._inertia(np.array(robot.q_home)), np.zeros(3)
-        for _ in range(TWISTS if plan.turn else 1):  # how far the trunk is turned by then depends on the answer
+        robot, com = self._robot, np.array([[*plan.liftoff_com_position, plan.liftoff_com_height]])
+        flying, spin = self._compute_yaw_inertia(np.array(robot.q_home)), np.zeros(3)
+        for _ in range(
+            N_SPIN_CORRECTIONS if plan.turn else 1
+        ):  # how far the trunk is turned by then depends on the answer
             at = self._configurations(com, pin.exp3(0.5 * plan.push_time * spin)[None])
             if isinstance(at, str):
                 return at
             s = self._dynamics.update(at[0], np.zeros(robot.nv))
-            A, map_ = self._motion(s), self._momentum(at[0])[:, self._columns]
+            A, map_ = self._compute_motion_jacobian(s), self._compute_angular_momentum_map(at[0])[:, self._columns]
             legs = map_ @ np.linalg.lstsq(A, np.concatenate((plan.velocity, np.zeros(15))), rcond=None)[0]
             turns = np.zeros((len(A), 3))
             turns[3:6] = np.eye(3)
@@ -236,22 +259,24 @@ class JumpDynamics:
             share = flying / max(float(inertia[2, 2]), 1e-9)
             rate = plan.turn / (plan.flight_time + 0.5 * plan.push_time * (1.0 + share))
             wanted = np.array([0.0, 0.0, flying * rate])
-            axes = [0, 1, 2] if self._p.sideways else [1]  # legs of two joints hold feet in a trunk that pitches only
+            axes = (
+                [0, 1, 2] if self._p.can_step_sideways else [1]
+            )  # legs of two joints hold feet in a trunk that pitches only
             spin = np.zeros(3)
             spin[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (wanted - legs)[axes])
         return spin
 
-    def _momentum(self, q: Array) -> Array:
+    def _compute_angular_momentum_map(self, q: Array) -> Array:
         """(3, nv) from velocities to angular momentum about the centre of mass, world axes."""
         A: Array = self._robot.algorithms.computeCentroidalMap(self._robot.model, self._data, q)
         return A.reshape(6, -1)[3:].copy()
 
-    def _inertia(self, q: Array) -> float:
+    def _compute_yaw_inertia(self, q: Array) -> float:
         """About the vertical through the centre of mass, joints held [kg m^2]."""
         s = self._dynamics.update(q, np.zeros(self._robot.nv))
         J = s.jacobian(self._robot.bodies[0].name)[3:, :6]
         v = np.linalg.lstsq(J, np.array([0.0, 0.0, 1.0]), rcond=None)[0]
-        return float(self._momentum(q)[2, :6] @ v)
+        return float(self._compute_angular_momentum_map(q)[2, :6] @ v)
 
     # -- configurations ------------------------------------------------------------------------------------------
     def _configurations(self, com: Array, R: Array) -> Array | str:
@@ -260,7 +285,7 @@ class JumpDynamics:
         Heading frame: the middle of the feet, on the ground, is the origin.
         """
         p, robot = self._p, self._robot
-        feet = np.column_stack((p.stance, p.radii))
+        feet = np.column_stack((p.nominal_stance, p.radii))
         n = len(com)
         q, turned = np.tile(np.array(robot.q_home), (n, 1)), R @ p.heading.T
         heights, offsets = self._offsets
@@ -269,23 +294,23 @@ class JumpDynamics:
         for k in range(n):
             q[k, 3:7] = pin.Quaternion(turned[k]).coeffs()
         for i, foot in enumerate(FEET):
-            if not self._poses.put(q, foot, np.einsum("nji,nj->ni", turned, feet[i] - base)):
-                return f"{REACH} {foot}"
+            if not self._poses.place_foot(q, foot, np.einsum("nji,nj->ni", turned, feet[i] - base)):
+                return f"{REACH_OF} {foot}"
         return q
 
-    def _motion(self, s: State) -> Array:
+    def _compute_motion_jacobian(self, s: State) -> Array:
         """(18, 6 + legs' joints) from velocities to those of centre of mass, trunk's turning and feet."""
         base = self._robot.bodies[0].name
         rows = (s.com_jacobian, s.jacobian(base)[3:], *(s.jacobian(foot)[:3] for foot in FEET))
         return np.vstack(rows)[:, self._columns]
 
-    def _lever(self, s: State, i: int) -> Array:
+    def _compute_contact_jacobian(self, s: State, i: int) -> Array:
         """(3, nv) Jacobian of the point where foot i touches the ground."""
         J = s.jacobian(FEET[i])
         down = np.array([0.0, 0.0, -float(self._p.radii[i])])
         return np.asarray(J[:3] - cross_matrix(down) @ J[3:])
 
-    def _shared(self, s: State, force: Array, moment: Array) -> Array:
+    def _distribute_wrench(self, s: State, force: Array, moment: Array) -> Array:
         """(4, 3) forces of the feet, of least norm, that make a force and a moment about the centre of mass."""
         points = s.origins(FEET) - np.array([0.0, 0.0, 1.0]) * self._p.radii[:, None] - s.com
         B = np.vstack((np.hstack([np.eye(3)] * 4), np.hstack([cross_matrix(point) for point in points])))

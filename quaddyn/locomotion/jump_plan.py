@@ -1,4 +1,4 @@
-"""`JumpPlan`: a single jump, worked out before it is made."""
+"""`JumpPlan`: the plan of a single jump."""
 
 from __future__ import annotations
 
@@ -7,99 +7,115 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array, FrozenArrays
-from .proportions import Proportions
+from .morphology import Morphology
 
-#: How high feet are drawn up in flight, as a share of the rise, and to which height of the centre of mass over them at
-#: most, as a share of that at touchdown.
-TUCK, TUCKED = 0.8, 0.75
-#: When in flight the feet are drawn up, and when put out, as shares of it.
-DRAWN_UP, PUT_OUT = 0.35, 0.6
-#: When they are over their footholds.
-OVER = 0.85
+#: Retraction of the feet in flight, as a fraction of the rise, and minimum height of the center of mass over the feet,
+#: as a fraction of that at touchdown.
+TUCK_HEIGHT_FRACTION, MIN_TUCKED_HEIGHT_FRACTION = 0.8, 0.75
+#: End of the retraction of the feet and start of their extension, as fractions of the flight.
+RETRACTION_END, EXTENSION_START = 0.35, 0.6
+#: Fraction of the flight after which the feet are above their footholds.
+HORIZONTAL_END = 0.85
 
 
+@renamed_attributes(
+    asked="requested", limit="limit_reason", limited="is_limited", ballistic="ballistic_height", level="landing_height"
+)
 @dataclass(frozen=True, slots=True, eq=False)
 class JumpPlan(FrozenArrays):
-    """A jump from a stance: crouch, push with all feet, flight, landing on all feet.
+    """Plan of a jump from stance: crouch, push-off with all feet, flight, landing on all feet.
 
-    Places are from the middle of the feet on the ground where it begins, in the heading frame there.
+    Positions are relative to the center of the feet on the ground at the start, in the heading frame there.
 
     Attributes:
-        asked: height, distance forward and leftward [m] and turn [rad] that were asked for; NaN for a height that was
-            left to the plan.
-        height: rise of the centre of mass from where the feet leave the ground [m].
-        distance: (2,) forward and leftward, from the middle of the feet to that where they land [m].
-        turn: to the left [rad].
-        limit: what cut the jump, such as "torque of FL_calf_joint"; "" where nothing did.
-        ballistic: the rise that all work of which the legs are capable would give [m], see `JumpPlanner.ballistic`.
-        level: height of the ground where it lands [m].
-        crouch: height of the centre of mass over the ground at the beginning of the push [m].
-        takeoff: its height as the feet leave the ground [m].
-        ready: its height over the ground where it lands as the feet touch that [m].
-        lead: (2,) of the centre of mass ahead of the middle of the feet as the push begins [m].
-        push_time: [s].
-        flight_time: [s].
-        velocity: (3,) of the centre of mass as the feet leave the ground [m/s].
-        spin: (3,) angular velocity of the trunk then [rad/s].
-        load: the largest share of a limit that the push uses.
+        requested: (4,) requested height [m], forward and leftward distance [m] and turn [rad]; NaN for a height that
+            was left to the planner.
+        height: rise of the center of mass after lift-off [m].
+        distance: (2,) forward and leftward displacement of the center of the feet [m].
+        turn: yaw angle, positive to the left [rad].
+        limit_reason: limit for which the jump was scaled down, such as "torque of FL_calf_joint"; "" if it was not.
+        ballistic_height: rise for which all work of which the legs are capable would be used [m], see
+            `JumpDynamics.ballistic_height`.
+        landing_height: height of the ground at the landing, relative to the start [m].
+        crouch_com_height: height of the center of mass over the ground at the start of the push-off [m].
+        liftoff_com_height: height of the center of mass over the ground at lift-off [m].
+        touchdown_com_height: height of the center of mass over the ground at touchdown [m].
+        com_offset: (2,) center of mass relative to the center of the feet at the start of the push-off [m].
+        push_time: duration of the push-off [s].
+        flight_time: duration of the flight [s].
+        velocity: (3,) velocity of the center of mass at lift-off [m/s].
+        angular_velocity: (3,) angular velocity of the trunk at lift-off [rad/s].
+        peak_limit_fraction: largest ratio of a load to its limit during the push-off, dimensionless.
     """
 
-    asked: tuple[float, float, float, float]
+    requested: tuple[float, float, float, float]
     height: float
     distance: Array
     turn: float
-    limit: str
-    ballistic: float
-    level: float
-    crouch: float
-    takeoff: float
-    ready: float
-    lead: Array
+    limit_reason: str
+    ballistic_height: float
+    landing_height: float
+    crouch_com_height: float
+    liftoff_com_height: float
+    touchdown_com_height: float
+    com_offset: Array
     push_time: float
     flight_time: float
     velocity: Array
-    spin: Array
-    load: float
+    angular_velocity: Array
+    peak_limit_fraction: float
 
     @property
-    def limited(self) -> bool:
-        """Whether more was asked for than the legs can do."""
-        return self.limit != ""
+    def is_limited(self) -> bool:
+        """Whether the requested jump was scaled down."""
+        return self.limit_reason != ""
 
     @property
-    def leaves(self) -> Array:
-        """(2,) place of the centre of mass as the feet leave the ground [m]."""
-        return self.lead + 0.5 * self.push_time * self.velocity[:2]
+    def liftoff_com_position(self) -> Array:
+        """(2,) position of the center of mass at lift-off [m]."""
+        return self.com_offset + 0.5 * self.push_time * self.velocity[:2]
 
-    def below(self, share: float) -> float:
-        """Height of the centre of mass over the feet after a share of the flight [m]: they are drawn up meanwhile."""
-        up = min(share / DRAWN_UP, 1.0)
-        out = min(max((share - PUT_OUT) / (1.0 - PUT_OUT), 0.0), 1.0)
-        low = max(TUCKED * self.ready, min(self.takeoff, self.ready) - TUCK * self.height)
-        return self.takeoff + (low - self.takeoff) * smooth(up) + (self.ready - low) * smooth(out)
+    def com_height(self, fraction: float) -> float:
+        """Returns the height of the center of mass over the feet, which are retracted in flight [m].
+
+        Args:
+            fraction: elapsed fraction of the flight.
+        """
+        up = min(fraction / RETRACTION_END, 1.0)
+        out = min(max((fraction - EXTENSION_START) / (1.0 - EXTENSION_START), 0.0), 1.0)
+        low = max(
+            MIN_TUCKED_HEIGHT_FRACTION * self.touchdown_com_height,
+            min(self.liftoff_com_height, self.touchdown_com_height) - TUCK_HEIGHT_FRACTION * self.height,
+        )
+        return (
+            self.liftoff_com_height
+            + (low - self.liftoff_com_height) * interpolate_minimum_jerk(up)
+            + (self.touchdown_com_height - low) * interpolate_minimum_jerk(out)
+        )
 
     def __str__(self) -> str:
-        """One line: what is jumped, and what of it was asked for."""
+        """Returns the jump in one line, with the limit for which it was scaled down."""
         x, y = self.distance.tolist()
-        cut = f"; cut by {self.limit}" if self.limited else ""
+        limit = f"; limited by {self.limit_reason}" if self.is_limited else ""
         return (
-            f"jump {self.height:.3f} m high ({self.height / self.ballistic:.2f} of the ballistic limit), {x:+.3f} m "
-            f"forward, {y:+.3f} m to the left, {math.degrees(self.turn):+.0f} deg{cut}"
+            f"jump {self.height:.3f} m high ({self.height / self.ballistic_height:.2f} of the ballistic limit), "
+            f"{x:+.3f} m forward, {y:+.3f} m to the left, {math.degrees(self.turn):+.0f} deg{limit}"
         )
 
 
-def across(share: float) -> float:
-    """How far feet have come, after a share of the flight, from where they left the ground to where they land."""
-    return smooth(min(share / OVER, 1.0))
+def compute_horizontal_fraction(fraction: float) -> float:
+    """Returns the fraction of the horizontal displacement of the feet after a fraction of the flight."""
+    return interpolate_minimum_jerk(min(fraction / HORIZONTAL_END, 1.0))
 
 
-def smooth(share: float) -> float:
-    """From 0 to 1 with least jerk."""
-    return share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
+def interpolate_minimum_jerk(fraction: float) -> float:
+    """Returns the minimum-jerk interpolation from 0 to 1 at a fraction of the time."""
+    return fraction**3 * (10.0 - 15.0 * fraction + 6.0 * fraction**2)
 
 
-def footprint(p: Proportions, middle: Array, turn: float) -> Array:
-    """(4, 2) feet as at home about a place, turned to the left [rad]."""
+def place_footprint(morphology: Morphology, center: Array, turn: float) -> Array:
+    """Returns the home positions (4, 2) of the feet about a center (2,) [m], rotated to the left by `turn` [rad]."""
     c, s = math.cos(turn), math.sin(turn)
-    return np.asarray(middle + p.stance @ np.array([[c, s], [-s, c]]))
+    return np.asarray(center + morphology.nominal_stance @ np.array([[c, s], [-s, c]]))

@@ -8,32 +8,32 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .course import Course
-from .ground import GroundPlane
-from .proportions import FEET, Proportions
-from .trunk import Trunk
+from .ground_plane import GroundPlane
+from .morphology import FEET, Morphology
+from .path_reference import PathReference
+from .trunk_controller import TrunkController
 
 #: Height of the centre of mass over the feet in the air, as a share of that at home, and how far feet are put where
 #: the robot goes, as a share of the way that its centre of mass needs to stop.
-READY_HEIGHT, AHEAD = 1.0, 1.0
+READY_HEIGHT, CAPTURE_POINT_FRACTION = 1.0, 1.0
 #: How far from its place under the body a foot is put at most [l].
-WITHIN = 0.3
+MAX_LANDING_FOOT_OFFSET = 0.3
 #: Weight of the centre of mass while the feet that touch can only turn the robot over: then attitude comes first.
-WEAK = 1e-3
+LOW_COM_WEIGHT = 1e-3
 #: How far below the highest foot that touches others look for the ground [l].
-PRESS = 0.03
+SEARCH_DEPTH = 0.03
 #: Over what length a fall is stopped [l], as long as the centre of mass stays above a share of its height.
-STOPPING, LOWEST = 0.22, 0.55
+STOPPING_DISTANCE, MIN_STOPPING_HEIGHT = 0.22, 0.55
 #: How long enough feet have to touch before the robot rises [sqrt(l/g)].
-SETTLED = 0.15
+SETTLED_TIME = 0.15
 #: Speed at which a foot without contact goes down to the ground, and of the trunk that follows it where the leg is at
 #: its full length [sqrt(g l)]; the fraction of that length which is used.
-SEARCH_SPEED, LOWERING_SPEED, USED_REACH = 0.3, 0.15, 0.97
+SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
 #: Time for which a foot may lose contact and still count as one that carries [sqrt(l/g)].
-TREMBLING = 0.05
+CONTACT_LOSS_TOLERANCE = 0.05
 
 
-class Landing:
+class LandingController:
     """What legs and trunk do from the loss of the ground until the robot stands on it again.
 
     *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
@@ -47,74 +47,86 @@ class Landing:
     ground is no further one.
 
     Args:
-        proportions: of the robot.
-        whole_body: the whole-body controller, whose tasks get the references.
+        morphology: of the robot.
+        wbc: the whole-body controller, whose tasks get the references.
         reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
     """
 
-    __slots__ = ("_depth", "_missed", "_p", "_reach", "_settled", "_touched", "_way", "_weight", "_whole_body")
+    __slots__ = (
+        "_com_weight",
+        "_depth",
+        "_feet_touched",
+        "_p",
+        "_reach",
+        "_settled_time",
+        "_stopping_distance",
+        "_time_without_contact",
+        "_wbc",
+    )
 
-    def __init__(self, proportions: Proportions, whole_body: WholeBodyController, reach: Array) -> None:
-        self._p, self._whole_body, self._reach = proportions, whole_body, reach
+    def __init__(self, morphology: Morphology, wbc: WholeBodyController, reach: Array) -> None:
+        self._p, self._wbc, self._reach = morphology, wbc, reach
         #: How far below the level of the others each foot looks for the ground [m].
         self._depth = np.zeros(4)
-        self._missed = np.zeros(4)  # for how long each foot has had no contact [s]
+        self._time_without_contact = np.zeros(4)  # for how long each foot has had no contact [s]
         #: Feet that have touched since the robot was last in the air.
-        self._touched: set[str] = set()
-        self._settled, self._way = 0.0, STOPPING * proportions.length
+        self._feet_touched: set[str] = set()
+        self._settled_time, self._stopping_distance = 0.0, STOPPING_DISTANCE * morphology.length
         #: Weight of the task "com" on the ground, while another holds.
-        self._weight: Array | None = None
+        self._com_weight: Array | None = None
 
-    def begin(self, way: float = 0.0) -> None:
-        """The ground has just been lost; the fall to come is stopped over at least a `way` [m]."""
-        self._way = max(way, STOPPING * self._p.length)
-        self._settled = 0.0
-        self._depth[:] = self._missed[:] = 0.0
-        self._touched.clear()
-        if self._weight is None:
-            self._weight = np.array(self._whole_body.tasks["com"].weight)
+    def begin(self, distance: float = 0.0) -> None:
+        """The ground has just been lost; the fall to come is stopped over at least a `distance` [m]."""
+        self._stopping_distance = max(distance, STOPPING_DISTANCE * self._p.length)
+        self._settled_time = 0.0
+        self._depth[:] = self._time_without_contact[:] = 0.0
+        self._feet_touched.clear()
+        if self._com_weight is None:
+            self._com_weight = np.array(self._wbc.tasks["com"].weight)
 
-    def end(self) -> None:
+    def restore_com_weight(self) -> None:
         """The robot stands, or has fallen: the centre of mass has its weight again."""
-        if self._weight is not None:
-            self._whole_body.tasks["com"].weight, self._weight = self._weight, None
+        if self._com_weight is not None:
+            self._wbc.tasks["com"].weight, self._com_weight = self._com_weight, None
 
-    def places(self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float) -> Array:
+    def compute_foot_positions(
+        self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float
+    ) -> Array:
         """(4, 3) where feet are held, world [m]."""
-        p, omega = self._p, self._p.frequency
+        p, omega = self._p, self._p.natural_frequency
         c, s = math.cos(yaw), math.sin(yaw)
         out = np.empty((4, 3))
-        out[:, :2] = p.stance @ np.array([[c, s], [-s, c]])
-        ahead = np.array(velocity[:2]) * (AHEAD / omega)
+        out[:, :2] = p.nominal_stance @ np.array([[c, s], [-s, c]])
+        ahead = np.array(velocity[:2]) * (CAPTURE_POINT_FRACTION / omega)
         far = float(np.linalg.norm(ahead))
-        out[:, :2] += np.array(com[:2]) + ahead * min(1.0, WITHIN * p.length / max(far, 1e-12))
+        out[:, :2] += np.array(com[:2]) + ahead * min(1.0, MAX_LANDING_FOOT_OFFSET * p.length / max(far, 1e-12))
         out[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
         return out
 
-    def hold_ready(self, places: Array, velocities: Array, trunk: Trunk) -> None:
+    def hold_ready(self, positions: Array, velocities: Array, trunk: TrunkController) -> None:
         """References of feet in free flight, to which the trunk gives way.
 
         Args:
-            places: (4, 3) of the feet, world [m].
+            positions: (4, 3) of the feet, world [m].
             velocities: (4, 3) of them [m/s].
             trunk: of the robot.
         """
-        self._touched.clear()
-        self._depth[:] = self._missed[:] = 0.0
-        tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
-        trunk.give_way()
-        for place, velocity, foot in zip(places, velocities, FEET, strict=True):
+        self._feet_touched.clear()
+        self._depth[:] = self._time_without_contact[:] = 0.0
+        tasks, fall = self._wbc.tasks, np.array([0.0, 0.0, -self._p.gravity])
+        trunk.reduce_base_weight()
+        for place, velocity, foot in zip(positions, velocities, FEET, strict=True):
             tasks[foot].reference(place, velocity, fall)
 
-    def touch(
+    def stop_fall(
         self,
         carrying: tuple[str, ...],
         feet: Array,
         com: tuple[float, float, float],
-        rate: float,
-        course: Course,
+        vertical_velocity: float,
+        path: PathReference,
         ground: GroundPlane,
-        trunk: Trunk,
+        trunk: TrunkController,
         dt: float,
     ) -> bool:
         """One tick with feet on the ground; whether the robot is stopped and may rise.
@@ -123,8 +135,8 @@ class Landing:
             carrying: the feet that touch, one at least.
             feet: (4, 3) centres of the feet's spheres, world [m].
             com: the centre of mass, world [m].
-            rate: its vertical velocity [m/s].
-            course: of the robot; its position becomes the middle of the feet.
+            vertical_velocity: its vertical velocity [m/s].
+            path: of the robot; its position becomes the middle of the feet.
             ground: gets level ground at the height of the feet that touch.
             trunk: gets the path on which the centre of mass stops.
             dt: [s].
@@ -135,43 +147,51 @@ class Landing:
         level = float(bottoms[down].mean())
         ground.points[:, :2] = feet[:, :2]
         ground.points[:, 2] = level
-        assert self._weight is not None
-        tasks = self._whole_body.tasks
-        tasks["com"].weight = self._weight if supports(carrying) else WEAK
-        if not self._touched.issuperset(carrying):
-            self._touched.update(carrying)
-            course.position = ground.points[:, :2].mean(axis=0)
-            trunk.stop(com[2] - level, rate, self._way, LOWEST * p.height)
+        assert self._com_weight is not None
+        tasks = self._wbc.tasks
+        tasks["com"].weight = self._com_weight if can_stop_fall(carrying) else LOW_COM_WEIGHT
+        if not self._feet_touched.issuperset(carrying):
+            self._feet_touched.update(carrying)
+            path.position = ground.points[:, :2].mean(axis=0)
+            trunk.stop_fall(com[2] - level, vertical_velocity, self._stopping_distance, MIN_STOPPING_HEIGHT * p.height)
         still, searching = np.zeros(3), False
-        self._missed += dt
-        self._missed[down] = 0.0
+        self._time_without_contact += dt
+        self._time_without_contact[down] = 0.0
         self._depth[down] = np.maximum(level - bottoms[down], 0.0)
         for i, foot in enumerate(FEET):
             if i in down:
                 tasks[foot].reference(feet[i].copy(), still, still)
                 continue
-            depth, most = float(self._depth[i]), self._most(i, feet[i], com, level, course.yaw)
-            fast = SEARCH_SPEED * p.speed if depth < most else 0.0
+            depth, most = float(self._depth[i]), self._compute_search_depth(i, feet[i], com, level, path.yaw)
+            fast = SEARCH_SPEED * p.speed_scale if depth < most else 0.0
             self._depth[i] = depth = min(depth + fast * dt, max(most, 0.0))
             place = feet[i].copy()
-            place[2] = level + p.radii[i] - PRESS * p.length - depth
+            place[2] = level + p.radii[i] - SEARCH_DEPTH * p.length - depth
             tasks[foot].reference(place, np.array([0.0, 0.0, -fast]), still)
-            lowered = fast == 0.0 and not trunk.busy and trunk.lower(LOWERING_SPEED * p.speed, LOWEST * p.height, dt)
-            searching = searching or (self._missed[i] > TREMBLING * p.time and (fast > 0.0 or lowered))
-        good = len(down) > 2 and not trunk.busy and not searching
-        self._settled = self._settled + dt if good else max(self._settled - dt, 0.0)
-        return self._settled >= SETTLED * p.time
+            lowered = (
+                fast == 0.0
+                and not trunk.is_moving
+                and trunk.lower(LOWERING_SPEED * p.speed_scale, MIN_STOPPING_HEIGHT * p.height, dt)
+            )
+            searching = searching or (
+                self._time_without_contact[i] > CONTACT_LOSS_TOLERANCE * p.time_scale and (fast > 0.0 or lowered)
+            )
+        good = len(down) > 2 and not trunk.is_moving and not searching
+        self._settled_time = self._settled_time + dt if good else max(self._settled_time - dt, 0.0)
+        return self._settled_time >= SETTLED_TIME * p.time_scale
 
-    def _most(self, i: int, foot: Array, com: tuple[float, float, float], level: float, yaw: float) -> float:
+    def _compute_search_depth(
+        self, i: int, foot: Array, com: tuple[float, float, float], level: float, yaw: float
+    ) -> float:
         """How far below the level of the others a leg reaches [m], with the trunk level and where it is."""
         c, s = math.cos(yaw), math.sin(yaw)
         hip_x, hip_y, hip_z = self._p.hips[i].tolist()
         x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
-        far = USED_REACH * float(self._reach[i])
+        far = USABLE_REACH_FRACTION * float(self._reach[i])
         lowest = com[2] + hip_z - math.sqrt(max(far * far - x * x - y * y, 0.0))
-        return float(level + self._p.radii[i] - PRESS * self._p.length - lowest)
+        return float(level + self._p.radii[i] - SEARCH_DEPTH * self._p.length - lowest)
 
 
-def supports(carrying: tuple[str, ...]) -> bool:
+def can_stop_fall(carrying: tuple[str, ...]) -> bool:
     """Whether feet can stop a fall without turning the trunk: three, or a diagonal pair."""
     return len(carrying) > 2 or set(carrying) in ({"FL", "RR"}, {"FR", "RL"})

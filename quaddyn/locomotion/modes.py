@@ -1,4 +1,4 @@
-"""What the robot is doing, and the signs by which it decides to do something else."""
+"""`LocomotionMode`, and the conditions under which a standing robot has to step."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import enum
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .course import Course, footholds
+from .path_reference import PathReference, compute_footholds
 
-#: A standing foot is out of place from here on [l], and the divergent component out of hand beyond this share of the
-#: way from the middle of the feet to their edge.
-MISPLACED, ESCAPING = 0.12, 0.5
-#: From how far the centre of mass of who stands can be brought back without a step, as a share of the way to the edge.
-TOPPLING = 0.98
+#: Offset of a stance foot from its nominal position above which the robot steps [l], and offset of the divergent
+#: component above which it steps, as a fraction of the distance from the center of the feet to the support edge.
+MAX_FOOT_OFFSET, MAX_DCM_FRACTION = 0.12, 0.5
+#: Offset of the center of mass that a standing robot can correct without a step, as a fraction of the distance from
+#: the center of the feet to the support edge.
+MAX_STANDING_FRACTION = 0.98
 
 
-class Mode(enum.Enum):
-    """What the robot is doing.
+@renamed_attributes(upright="is_upright")
+class LocomotionMode(enum.Enum):
+    """Mode of the locomotion controller.
 
-    A robot is "starting" until it is measured that the ground carries it: by feet that are in contact, by a terrain map
-    on which all feet stand, or by the acceleration of the centre of mass.  Whole-body control is that of "standing".
+    The mode is "starting" until it is measured that the ground carries the robot: by feet in contact, by a terrain map
+    on which all feet stand, or by the acceleration of the center of mass.  Whole-body control is that of "standing".
     """
 
     STARTING = "starting"
@@ -38,38 +41,43 @@ class Mode(enum.Enum):
     RIGHTING = "righting"
 
     @property
-    def upright(self) -> bool:
-        """Whether the trunk is at its height."""
-        return self in (Mode.STARTING, Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
+    def is_upright(self) -> bool:
+        """Whether the trunk is at its commanded height in this mode."""
+        return self in (
+            LocomotionMode.STARTING,
+            LocomotionMode.STANDING,
+            LocomotionMode.MOVING,
+            LocomotionMode.RECOVERING,
+        )
 
 
-def escaping(error: tuple[float, float], feet: Array, share: float = ESCAPING) -> bool:
-    """Whether the divergent component nears the edge of the feet, beyond which only a step prevents a fall.
+def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = MAX_DCM_FRACTION) -> bool:
+    """Returns whether the divergent component is so near the support edge that only a step prevents a fall.
 
     Args:
-        error: of the divergent component from the middle of the feet [m].
-        feet: (4, 3) or (4, 2) in the order FL, FR, RL, RR [m].
-        share: of the way from the middle of the feet to their edge, beyond which it does.
+        error: divergent component minus the center of the feet, world x and y [m].
+        feet: (4, 3) or (4, 2) positions of the feet in the order FL, FR, RL, RR, world [m].
+        fraction: limit, as a fraction of the distance from the center of the feet to the support edge.
     """
     centre = feet[:, :2].mean(axis=0)
     for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # once round, left side first: inside is to the left
         ax, ay = (feet[i, :2] - centre).tolist()
         ex, ey = (feet[j, :2] - feet[i, :2]).tolist()
         room = ey * ax - ex * ay  # of the centre from the edge, times the edge's length
-        if ey * error[0] - ex * error[1] > share * room:
+        if ey * error[0] - ex * error[1] > fraction * room:
             return True
     return False
 
 
-def misplaced(feet: Array, course: Course, stance: Array, length: float) -> bool:
-    """Whether a standing foot is far from where it stands at home.
+def is_stance_misplaced(feet: Array, path: PathReference, stance: Array, length: float) -> bool:
+    """Returns whether a stance foot is far from its nominal position.
 
     Args:
-        feet: (4, 3) or (4, 2) [m].
-        course: of the robot, for its heading.
-        stance: (4, 2) of the feet at home about the course, heading axes [m].
-        length: of the legs [m].
+        feet: (4, 3) or (4, 2) positions of the feet, world [m].
+        path: path reference, for its heading.
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+        length: leg length [m].
     """
-    home = footholds(course, np.zeros(4), stance)
+    home = compute_footholds(path, np.zeros(4), stance)
     home += feet[:, :2].mean(axis=0) - home.mean(axis=0)
-    return bool(np.abs(feet[:, :2] - home).max() > MISPLACED * length)
+    return bool(np.abs(feet[:, :2] - home).max() > MAX_FOOT_OFFSET * length)

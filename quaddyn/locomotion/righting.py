@@ -1,4 +1,4 @@
-"""`Righting`: how a robot that lies on its back or its side gets onto its feet, and `Recovery`, which does it."""
+"""`RightingPlan`: motions from back and sides onto the belly, and `RightingController`, which executes them."""
 
 from __future__ import annotations
 
@@ -9,48 +9,51 @@ from types import MappingProxyType
 import numpy as np
 
 from ..control import JointPD
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .curl import folded
-from .motor_guard import MotorGuard
-from .proportions import Proportions
+from .leg_folding import folded_pose
+from .morphology import Morphology
+from .torque_limiter import TorqueLimiter
 
-#: On what a robot may lie beside its belly.
+#: Sides on which a robot may lie, the belly excluded.
 SIDES = ("back", "left", "right")
-#: Largest control period that the gains are made for [s].
-PERIOD = 2e-3
-#: How long joints take to fold, and how long the robot then rests, before and after a roll [sqrt(l/g)].
-FOLDING, RESTING = 4.0, 3.0
-#: Cosine of the trunk's tilt up to which it is on its belly, and how many rolls are tried.
-UPRIGHT, ATTEMPTS = 0.85, 6
-#: Height of the end of a unit vector up to which it is level: rounding.  On its nose a robot lies on its left side.
+#: Control period for which the gains are computed at least [s].
+MAX_SERVO_PERIOD = 2e-3
+#: Time in which the legs fold, and time of rest after that, before and after a righting motion [sqrt(l/g)].
+FOLDING_TIME, RESTING_TIME = 4.0, 3.0
+#: Minimum cosine of the trunk's tilt at which the robot lies on its belly, and maximum number of righting motions.
+MIN_UPRIGHT_COSINE, MAX_RIGHTING_ATTEMPTS = 0.85, 6
+#: Height of the end of a unit vector up to which the vector is level (rounding).  A robot that lies on its nose counts
+#: as lying on its left side.
 SIDE_TOLERANCE = 1e-6
 
 
+@renamed_attributes(at="sample", rests="rest_durations")
 @dataclass(frozen=True, slots=True, eq=False)
-class Roll(FrozenArrays):
-    """Joints that go from pose to pose, smoothly, from the folded robot's and back to it.
+class RightingMotion(FrozenArrays):
+    """Smooth joint motion through a sequence of poses, which starts and ends with the folded pose.
 
     Attributes:
-        poses: (k, nu) of the actuated joints [rad or m], the last the folded one.
-        times: (k,) from the pose before to each [s].
-        rests: (k,) how long each is held [s].
+        poses: (k, nu) positions of the actuated joints [rad or m]; the last ones are the folded pose.
+        times: (k,) time from the pose before to each pose [s].
+        rest_durations: (k,) time for which each pose is held [s].
     """
 
     poses: Array
     times: Array
-    rests: Array
+    rest_durations: Array
 
     @property
     def duration(self) -> float:
-        """[s]."""
-        return float(self.times.sum() + self.rests.sum())
+        """Duration of the whole motion [s]."""
+        return float(self.times.sum() + self.rest_durations.sum())
 
-    def at(self, time: float) -> Array:
-        """(nu,) wanted positions after a time [s]."""
+    def sample(self, time: float) -> Array:
+        """Returns the desired joint positions (nu,) at a time [s] after the start [rad or m]."""
         before = self.poses[-1]
-        for pose, going, rest in zip(self.poses, self.times.tolist(), self.rests.tolist(), strict=True):
+        for pose, going, rest in zip(self.poses, self.times.tolist(), self.rest_durations.tolist(), strict=True):
             if time < going:
                 share = max(time, 0.0) / going
                 return np.asarray(before + share * share * (3.0 - 2.0 * share) * (pose - before))
@@ -61,146 +64,170 @@ class Roll(FrozenArrays):
         return np.asarray(before)
 
 
+@renamed_attributes(rolls="motions", refused="infeasible")
 @dataclass(frozen=True, slots=True, eq=False)
-class Righting:
-    """What `quaddyn.planning.plan_righting` found for a robot.
+class RightingPlan:
+    """Righting motions of a robot, as found by `quaddyn.planning.plan_righting`.
 
     Attributes:
-        robot: its name.
-        key: of all of the robot that the plan depends on.
-        rolls: by what the robot lies on, of `SIDES`.
-        refused: why there is none, by the others; a folded robot does not rest on those that neither names.
+        robot: name of the robot.
+        key: hash of all properties of the robot on which the plan depends.
+        motions: righting motion by side, of `SIDES`.
+        infeasible: reason for which there is no motion, by side.  A side in neither mapping is one on which the folded
+            robot does not rest.
     """
 
     robot: str
     key: str
-    rolls: Mapping[str, Roll]
-    refused: Mapping[str, str] = field(default_factory=dict)
+    motions: Mapping[str, RightingMotion]
+    infeasible: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rolls", MappingProxyType(dict(self.rolls)))
-        object.__setattr__(self, "refused", MappingProxyType(dict(self.refused)))
+        object.__setattr__(self, "rolls", MappingProxyType(dict(self.motions)))
+        object.__setattr__(self, "refused", MappingProxyType(dict(self.infeasible)))
 
     @property
     def ok(self) -> bool:
-        """Whether the robot gets up from wherever it lies."""
-        return not self.refused
+        """Whether the robot can get up from all sides."""
+        return not self.infeasible
 
     def __str__(self) -> str:
-        """One line for each of `SIDES`."""
+        """Returns one line for each of `SIDES`."""
         lines = [
-            f"{side}: {self.rolls[side].duration:.1f} s"
-            if side in self.rolls
-            else f"{side}: {self.refused.get(side, 'does not rest on it')}"
+            f"{side}: {self.motions[side].duration:.1f} s"
+            if side in self.motions
+            else f"{side}: {self.infeasible.get(side, 'the robot does not rest on it')}"
             for side in SIDES
         ]
         return "\n".join((f"righting of {self.robot!r}", *(f"  {line}" for line in lines)))
 
 
 class JointServo:
-    """Springs and dampers that take joints along a path, within what motors may be sent.
+    """PD control of joints along a path, within the torque limits.
 
     Args:
         robot: a quadruped.
-        guard: of its motors.
-        dt: [s].
+        limiter: torque limits of its motors.
+        dt: control period [s].
     """
 
-    __slots__ = ("_guard", "_kd", "_kp")
+    __slots__ = ("_kd", "_kp", "_limiter")
 
-    def __init__(self, robot: Robot, guard: MotorGuard, dt: float) -> None:
-        gains = JointPD(robot, dt=max(dt, PERIOD))
-        self._guard, self._kp, self._kd = guard, gains.kp, gains.kd
+    def __init__(self, robot: Robot, limiter: TorqueLimiter, dt: float) -> None:
+        gains = JointPD(robot, dt=max(dt, MAX_SERVO_PERIOD))
+        self._limiter, self._kp, self._kd = limiter, gains.kp, gains.kd
 
-    def torques(self, wanted: Array, position: Array, velocity: Array) -> Array:
-        """(nu,) towards wanted positions, from positions and velocities (nu,) [N m]."""
-        return self._guard.cut(self._kp * (wanted - position) - self._kd * velocity, velocity)
+    def torques(self, desired: Array, position: Array, velocity: Array) -> Array:
+        """Computes the joint torques (nu,) toward desired positions [N m].
+
+        Args:
+            desired: (nu,) desired positions of the actuated joints [rad or m].
+            position: (nu,) measured positions [rad or m].
+            velocity: (nu,) measured velocities [rad/s or m/s].
+        """
+        return self._limiter.limit_overspeed(self._kp * (desired - position) - self._kd * velocity, velocity)
 
 
-def lies_on(axes: Array) -> str:
-    """What a robot lies on: "belly", or one of `SIDES`.
+def classify_lying_side(axes: Array) -> str:
+    """Returns the side on which a robot lies: "belly", or one of `SIDES`.
 
     Args:
         axes: (3, 3) heading axes of the trunk in the world: columns forward, left and up.
     """
     left, up = float(axes[2, 1]), float(axes[2, 2])
-    if up > UPRIGHT:
+    if up > MIN_UPRIGHT_COSINE:
         return "belly"
     if abs(left) + SIDE_TOLERANCE < -up:
         return "back"
     return "right" if left > SIDE_TOLERANCE else "left"
 
 
-class Recovery:
-    """From wherever a robot lies to its belly, legs folded: fold, rest, see how it lies, roll, and again.
+class RightingController:
+    """Controller that brings a fallen robot onto its belly.
+
+    It folds the legs, rests, classifies the side on which the robot lies, executes a motion, and repeats.
 
     Args:
         robot: a quadruped.
-        proportions: of the robot.
-        righting: its plan.
-        guard: of its motors.
-        dt: [s].
+        morphology: lengths and units of the robot.
+        plan: righting motions of the robot.
+        limiter: torque limits of its motors.
+        dt: control period [s].
 
     Attributes:
-        done: whether it is on its belly, ready to stand up.
-        failure: why it has given up; "" while it has not.
-        rolls: how many rolls were begun.
+        is_done: whether the robot is on its belly, ready to stand up.
+        failure: reason for which righting was aborted; "" while it was not.
+        n_attempts: number of righting motions begun.
 
     Raises:
-        ArgumentError: a plan for other joints.
+        ArgumentError: the plan is for other joints.
     """
 
-    __slots__ = ("_dt", "_p", "_pose", "_righting", "_roll", "_servo", "_start", "_time", "done", "failure", "rolls")
+    __slots__ = (
+        "_dt",
+        "_motion",
+        "_p",
+        "_plan",
+        "_pose",
+        "_servo",
+        "_start",
+        "_time",
+        "failure",
+        "is_done",
+        "n_attempts",
+    )
 
     def __init__(
-        self, robot: Robot, proportions: Proportions, righting: Righting, guard: MotorGuard, dt: float
+        self, robot: Robot, morphology: Morphology, plan: RightingPlan, limiter: TorqueLimiter, dt: float
     ) -> None:
-        pose = folded(robot)
-        if pose is None or any(roll.poses.shape[1:] != (robot.nu,) for roll in righting.rolls.values()):
-            raise ArgumentError(f"righting: of {righting.robot!r}, whose joints are not those of {robot.name!r}")
-        self._p, self._righting, self._dt, self._pose = proportions, righting, dt, pose
-        self._servo = JointServo(robot, guard, dt)
+        pose = folded_pose(robot)
+        if pose is None or any(roll.poses.shape[1:] != (robot.nu,) for roll in plan.motions.values()):
+            raise ArgumentError(
+                f"righting_plan: it is for {plan.robot!r}, whose joints are not those of {robot.name!r}"
+            )
+        self._p, self._plan, self._dt, self._pose = morphology, plan, dt, pose
+        self._servo = JointServo(robot, limiter, dt)
         self.begin()
 
     def begin(self) -> None:
-        """The robot lies somewhere."""
-        self.done, self.failure, self.rolls = False, "", 0
+        """Starts righting, from any pose."""
+        self.is_done, self.failure, self.n_attempts = False, "", 0
         self._start: Array | None = None
-        self._roll: Roll | None = None
+        self._motion: RightingMotion | None = None
         self._time = 0.0
 
     def torques(self, position: Array, velocity: Array, axes: Array) -> Array:
-        """(nu,) of a tick [N m].
+        """Computes the joint torques (nu,) of one tick [N m].
 
         Args:
-            position: (nu,) of the actuated joints [rad or m].
-            velocity: (nu,) of them.
+            position: (nu,) positions of the actuated joints [rad or m].
+            velocity: (nu,) their velocities [rad/s or m/s].
             axes: (3, 3) heading axes of the trunk in the world: columns forward, left and up.
         """
-        unit = self._p.time
+        unit = self._p.time_scale
         if self._start is None:
             self._start = position.copy()
-        if self._roll is not None and self._time >= self._roll.duration:
-            self._roll, self._start, self._time = None, position.copy(), 0.0
-        if self._roll is None and self._time >= (FOLDING + RESTING) * unit:
-            self._look(lies_on(axes))
-        if self._roll is not None:
-            wanted = self._roll.at(self._time)
+        if self._motion is not None and self._time >= self._motion.duration:
+            self._motion, self._start, self._time = None, position.copy(), 0.0
+        if self._motion is None and self._time >= (FOLDING_TIME + RESTING_TIME) * unit:
+            self._choose_motion(classify_lying_side(axes))
+        if self._motion is not None:
+            wanted = self._motion.sample(self._time)
         else:
-            share = min(self._time / (FOLDING * unit), 1.0)
+            share = min(self._time / (FOLDING_TIME * unit), 1.0)
             wanted = self._start + share * share * (3.0 - 2.0 * share) * (self._pose - self._start)
         self._time += self._dt
         return self._servo.torques(wanted, position, velocity)
 
-    def _look(self, side: str) -> None:
-        """How the robot lies decides what it does next."""
+    def _choose_motion(self, side: str) -> None:
+        """Chooses the next motion for the side on which the robot lies, or ends with success or failure."""
         if side == "belly":
-            self.done = True
-        elif side in self._righting.refused:
-            self.failure = f"no roll from the {side}: {self._righting.refused[side]}"
-        elif self.rolls >= ATTEMPTS:
-            self.failure = f"{self.rolls} rolls did not right it"
+            self.is_done = True
+        elif side in self._plan.infeasible:
+            self.failure = f"no righting motion from the {side}: {self._plan.infeasible[side]}"
+        elif self.n_attempts >= MAX_RIGHTING_ATTEMPTS:
+            self.failure = f"{self.n_attempts} righting motions failed"
         else:
-            # Who rests on a side that it rolls off on level ground is treated as on its back.
-            rolls = self._righting.rolls
-            self._roll, self._time, self.rolls = rolls.get(side, rolls.get("back")), 0.0, self.rolls + 1
+            # A robot that rests on a side that it would roll off on level ground is treated as on its back.
+            rolls = self._plan.motions
+            self._motion, self._time, self.n_attempts = rolls.get(side, rolls.get("back")), 0.0, self.n_attempts + 1

@@ -1,4 +1,4 @@
-"""`Swing`: the path of a foot through the air, smooth however often its target moves."""
+"""`SwingTrajectory`: the path of a swing foot, smooth although its target may move."""
 
 from __future__ import annotations
 
@@ -8,101 +8,105 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import Matrix, Vector, compiled, entry
+from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 
-#: Share of the swing after which the target no longer moves: a shorter way would ask for too much acceleration.
-SETTLED = 0.8
-#: Where the foot is highest, as a share of the swing.
-APEX = 0.45
-#: How much faster a foot sinks for every share of the swing that it is late, and at most, as multiples.
-HURRY, FASTEST = 20.0, 8.0
-UPWARDS = (0.0, 0.0, 1.0)
+#: Fraction of the swing after which the target is frozen: later changes would need too large accelerations.
+TARGET_FREEZE_PHASE = 0.8
+#: Fraction of the swing at which the foot is highest.
+APEX_PHASE = 0.45
+#: Descent of a foot that touches down late: increase of the touchdown speed per fraction of the swing that it is late,
+#: and the maximum, as multiples of the touchdown speed.
+LATE_DESCENT_GAIN, MAX_DESCENT_RATIO = 20.0, 8.0
+WORLD_UP = (0.0, 0.0, 1.0)
 
 
-class Path(NamedTuple):
-    """Where a foot is on its way, and where that leads.
+class SwingPath(NamedTuple):
+    """State of a swing foot on its path.
 
     Attributes:
-        way: (3, 3) position, velocity and acceleration, a row each along x, y and z, without the lift.
-        lift: (3,) the same of the lift.
-        up: (3,) unit normal of the ground.
-        position: (3,) of the path, world [m].
-        velocity: (3,) [m/s].
-        acceleration: (3,) [m/s^2].
-        target: (3,) where it is to land, world [m].
+        motion: (3, 3) position [m], velocity [m/s] and acceleration [m/s^2] along x, y and z, a row each, without the
+            lift.
+        lift: (3,) height above that motion along the ground normal, its rate and its acceleration.
+        normal: (3,) unit normal of the ground.
+        position: (3,) position of the path, world [m].
+        velocity: (3,) its velocity [m/s].
+        acceleration: (3,) its acceleration [m/s^2].
+        target: (3,) position at touchdown, world [m].
     """
 
-    way: Matrix
+    motion: Matrix
     lift: Vector
-    up: Vector
+    normal: Vector
     position: Vector
     velocity: Vector
     acceleration: Vector
     target: Vector
 
 
-class Timing(NamedTuple):
-    """When a foot goes its way, as shares of the swing: over the ground, and up or down to where it lands.
+class SwingTiming(NamedTuple):
+    """Start and end of the horizontal motion and of the change of height, as fractions of the swing.
 
     Attributes:
-        lift_off: when the way over the ground begins.
-        over: when it ends; `SETTLED` or later.
-        rise: when the foot begins to change its height to that of the target.
-        level: when it has got there.
+        horizontal_start: start of the horizontal motion.
+        horizontal_end: end of the horizontal motion; at least `TARGET_FREEZE_PHASE`.
+        vertical_start: start of the change of height to that of the target.
+        vertical_end: end of the change of height.
     """
 
-    lift_off: float
-    over: float
-    rise: float
-    level: float
+    horizontal_start: float
+    horizontal_end: float
+    vertical_start: float
+    vertical_end: float
 
 
-#: Straight from foothold to foothold.
-STRAIGHT = Timing(0.0, 1.0, 0.0, 1.0)
-#: Up first and then over an edge, over an edge first and then down: a little, and as much as can be.
-UPWARDS_FIRST = Timing(0.08, 1.0, 0.0, 0.75), Timing(0.15, 1.0, 0.0, 0.5)
-ONWARDS_FIRST = Timing(0.0, 0.92, 0.2, 1.0), Timing(0.0, 0.85, 0.45, 1.0)
+#: Timing without edges: both motions take the whole swing.
+UNIFORM_TIMING = SwingTiming(0.0, 1.0, 0.0, 1.0)
+#: Timings at edges: up first and then over the edge, and over the edge first and then down; a moderate and an extreme
+#: one of each.
+UP_FIRST_TIMINGS = SwingTiming(0.08, 1.0, 0.0, 0.75), SwingTiming(0.15, 1.0, 0.0, 0.5)
+OVER_FIRST_TIMINGS = SwingTiming(0.0, 0.92, 0.2, 1.0), SwingTiming(0.0, 0.85, 0.45, 1.0)
 
 
-class Swing:
-    """The path of one foot from lift-off to touchdown: the way over the ground, and the lift away from it.
+@renamed_attributes(sink="touchdown_speed", up="ground_normal", ahead="remaining_path")
+class SwingTrajectory:
+    """Trajectory of one foot from lift-off to touchdown: a motion from foothold to foothold and a lift above it.
 
-    *Over the ground* the rest of the way is, at every instant, the shortest-jerk path (the quintic of Flash and Hogan
-    1985, "The coordination of arm movements") from the present position, velocity *and acceleration* of the path to
-    the target, to be reached at rest with zero acceleration.  So position, velocity and acceleration are continuous
-    though the target may jump, and without jumps the path is one and the same quintic.  The *lift*, along the normal
-    of the ground, is two quintics: to the apex, and from there to the ground, where the foot arrives sinking at a small
-    speed.
+    From the present position, velocity *and acceleration*, the remaining motion to the target, which ends at rest with
+    zero acceleration, is at every instant the minimum-jerk path (the quintic of Flash and Hogan 1985, "The coordination
+    of arm movements").  So position, velocity and acceleration are continuous even if the target jumps; if it does not,
+    the path is a single quintic.  The *lift*, along the ground normal, consists of two quintics: to the apex, and from
+    there to the ground, where the foot arrives with a small downward speed.
 
-    Where an edge is between, the way over the ground and the change of height take their own times (`Timing`).
+    At an edge, horizontal motion and change of height have separate timings (`SwingTiming`).
 
-    *Late*: past its time the foot sinks on, straight down and ever faster, until it meets the ground.  *Early*: whoever
-    feels the ground ends the swing; on the way down that is a touchdown, before the apex a stumble.
+    *Late touchdown*: after the planned time the foot goes on straight down, ever faster, until it meets the ground.
+    *Early contact*: contact detection ends the swing; after the apex it is a touchdown, before the apex a stumble.
 
     Args:
-        position: (3,) of the foot at lift-off, world [m].
-        velocity: (3,) at lift-off [m/s].
-        duration: of the swing [s].
-        clearance: height of the apex over the straight way from lift-off to target [m].
-        sink: speed of the foot's descent at touchdown [m/s].
-        up: (3,) unit normal of the ground.
+        position: (3,) position of the foot at lift-off, world [m].
+        velocity: (3,) velocity of the foot at lift-off [m/s].
+        duration: duration of the swing [s].
+        clearance: height of the apex over the straight line from lift-off to target [m].
+        touchdown_speed: downward speed of the foot at touchdown [m/s].
+        ground_normal: (3,) unit normal of the ground, world.
 
     Attributes:
-        position: (3,) of the path now, world [m].
-        velocity: (3,) [m/s].
-        acceleration: (3,) [m/s^2].
-        clearance: as last given [m].
-        progress: share of the duration that has passed; beyond 1 when late.
-        start: (3,) where it began, world [m].
-        target: (3,) as last given, world [m].
-        timing: of the ways over the ground and up or down; may be set while both are yet to begin or go on.
+        position: (3,) present position of the path, world [m].
+        velocity: (3,) present velocity [m/s].
+        acceleration: (3,) present acceleration [m/s^2].
+        clearance: height of the apex [m], as given last.
+        progress: elapsed time divided by the duration; beyond 1 if touchdown is late.
+        start: (3,) position at lift-off, world [m].
+        target: (3,) position at touchdown, world [m], as given last.
+        timing: timing of the horizontal motion and of the change of height; may be set while neither has ended.
     """
 
     __slots__ = (
+        "_advance_path",
         "_duration",
-        "_onward",
         "_path",
-        "_sink",
+        "_touchdown_speed",
         "acceleration",
         "clearance",
         "position",
@@ -120,19 +124,19 @@ class Swing:
         *,
         duration: float,
         clearance: float,
-        sink: float,
-        up: Array | tuple[float, float, float] = UPWARDS,
+        touchdown_speed: float,
+        ground_normal: Array | tuple[float, float, float] = WORLD_UP,
     ) -> None:
         self.position, self.velocity = np.array(position), np.array(velocity)
         self.acceleration = np.zeros(3)
         self.start, self.target = np.array(position), np.array(position)
-        self._duration, self.clearance, self._sink = duration, clearance, sink
+        self._duration, self.clearance, self._touchdown_speed = duration, clearance, touchdown_speed
         way = np.column_stack((self.position, self.velocity, self.acceleration))
-        normal = np.array(up, dtype=np.float64)
-        self._path = Path(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
-        self._onward = onward.compile()
+        normal = np.array(ground_normal, dtype=np.float64)
+        self._path = SwingPath(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
+        self._advance_path = advance_path.compile()
         self.progress = 0.0
-        self.timing = STRAIGHT
+        self.timing = UNIFORM_TIMING
 
     def advance(
         self,
@@ -141,48 +145,54 @@ class Swing:
         duration: float | None = None,
         clearance: float | None = None,
     ) -> None:
-        """Let `dt` pass.
+        """Advances the trajectory by `dt`.
 
         Args:
-            dt: [s].
-            target: (3,) where to land, world [m]; ignored once `SETTLED`.
-            duration: of the whole swing from now on [s], when it has changed.
-            clearance: of the apex [m], when it has changed; ignored past the apex.
+            dt: time step [s].
+            target: (3,) position at touchdown, world [m]; ignored after `TARGET_FREEZE_PHASE`.
+            duration: new duration of the whole swing [s]; None if it has not changed.
+            clearance: new height of the apex [m]; None if it has not changed.  Ignored after the apex.
         """
         if duration is not None:
             self._duration = duration
         if clearance is not None:
             self.clearance = clearance
-        if self.progress < SETTLED:
+        if self.progress < TARGET_FREEZE_PHASE:
             self.target[:] = target
         now, duration, timing = self.progress, self._duration, self.timing
-        left, rising = (1.0 - now) * duration, (APEX - now) * duration
-        # A part of the way that has not begun goes nowhere: the foot is at rest there, and so is its target.
-        over = (timing.over - now) * duration if now >= timing.lift_off else math.inf
-        level = (timing.level - now) * duration if now >= timing.rise else math.inf
-        sink = self._sink * min(1.0 + HURRY * max(0.0, now - 1.0), FASTEST)
-        self._onward(self._path, self.clearance, sink, rising, left, over, level, dt)
+        left, rising = (1.0 - now) * duration, (APEX_PHASE - now) * duration
+        # A motion that has not begun stays at rest; an infinite time marks it.
+        over = (timing.horizontal_end - now) * duration if now >= timing.horizontal_start else math.inf
+        level = (timing.vertical_end - now) * duration if now >= timing.vertical_start else math.inf
+        sink = self._touchdown_speed * min(1.0 + LATE_DESCENT_GAIN * max(0.0, now - 1.0), MAX_DESCENT_RATIO)
+        self._advance_path(self._path, self.clearance, sink, rising, left, over, level, dt)
         self.progress += dt / duration
 
     @property
-    def sink(self) -> float:
-        """Speed of the foot's descent at touchdown [m/s]."""
-        return self._sink
+    def touchdown_speed(self) -> float:
+        """Downward speed of the foot at touchdown [m/s]."""
+        return self._touchdown_speed
 
     @property
-    def up(self) -> Array:
-        """(3,) unit normal of the ground."""
-        return self._path.up
+    def ground_normal(self) -> Array:
+        """(3,) unit normal of the ground, world."""
+        return self._path.normal
 
-    def ahead(self, count: int = 12) -> Array:
-        """(count + 1, 3) the rest of the way if the target stays [m]; (1, 3) here, when late."""
-        copy = Swing(
+    def remaining_path(self, count: int = 12) -> Array:
+        """Returns points (count + 1, 3) of the remaining path for the present target [m].
+
+        If touchdown is late, the present position (1, 3) alone.
+
+        Args:
+            count: number of steps from now to touchdown.
+        """
+        copy = SwingTrajectory(
             self.position,
             self.velocity,
             duration=self._duration,
             clearance=self.clearance,
-            sink=self._sink,
-            up=self._path.up,
+            touchdown_speed=self._touchdown_speed,
+            ground_normal=self._path.normal,
         )
         for mine, its in zip(self._path, copy._path, strict=True):
             its[...] = mine
@@ -196,26 +206,26 @@ class Swing:
 
 
 @compiled()
-def quintic(
+def advance_quintic(
     x: float, v: float, a: float, goal: float, speed: float, time: float, dt: float
 ) -> tuple[float, float, float]:
-    """Position, velocity and acceleration `dt` later on the shortest-jerk path to a goal.
+    """Returns position, velocity and acceleration after `dt` on the minimum-jerk path to a goal.
 
-    The path x(t) with these values at t = 0 and goal, speed, zero acceleration at t = `time` is a polynomial of
-    degree 5; beyond, it goes on at constant speed.
+    The path x(t) from the present state to `goal` and `speed`, with zero acceleration, at t = `time` is a polynomial of
+    degree 5; after that it continues at constant speed.
 
     Args:
-        x: position [m].
-        v: velocity [m/s].
-        a: acceleration [m/s^2].
+        x: present position [m].
+        v: present velocity [m/s].
+        a: present acceleration [m/s^2].
         goal: position at the end [m].
         speed: velocity at the end [m/s].
-        time: until the end [s].
-        dt: [s].
+        time: time until the end [s].
+        dt: time step [s].
     """
     if dt >= time:
         return goal + speed * (dt - max(time, 0.0)) if time > 0.0 else x + speed * dt, speed, 0.0
-    # What is left over by x + v t + a t^2 / 2 at the end, in position, velocity and acceleration.
+    # Remainders of x + v t + a t^2 / 2 at the end, in position, velocity and acceleration.
     d = goal - x - time * (v + 0.5 * time * a)
     e = (speed - v - time * a) * time
     f = -a * time * time
@@ -230,30 +240,39 @@ def quintic(
 
 
 @entry("the paths of feet in the air")
-def onward(
-    path: Path, clearance: float, sink: float, rising: float, left: float, over: float, level: float, dt: float
+def advance_path(
+    path: SwingPath,
+    clearance: float,
+    touchdown_speed: float,
+    time_to_apex: float,
+    time_to_touchdown: float,
+    horizontal_time: float,
+    vertical_time: float,
+    dt: float,
 ) -> None:
-    """Let `dt` pass on a foot's way.
+    """Advances the path of a swing foot by `dt`.
 
     Args:
-        path: is written, its target and normal aside.
-        clearance: height of the apex over the straight way [m].
-        sink: speed of the foot's descent at touchdown [m/s].
-        rising: time to the apex, 0 or less past it [s].
-        left: time to touchdown [s].
-        over: until the way over the ground ends, infinite before it begins [s].
-        level: until the foot has the height of the target, infinite before it begins to change it [s].
-        dt: [s].
+        path: state of the foot; updated except for target and normal.
+        clearance: height of the apex over the straight line [m].
+        touchdown_speed: downward speed of the foot at touchdown [m/s].
+        time_to_apex: time until the apex [s]; 0 or less after it.
+        time_to_touchdown: time until touchdown [s].
+        horizontal_time: time until the end of the horizontal motion [s]; infinite before its start.
+        vertical_time: time until the end of the change of height [s]; infinite before its start.
+        dt: time step [s].
     """
     x, v, a = path.lift[0], path.lift[1], path.lift[2]
-    goal, speed, time = (clearance, 0.0, rising) if rising > 0.0 else (0.0, -sink, left)
-    x, v, a = quintic(x, v, a, goal, speed, time, dt)
+    goal, speed, time = (
+        (clearance, 0.0, time_to_apex) if time_to_apex > 0.0 else (0.0, -touchdown_speed, time_to_touchdown)
+    )
+    x, v, a = advance_quintic(x, v, a, goal, speed, time, dt)
     path.lift[0], path.lift[1], path.lift[2] = x, v, a
     for i in range(3):
-        up = path.up[i]
-        b, c, d = path.way[i, 0], path.way[i, 1], path.way[i, 2]
-        until = over if i < 2 else level
+        up = path.normal[i]
+        b, c, d = path.motion[i, 0], path.motion[i, 1], path.motion[i, 2]
+        until = horizontal_time if i < 2 else vertical_time
         if until < math.inf:
-            b, c, d = quintic(b, c, d, path.target[i], 0.0, until, dt)
-            path.way[i, 0], path.way[i, 1], path.way[i, 2] = b, c, d
+            b, c, d = advance_quintic(b, c, d, path.target[i], 0.0, until, dt)
+            path.motion[i, 0], path.motion[i, 1], path.motion[i, 2] = b, c, d
         path.position[i], path.velocity[i], path.acceleration[i] = b + up * x, c + up * v, d + up * a

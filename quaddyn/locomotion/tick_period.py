@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .motion import Motion
+from .centroidal_state import CentroidalState
 
 #: Ratios of the period that the motion shows to the one that the controller was made for, outside of which they differ.
 MIN_RATIO, MAX_RATIO = 0.75, 1.33
 #: Minimum fraction of the squared displacements that a period explains: a state that jumps has no period.
-MIN_EXPLAINED = 0.95
+MIN_EXPLAINED_FRACTION = 0.95
 #: Minimum time [s] and displacement [m] of the centre of mass from which a period is computed.
-MIN_TIME, MIN_WAY = 0.2, 0.003
+MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
 
 
-class TickPeriod:
+class TickPeriodMonitor:
     """Compares the displacements of the centre of mass from tick to tick with its velocity times the control period.
 
     Args:
@@ -27,13 +27,13 @@ class TickPeriod:
 
     def reset(self) -> None:
         """Resets the estimate."""
-        self._before: Motion | None = None
+        self._before: CentroidalState | None = None
         self._restart()
 
     def _restart(self) -> None:
         self._ticks, self._displacement, self._product, self._speed = 0, 0.0, 0.0, 0.0
 
-    def measured(self, motion: Motion) -> float | None:
+    def update(self, motion: CentroidalState) -> float | None:
         """Count a tick.
 
         Returns:
@@ -50,9 +50,9 @@ class TickPeriod:
             self._speed += speed * speed
         self._ticks += 1
         # The way is at most the root of the number of displacements times the sum of their squares.
-        if self._ticks * self._dt < MIN_TIME or self._ticks * self._displacement < MIN_WAY**2:
+        if self._ticks * self._dt < MIN_TIME or self._ticks * self._displacement < MIN_DISPLACEMENT**2:
             return None
-        explained = self._product**2 > MIN_EXPLAINED * self._speed * self._displacement
+        explained = self._product**2 > MIN_EXPLAINED_FRACTION * self._speed * self._displacement
         period = self._product / self._speed if explained else self._dt
         self._restart()
         return None if MIN_RATIO * self._dt <= period <= MAX_RATIO * self._dt else period

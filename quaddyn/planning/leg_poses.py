@@ -6,18 +6,18 @@ import numpy as np
 
 from ..dynamics import Dynamics
 from ..errors import ArgumentError
-from ..locomotion.curl import folded, ranges
-from ..locomotion.proportions import FEET, Proportions
+from ..locomotion.leg_folding import folded_pose, folding_ranges
+from ..locomotion.morphology import FEET, Morphology
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 
 #: A joint whose axis is along the trunk moves the foot sideways (cosine).
-ALONG = 0.7
+LATERAL_AXIS_COSINE = 0.7
 #: How far from the folded pose legs go at most: out, by the hip, by the knee [rad].
-SPAN = (1.6, 3.0, 1.5)
+PARAMETER_RANGES = (1.6, 3.0, 1.5)
 
 
-class LegPoses:
+class LegPoseParameters:
     """Poses of left and right legs, front and rear alike: outwards, hip and knee, from the folded pose.
 
     Outwards is away from the other side, of any joint whose axis is along the trunk; the knee is counted towards more
@@ -25,28 +25,28 @@ class LegPoses:
 
     Args:
         robot: a quadruped.
-        proportions: of the robot.
+        morphology: of the robot.
 
     Attributes:
-        fold: (nu,) of the folded robot [rad or m].
+        folded_pose: (nu,) of the folded robot [rad or m].
 
     Raises:
         ArgumentError: legs that cannot fold.
     """
 
-    SIZE = 6
+    N_PARAMETERS = 6
 
-    def __init__(self, robot: Robot, proportions: Proportions) -> None:
-        fold = folded(robot)
+    def __init__(self, robot: Robot, morphology: Morphology) -> None:
+        fold = folded_pose(robot)
         if fold is None:
             raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")
-        self.fold = fold
-        self._low, self._high = ranges(robot)
+        self.folded_pose = fold
+        self._low, self._high = folding_ranges(robot)
         state = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-        heading = state.placement(robot.bodies[0].name).rotation @ proportions.heading
+        heading = state.placement(robot.bodies[0].name).rotation @ morphology.heading
         number = dict(zip(robot.actuated, robot.actuated_index, strict=True))
         place = {name: i for i, name in enumerate(robot.actuated)}
-        self._gains = np.zeros((robot.nu, self.SIZE))
+        self._gains = np.zeros((robot.nu, self.N_PARAMETERS))
         for foot in FEET:
             leg = robot.legs[foot]
             side = 0 if foot.endswith("L") else 1
@@ -54,21 +54,21 @@ class LegPoses:
             axes = {joint: heading.T @ J[3:, number[joint]] for joint in leg.joints if joint in number}
             moves = {joint: heading.T @ J[:3, number[joint]] for joint in axes}
             for joint, axis in axes.items():
-                if abs(axis[0]) > ALONG:
+                if abs(axis[0]) > LATERAL_AXIS_COSINE:
                     outwards = 1.0 if side == 0 else -1.0
-                    self._gains[place[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * SPAN[0]
+                    self._gains[place[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * PARAMETER_RANGES[0]
                 elif joint == leg.knee:
-                    self._gains[place[joint], 3 * side + 2] = leg.knee_sign * SPAN[2]
+                    self._gains[place[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
                 else:
                     along = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
                     # An axis across that of the knee turns neither with the knee nor against it.
                     same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
-                    self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * SPAN[1]
+                    self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
 
     def pose(self, numbers: Array) -> Array:
         """(nu,) within the joints' ranges [rad or m], of six numbers about -1 to 1: left legs, then right legs."""
-        return np.asarray(np.clip(self.fold + self._gains @ numbers, self._low, self._high))
+        return np.asarray(np.clip(self.folded_pose + self._gains @ numbers, self._low, self._high))
 
-    def mirrored(self, numbers: Array) -> Array:
+    def mirror(self, numbers: Array) -> Array:
         """(..., 6) with left and right exchanged."""
         return np.asarray(numbers[..., [3, 4, 5, 0, 1, 2]])

@@ -11,31 +11,33 @@ from pathlib import Path
 import numpy as np
 
 from ..compiler import object_cache
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, QuaddynError
-from ..locomotion.curl import folded
-from ..locomotion.proportions import Proportions
-from ..locomotion.righting import SIDES, Righting, Roll
+from ..locomotion.leg_folding import folded_pose
+from ..locomotion.morphology import Morphology
+from ..locomotion.righting import SIDES, RightingMotion, RightingPlan
 from ..robot.arguments import whole
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .rolling import Found, Rolling, search
+from .righting_search import RightingSearch, SearchResult, find_motion
 
 #: What the names of kept plans begin with.
-KIND = "righting"
+CACHE_KIND = "righting"
 #: Decimals of the robot's numbers that a kept plan is found by, in SI units: rounding differs between processors.
 KEY_DECIMALS = 10
 #: Magnitude from which on a number counts as infinite there.
 KEY_INFINITY = 1e20
 
 
+@renamed_parameters(tries="max_trials", keep="use_cache")
 def plan_righting(
     robot: Robot,
     *,
     seed: int = 0,
-    tries: int = 600,
-    keep: bool = True,
+    max_trials: int = 600,
+    use_cache: bool = True,
     progress: Callable[[str], None] | None = None,
-) -> Righting:
+) -> RightingPlan:
     """Find out how a robot gets onto its belly from its back and from either side, or why it does not.
 
     Every roll is a sequence of poses of the legs, left and right ones alike among themselves, that starts and ends
@@ -52,8 +54,8 @@ def plan_righting(
     Args:
         robot: a quadruped.
         seed: of the search.
-        tries: motions that are tried from each of back and sides at most.
-        keep: whether to look for a plan that is kept, and to keep this one.
+        max_trials: motions that are tried from each of back and sides at most.
+        use_cache: whether to look for a plan that is kept, and to keep this one.
         progress: gets a line now and then; by default stderr does.
 
     Returns:
@@ -63,80 +65,86 @@ def plan_righting(
         ArgumentTypeError: `robot` is no Robot.
         ArgumentError: no quadruped, or legs that cannot fold.
     """
-    proportions, tries, seed = Proportions.of(robot), whole("tries", tries), whole("seed", seed, least=0)
-    pose = folded(robot)
+    proportions, max_trials, seed = (
+        Morphology.from_robot(robot),
+        whole("max_trials", max_trials),
+        whole("seed", seed, least=0),
+    )
+    pose = folded_pose(robot)
     if pose is None:
         raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")
-    key = _key(robot, seed, tries)
-    if keep and (known := _kept(key, robot)) is not None:
+    key = _cache_key(robot, seed, max_trials)
+    if use_cache and (known := _load_cached_plan(key, robot)) is not None:
         return known
-    say = progress or _say
-    rolling = Rolling(robot, proportions)
-    found: dict[str, Found] = {}
+    say = progress or _print_progress
+    rolling = RightingSearch(robot, proportions)
+    found: dict[str, SearchResult] = {}
     for side in ("left", "right", "back"):
 
         def tell(text: str, side: str = side) -> None:
             say(f"righting {robot.name!r} from its {side}: {text}")
 
-        first = rolling.mirrored(found["left"].numbers) if side == "right" and "left" in found else None
+        first = rolling.mirror(found["left"].parameters) if side == "right" and "left" in found else None
         if rolling.rests_on(side):
-            found[side] = search(rolling, side, np.random.default_rng(seed), tries=tries, first=first, progress=tell)
-    rolls = {side: each.roll for side, each in found.items() if each.roll is not None}
-    refused = {side: found[side].reason for side in SIDES if side in found and found[side].roll is None}
-    plan = Righting(robot.name, key, rolls, refused)
-    if keep:
-        object_cache.keep(key, json.dumps(_packed(plan)).encode())
+            found[side] = find_motion(
+                rolling, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=tell
+            )
+    rolls = {side: each.motion for side, each in found.items() if each.motion is not None}
+    refused = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
+    plan = RightingPlan(robot.name, key, rolls, refused)
+    if use_cache:
+        object_cache.keep(key, json.dumps(_to_json(plan)).encode())
     return plan
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(f"quaddyn: {text}", file=sys.stderr, flush=True)
 
 
 @cache
-def _sources() -> str:
+def _hash_sources() -> str:
     """Of this room's code, and of what plays its plans."""
     room = Path(__file__).parent
-    others = (room.parent / "locomotion" / f"{name}.py" for name in ("curl", "righting", "motor_guard"))
+    others = (room.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
     return object_cache.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
 
 
-def _key(robot: Robot, seed: int, tries: int) -> str:
+def _cache_key(robot: Robot, seed: int, tries: int) -> str:
     """Of all that a plan depends on."""
     model = robot.model
-    parts: list[object] = [robot.root, robot.name, _rounded(robot.q_home), _rounded(model.gravity.linear)]
-    parts += [_rounded(each) for each in (robot.effort_limits, robot.velocity_limits, robot.armature)]
-    parts += [_rounded(each) for each in (model.lowerPositionLimit, model.upperPositionLimit)]
-    parts += [_rounded(each) for each in (robot.damping, robot.friction)]
+    parts: list[object] = [robot.root, robot.name, _round_for_key(robot.q_home), _round_for_key(model.gravity.linear)]
+    parts += [_round_for_key(each) for each in (robot.effort_limits, robot.velocity_limits, robot.armature)]
+    parts += [_round_for_key(each) for each in (model.lowerPositionLimit, model.upperPositionLimit)]
+    parts += [_round_for_key(each) for each in (robot.damping, robot.friction)]
     for leg in robot.legs.values():
-        parts += [leg.foot.name, leg.foot.frame, _rounded(leg.foot.offset), _rounded(leg.foot.radius)]
+        parts += [leg.foot.name, leg.foot.frame, _round_for_key(leg.foot.offset), _round_for_key(leg.foot.radius)]
     for body in robot.bodies:
         i, p = body.inertial, body.placement
-        parts += [body.name, body.parent, _rounded(p.rotation), _rounded(p.translation)]
-        parts += [_rounded(i.mass), _rounded(i.com), _rounded(i.inertia)]
+        parts += [body.name, body.parent, _round_for_key(p.rotation), _round_for_key(p.translation)]
+        parts += [_round_for_key(i.mass), _round_for_key(i.com), _round_for_key(i.inertia)]
         for link, pose in body.links:
-            parts += [link.name, _rounded(pose.rotation), _rounded(pose.translation)]
+            parts += [link.name, _round_for_key(pose.rotation), _round_for_key(pose.translation)]
             for geometry in link.collisions:
                 placed = geometry.placement
-                parts += [str(geometry.shape), _rounded(placed.rotation), _rounded(placed.translation)]
-    return f"{KIND}-{object_cache.digest(_sources(), seed, tries, *parts)}"
+                parts += [str(geometry.shape), _round_for_key(placed.rotation), _round_for_key(placed.translation)]
+    return f"{CACHE_KIND}-{object_cache.digest(_hash_sources(), seed, tries, *parts)}"
 
 
-def _rounded(numbers: Array | float) -> bytes:
+def _round_for_key(numbers: Array | float) -> bytes:
     """The numbers to `KEY_DECIMALS` decimals, without a sign of zero."""
     return bytes((np.round(np.clip(numbers, -KEY_INFINITY, KEY_INFINITY), KEY_DECIMALS) + 0.0).tobytes())
 
 
-def _packed(plan: Righting) -> dict[str, object]:
+def _to_json(plan: RightingPlan) -> dict[str, object]:
     """For JSON."""
     rolls = {
-        side: {"poses": roll.poses.tolist(), "times": roll.times.tolist(), "rests": roll.rests.tolist()}
-        for side, roll in plan.rolls.items()
+        side: {"poses": roll.poses.tolist(), "times": roll.times.tolist(), "rests": roll.rest_durations.tolist()}
+        for side, roll in plan.motions.items()
     }
-    return {"robot": plan.robot, "rolls": rolls, "refused": dict(plan.refused)}
+    return {"robot": plan.robot, "rolls": rolls, "refused": dict(plan.infeasible)}
 
 
-def _kept(key: str, robot: Robot) -> Righting | None:
+def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
     """The plan that is kept, if it is whole."""
     content = object_cache.cached(key)
     if content is None:
@@ -144,10 +152,10 @@ def _kept(key: str, robot: Robot) -> Righting | None:
     try:
         read = json.loads(content)
         rolls = {
-            side: Roll(*(np.array(roll[name]) for name in ("poses", "times", "rests")))
+            side: RightingMotion(*(np.array(roll[name]) for name in ("poses", "times", "rests")))
             for side, roll in read["rolls"].items()
         }
-        plan = Righting(robot.name, key, rolls, read["refused"])
+        plan = RightingPlan(robot.name, key, rolls, read["refused"])
     except (KeyError, TypeError, ValueError, QuaddynError):
         return None
     return plan if all(roll.poses.shape[1:] == (robot.nu,) for roll in rolls.values()) else None

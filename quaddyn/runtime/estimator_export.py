@@ -9,7 +9,13 @@ import numpy as np
 from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..estimation import BaseEstimator
-from ..estimation.invariant_filter import begin, estimate, odometry, rest, tell
+from ..estimation.invariant_filter import (
+    initialize,
+    initialize_at_rest,
+    update_estimate,
+    write_base_state,
+    write_odometry,
+)
 from ..kernels import tick_terms_c
 from ..robot.joint_positions import JointPositions
 from ..wbc.export_data import StaticData
@@ -226,17 +232,17 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
     name = c_name(name, f"{robot.name}_estimator")
     model, memory = StaticData(""), StaticData("never")
-    state = estimator.memory._replace(work=np.zeros_like(estimator.memory.work))
+    state = estimator._memory._replace(scratch=np.zeros_like(estimator._memory.scratch))
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
-        "MODEL": model.structure(estimator.model, "model", "FilterModel").replace("static ", "static const ", 1),
+        "MODEL": model.structure(estimator._model, "model", "FilterModel").replace("static ", "static const ", 1),
         "MEMORY": memory.structure(state, "memory", "FilterMemory"),
         "JOINTS": strings(robot.actuated),
         "FEET": strings(robot.feet),
         "RATE": ", ".join(map(str, robot.actuated_index.tolist())),
         "TURNING": ", ".join(str(int(x)) for x in joints.turning),
         "CONFIGURATION": ", ".join(map(repr, estimator.state()[0].tolist())),
-        "TERMS_": str(estimator.terms.size),
+        "TERMS_": str(estimator._terms.size),
         "NX_": str(len(state.P)),
         "PERIOD_": repr(estimator.dt),
         "ROBOT": robot.name,
@@ -244,7 +250,10 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     parts |= {"{AT}": "{" + ", ".join(map(str, joints.at.tolist())) + "}"}
     parts |= {"NQ_": str(robot.nq), "NV_": str(robot.nv), "NU_": str(robot.nu), "NF_": str(len(robot.feet))}
     parts["DEFINITIONS"] = "\n\n".join([*model.definitions, *memory.definitions])
-    core, about = c_source([begin, rest, tell, odometry, estimate], f"{name}_core"), "The filter."
+    core, about = (
+        c_source([initialize, initialize_at_rest, write_base_state, write_odometry, update_estimate], f"{name}_core"),
+        "The filter.",
+    )
     files = {
         f"{name}.h": filled(_HEADER, name, parts),
         f"{name}.c": filled(_SOURCE, name, parts),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..deprecation import renamed_attributes, renamed_fields, renamed_overrides, renamed_parameters
 from ..errors import ArgumentError
-from ..locomotion.course import commanded_velocity
+from ..locomotion.path_reference import as_velocity_command
 from ..robot.arguments import Numbers, number
 from ..strict_attributes import StrictAttributes
 from .stages import Stage
@@ -59,7 +59,7 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         Raises:
             ArgumentError: not three finite numbers.
         """
-        x, y, turn = commanded_velocity(velocity).tolist()
+        x, y, turn = as_velocity_command(velocity).tolist()
         self._velocity, self._goal, self._alive = (x, y, turn), Stage.RUN, True
 
     def damp(self) -> None:

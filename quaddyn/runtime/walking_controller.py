@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..estimation import BaseEstimator
 from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
-from ..locomotion.modes import Mode
+from ..locomotion.modes import LocomotionMode
 from ..robot.arguments import number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
@@ -152,7 +152,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         """Begin anew from a reading, to fold the legs first."""
         self.locomotion.reset()
         self._begin(measurement.position)
-        self.estimator.start(measurement.position, measurement.accelerometer)
+        self.estimator.initialize_at_rest(measurement.position, measurement.accelerometer)
 
     def compute(
         self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -166,17 +166,17 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         q, v = self._believed(m, self._standing if touching is None else touching)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
-        elif self.locomotion.mode in (Mode.LYING, Mode.LOWERING):
+        elif self.locomotion.mode in (LocomotionMode.LYING, LocomotionMode.LOWERING):
             self.locomotion.stand_up()
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
-        command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
-        whole = command.whole_body
+        command = self.locomotion.compute(self._dynamics.update(q, v), wanted, measured_contacts=touching)
+        whole = command.wbc_command
         self._sent.append(whole)
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
-        resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
+        resting = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
         self._done = command.mode is resting
-        self._failure = "the robot has fallen" if command.mode is Mode.FALLEN else ""
+        self._failure = "the robot has fallen" if command.mode is LocomotionMode.FALLEN else ""
         if stage is Stage.LIE_DOWN and self._done:
             self._rising = False
         return MotorCommand.from_torques(command.tau)
@@ -198,7 +198,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         if ahead:
             none = np.zeros(self.robot.nv)
             sent = list(self._sent)[-ahead:]
-            q, v = self.estimator.ahead([none if each is None else each.acceleration for each in sent])
+            q, v = self.estimator.predict([none if each is None else each.acceleration for each in sent])
         return q, v
 
     def _fold(self, m: Measurement) -> MotorCommand:
@@ -211,7 +211,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         if self._folding >= 1.0:
             self._felt = self._felt + m.accelerometer
         if self._folding >= 1.0 + RESTING:
-            self.estimator.start(m.position, self._felt)
+            self.estimator.initialize_at_rest(m.position, self._felt)
             self._rising, self._read = True, m.time
         return MotorCommand.from_targets(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 

@@ -83,7 +83,7 @@ class Recording:
 
 def _outcome(answer: object) -> str:
     """Of a command, the outcome of its whole-body control; its mode where it did without, "" where there is neither."""
-    whole = getattr(answer, "whole_body", answer)
+    whole = getattr(answer, "wbc_command", answer)
     if whole is None:
         return str(getattr(getattr(answer, "mode", None), "value", ""))
     return str(getattr(getattr(whole, "status", None), "outcome", ""))
@@ -91,7 +91,7 @@ def _outcome(answer: object) -> str:
 
 def _lost(answer: object) -> list[float]:
     """What each level of a command's whole-body control lacks."""
-    return [level.residual for level in getattr(getattr(answer, "whole_body", answer), "levels", ())]
+    return [level.residual for level in getattr(getattr(answer, "wbc_command", answer), "levels", ())]
 
 
 def _table(rows: list[list[float]]) -> Array:

@@ -162,15 +162,15 @@ class Drawing:
     def _footholds(self, snapshot: SceneSnapshot) -> Placed:
         """Places for feet in the air: chosen, wanted, and what else there was, coloured by what it costs."""
         for foothold in snapshot.footholds:
-            yield from self._markers.disc(foothold.foot, foothold.place, foothold.normal)
+            yield from self._markers.disc(foothold.foot, foothold.position, foothold.normal)
             if foothold.deviation > _CLOSE * self._figure.size:
-                yield from self._markers.way(foothold.foot, np.array([foothold.wanted.place, foothold.place]))
-            if foothold.ground is None:
+                yield from self._markers.way(foothold.foot, np.array([foothold.nominal.position, foothold.position]))
+            if foothold.terrain_window is None:
                 continue
-            radius, shares = _CELL * foothold.ground.cell, np.minimum(foothold.costs / _DEAR, 1.0).tolist()
+            radius, shares = _CELL * foothold.terrain_window.cell, np.minimum(foothold.costs / _DEAR, 1.0).tolist()
             for place, normal, share in zip(foothold.candidates, foothold.normals, shares, strict=True):
                 yield from self._markers.candidate(share, place, normal, radius)
-            for place in foothold.ruled_out:
+            for place in foothold.rejected:
                 if np.isfinite(place[2]):
                     yield from self._markers.candidate(None, place, _UP, radius)
 

@@ -1,0 +1,320 @@
+"""`BaseEstimator`: where the base is and how it moves, from encoders, an IMU, and which feet stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pinocchio as pin
+
+from ..deprecation import renamed_attributes, renamed_parameters
+from ..dynamics.arguments import check_unit
+from ..dynamics.state_terms import terms_of_tick
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import Numbers, check_vector, number, several, whole
+from ..robot.configuration import rotation_of
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+from . import invariant_filter as core
+from .filter_state import FEET, FilterMemory, FilterModel
+from .sensor_noise import SensorNoise
+
+
+@renamed_attributes(
+    see="correct_pose", ahead="predict", start="initialize_at_rest", floor="flat_ground", slipping="slipping_feet"
+)
+class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_ground", "_model", "_terms")):
+    """A contact-aided invariant extended Kalman filter, see `quaddyn.estimation.invariant_filter`.
+
+    The IMU carries the estimate from reading to reading; each foot that stands says that the lowest point of its
+    sphere stays where it is.  Attitude but for yaw, velocity and the biases of gyroscope and accelerometer become
+    known; yaw and position drift, and the covariance says by how much, unless `correct_pose` tells them.
+
+    There are two positions, as in ROS REP 105.  `state` is the best estimate of where the robot is from where it began:
+    what is learned of the attitude now corrects all of the way, so that it may jump, by centimetres after fifty metres.
+    `odometry` never jumps, since feet that stand stay where they are: walk by this one, and find places by the other.
+
+    On a robot whose loops move joints, readings are of the actuated joints, and the other joints follow from them; a
+    reading at which no loop closes is refused.
+
+    A foot that contradicts the others slips (`slipping_feet`): it is left out, and counts again from where it is.
+
+    Args:
+        robot: any with a free root and feet.
+        dt: between updates [s].
+        imu: frame of the IMU; the root link by default.
+        noise: of the sensors; a vendor's by default.
+        flat_ground: whether feet stand at height 0, as on level ground: then the height does not drift.
+
+    Attributes:
+        robot: as given.
+        dt: as given [s].
+        noise: as given.
+        flat_ground: as given.
+        _model: what the compiled filter takes of all this.
+        _memory: state and covariance of the compiled filter.
+        _terms: kinematics of the feet, with the base at rest in the origin.
+
+    Raises:
+        ArgumentTypeError: no robot, or no `SensorNoise`.
+        ArgumentError: a robot without free root or feet, or a number out of range.
+        UnknownNameError: no such frame.
+    """
+
+    @renamed_parameters(floor="flat_ground")
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float = 1e-3,
+        imu: str | None = None,
+        noise: SensorNoise | None = None,
+        flat_ground: bool = False,
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if robot.root != "free" or not robot.feet:
+            found = f"root={robot.root!r}" if robot.root != "free" else "no feet"
+            raise ArgumentError(f'robot: expected root="free" and feet, {robot.name!r} has {found}')
+        if not (np.isfinite(number("dt", dt)) and dt > 0.0):
+            raise ArgumentError(f"dt: expected a positive number, got {dt}")
+        noise = SensorNoise() if noise is None else noise
+        if not isinstance(noise, SensorNoise):
+            raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
+        self.robot, self.dt, self.noise, self.flat_ground = robot, float(dt), noise, bool(flat_ground)
+        self._terms = terms_of_tick(robot, robot.feet)
+        self._model = self._make_model(imu or robot.bodies[0].name)
+        self._joints = JointPositions.actuated(robot)
+        self._rates = robot.actuated_index
+        self._neutral, self._moving = np.array(robot.neutral), np.zeros(robot.nv)
+        self._values = np.zeros(self._terms.size)
+        self._stance = np.zeros(len(robot.feet), dtype=np.int64)
+        self._memory = make_filter_memory(len(robot.feet))
+        self._estimate = core.update_estimate.bind(self._model, self._memory)
+        self.reset(robot.q_home)
+
+    def _make_model(self, imu: str) -> FilterModel:
+        robot, layout = self.robot, self._terms.layout
+        data, upright = robot.model.createData(), np.array(robot.q_home)
+        upright[:7] = robot.neutral[:7]
+        robot.algorithms.framesForwardKinematics(robot.model, data, upright)
+        mount = data.oMf[robot.frame_id(imu)]  # root joint and IMU are both fixed to the base
+        frames = [layout.frames[foot] for foot in robot.feet]
+        return FilterModel(
+            dt=self.dt,
+            gravity=np.array(robot.model.gravity.linear),
+            imu=np.ascontiguousarray(mount.rotation),
+            lever=np.array(mount.translation),
+            radius=np.array([robot.legs[foot].foot.radius for foot in robot.feet]),
+            origin=np.array([each.origin for each in frames], dtype=np.int64),
+            velocity=np.array([each.velocity for each in frames], dtype=np.int64),
+            jacobian=np.array([each.jacobian for each in frames], dtype=np.int64),
+            columns=np.array([len(each.chain) for each in frames], dtype=np.int64),
+            variance=self.noise.variances(),
+            initial_variance=self.noise.initial_variances(),
+            innovation_gate=self.noise.innovation_gate,
+            flat_ground=self.flat_ground,
+        )
+
+    # -- beginnings ----------------------------------------------------------------------------------------------
+    def reset(self, q: Array, v: Array | None = None) -> None:
+        """Start from a state, about which there is the doubt of `SensorNoise`; where it is, is where it is.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity; at rest by default.
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite.
+        """
+        robot = self.robot
+        v = np.zeros(robot.nv) if v is None else v
+        q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        check_unit(robot, q)
+        v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        self._q, self._v = np.array(q), np.array(v)
+        self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders stay there
+        core.initialize(self._model, self._memory, self._q, self._v)
+
+    def initialize_at_rest(self, position: Array, accelerometer: Array) -> None:
+        """Start at rest above the origin, feet down at height 0, upright as gravity is felt.
+
+        Args:
+            position: (nu,) of the actuated joints [rad or m].
+            accelerometer: (3,) specific force, IMU axes, better the mean of some readings [m/s^2].
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite.
+        """
+        robot = self.robot
+        position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
+        accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
+        self._compute_terms(position, np.zeros(robot.nu))
+        core.initialize_at_rest(
+            self._model, self._memory, self._values, np.ascontiguousarray(accelerometer), self._q, self._v
+        )
+
+    # -- readings ------------------------------------------------------------------------------------------------
+    @renamed_parameters(standing="stance")
+    def update(
+        self,
+        position: Array,
+        velocity: Array,
+        gyro: Array,
+        accelerometer: Array,
+        stance: Iterable[str],
+        *,
+        periods: int = 1,
+    ) -> tuple[Array, Array]:
+        """One reading.
+
+        Args:
+            position: (nu,) of the actuated joints [rad or m].
+            velocity: (nu,) [rad/s or m/s].
+            gyro: (3,) angular velocity, IMU axes [rad/s].
+            accelerometer: (3,) specific force, IMU axes [m/s^2].
+            stance: the feet that stand.
+            periods: of `dt` since the reading before; more than one where readings were lost.
+
+        Returns:
+            q (nq,) and v (nv,) as of `state`; joints as read, yaw and position relative to where it began.
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite; the estimate is what it was.
+            UnknownNameError: no such foot; the estimate is what it was.
+        """
+        robot = self.robot
+        position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
+        velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
+        gyro = np.ascontiguousarray(check_vector("gyro", gyro, (3,), "x, y, z"))
+        accelerometer = np.ascontiguousarray(check_vector("accelerometer", accelerometer, (3,), "x, y, z"))
+        feet = several("stance", stance, "names of feet")
+        for foot in feet:
+            if foot not in robot.legs:
+                raise UnknownNameError("foot", foot, robot.feet)
+        periods = whole("periods", periods)
+        self._stance[:] = [foot in feet for foot in robot.feet]
+        self._compute_terms(position, velocity)
+        self._estimate(self._values, gyro, accelerometer, self._stance, periods)
+        return self.state()
+
+    def _compute_terms(self, position: Array, velocity: Array) -> None:
+        """Terms of the feet with the base at rest in the origin."""
+        q, v = self._neutral, self._moving
+        self._joints.put(q, position)
+        v[self._rates] = velocity
+        self._q[7:], self._v[6:] = q[7:], v[6:]
+        self._terms.compute(q, v, self._values)
+
+    def state(self) -> tuple[Array, Array]:
+        """The estimate q (nq,) and v (nv,) as of the last reading."""
+        core.write_base_state(self._model, self._memory, self._q, self._v)
+        return self._q.copy(), self._v.copy()
+
+    def odometry(self) -> tuple[Array, Array]:
+        """As `state`, with a position that moves as the robot does and never jumps: to walk by."""
+        core.write_odometry(self._model, self._memory, self._q, self._v)
+        return self._q.copy(), self._v.copy()
+
+    def correct_pose(
+        self,
+        position: Numbers | None = None,
+        orientation: object = None,
+        *,
+        position_noise: float = 0.01,
+        orientation_noise: float = 0.02,
+    ) -> tuple[Array, Array]:
+        """The base's pose as something else tells it: motion capture, cameras, satellites; at the last reading.
+
+        Args:
+            position: (3,) of the base, world axes [m].
+            orientation: of the base: quaternion x, y, z, w, or rotation matrix (3, 3).
+            position_noise: standard deviation by axis [m].
+            orientation_noise: standard deviation by axis [rad].
+
+        Returns:
+            As of `update`.
+
+        Raises:
+            ArgumentError: a wrong shape, not finite, or a standard deviation that is not positive.
+        """
+        f = self._memory
+        for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
+            if not (np.isfinite(number(name, value)) and value > 0.0):
+                raise ArgumentError(f"{name}: expected a positive standard deviation, got {value}")
+        seen = None if position is None else check_vector("position", position, (3,), "x, y, z")
+        if orientation is not None:
+            R = rotation_of("orientation", orientation)
+            core.correct_attitude(f, np.array(pin.log3(f.R @ R.T)), float(orientation_noise) ** 2)
+        if seen is not None:
+            core.correct_position(f, seen + f.R @ self._model.lever, float(position_noise) ** 2)
+        return self.state()
+
+    def predict(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:
+        """`odometry` some periods after the last reading, for readings that come late; the estimate stays as it is.
+
+        Args:
+            accelerations: (nv,) of each period since, oldest first, such as `Command.acceleration` of the torques that
+                the motors were sent meanwhile: what the model says that they have led to.
+
+        Returns:
+            As of `update`.
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite.
+        """
+        robot, (q, v) = self.robot, self.odometry()
+        for each in accelerations:
+            a = check_vector("accelerations", each, (robot.nv,), f"nv of {robot.name}")
+            v = v + self.dt * a
+            q = robot.algorithms.integrate(robot.model, q, self.dt * v)
+        return q, v
+
+    # -- what it knows -------------------------------------------------------------------------------------------
+    @property
+    def gyro_bias(self) -> Array:
+        """(3,) of the gyroscope, base axes [rad/s]."""
+        return self._memory.gyro_bias.copy()
+
+    @property
+    def accelerometer_bias(self) -> Array:
+        """(3,) of the accelerometer, base axes [m/s^2]."""
+        return self._memory.force_bias.copy()
+
+    @property
+    def covariance(self) -> Array:
+        """(15, 15) of the invariant errors of attitude, velocity, position and both biases.
+
+        With R, v and p of the IMU these are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then
+        ``v_hat - exp(phi) v``, ``p_hat - exp(phi) p``, and estimated less true biases; world axes but for the biases.
+        """
+        return self._memory.P[:FEET, :FEET].copy()
+
+    @property
+    def slipping_feet(self) -> tuple[str, ...]:
+        """Feet that contradicted the estimate at the last reading."""
+        return tuple(foot for foot, slips in zip(self.robot.feet, self._memory.is_slipping, strict=True) if slips)
+
+
+def make_filter_memory(feet: int) -> FilterMemory:
+    """Memory of a filter for so many feet, all zero."""
+    n = FEET + 3 * feet
+    return FilterMemory(
+        R=np.zeros((3, 3)),
+        v=np.zeros(3),
+        p=np.zeros(3),
+        gyro_bias=np.zeros(3),
+        force_bias=np.zeros(3),
+        feet=np.zeros((feet, 3)),
+        has_foothold=np.zeros(feet, dtype=np.int64),
+        has_stood=np.zeros(feet, dtype=np.int64),
+        normal=np.array([0.0, 0.0, 1.0]),
+        is_slipping=np.zeros(feet, dtype=np.int64),
+        omega=np.zeros(3),
+        last_reading=np.zeros(7),
+        odometry_offset=np.zeros(3),
+        P=np.zeros((n, n)),
+        scratch=np.zeros((5, n, 3)),
+    )

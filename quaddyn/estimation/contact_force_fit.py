@@ -1,0 +1,297 @@
+"""Contact forces that explain a generalized force best, in restricted Python.
+
+Least ``|A f - b|`` of minimum norm, ``A = L^-1 J^T`` and ``b = L^-1 r`` with ``M = L L^T``, or rows of J^T and r as
+they are.  Where a shifted Cholesky factorization of ``G = A^T A`` proves that no singular value of A is below the
+tolerance, the normal equations are solved and corrected once, which is as accurate as a QR factorization (Björck 1987,
+*Stability analysis of the method of seminormal equations for linear least squares problems*); else by singular values,
+by Jacobi rotations of A's columns (Golub and Van Loan, *Matrix Computations*, 4th edition, section 8.6.3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from ..contact import ContactSet
+from ..robot.robot import Robot
+from .body_points import BodyPoints, compute_position, make_body_points
+
+#: Least tolerance that the normal equations can prove; singular values this small are lost in rounding.
+MIN_PROVABLE_TOLERANCE, ROUNDING_TOLERANCE = 1e-5, 1e-15
+#: Most sweeps of rotations; some eight do.
+MAX_JACOBI_SWEEPS = 30
+
+
+class ContactSetArrays(NamedTuple):
+    """The contacts of a `ContactSet`, on or off."""
+
+    points: BodyPoints  # centres of spheres or surfaces
+    size: IntVector  # (contacts,) of a force, 3 or 6
+    lever: Matrix  # (contacts, 3) from the centre to the point of contact, world axes [m]
+    use_inertia_metric: bool  # whether all rows of ``J^T f = r`` count, in the metric of M^-1
+    actuated_rows: IntVector  # rows that count if not
+    tolerance: float  # share of the largest singular value below which others count as zero
+
+
+class ForceFitWorkspace(NamedTuple):
+    """Room to work, for at most k components of forces and m rows."""
+
+    M: Matrix  # (nv, nv) is overwritten by its factor L
+    J: Matrix  # (k, nv) of the active contacts
+    A: Matrix  # (k, m) columns of A, one a row
+    b: Vector  # (m,)
+    G: Matrix  # (k, k)
+    factor: Matrix  # (k, k)
+    V: Matrix  # (k, k)
+    forces: Vector  # (k,)
+    step: Vector  # (k,)
+    residual: Vector  # (nv,) what forces do not explain
+
+
+def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool, tolerance: float) -> ContactSetArrays:
+    """The contacts of a robot; their points where its joints are independent.
+
+    Args:
+        robot: the robot.
+        contacts: all of them.
+        joints: whether only rows of joints with motors count.
+        tolerance: as of `Touching`.
+    """
+    members = [contacts[name] for name in contacts.names]
+    return ContactSetArrays(
+        points=make_body_points(robot, [] if robot.coupling else [(c.frame, c.offset) for c in members]),
+        size=np.array([c.rows for c in members], np.int64),
+        lever=np.array([-c.radius * c.normal for c in members]).reshape(-1, 3),
+        use_inertia_metric=not joints,
+        actuated_rows=np.array(robot.actuated_index, np.int64),
+        tolerance=tolerance,
+    )
+
+
+def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
+    """Room for k components of forces."""
+    return ForceFitWorkspace(
+        M=np.zeros((nv, nv)),
+        J=np.zeros((k, nv)),
+        A=np.zeros((k, nv)),
+        b=np.zeros(nv),
+        G=np.zeros((k, k)),
+        factor=np.zeros((k, k)),
+        V=np.zeros((k, k)),
+        forces=np.zeros(k),
+        step=np.zeros(k),
+        residual=np.zeros(nv),
+    )
+
+
+@compiled(inline=False)
+def factor_in_place(M: Matrix, n: int) -> bool:
+    """``L L^T = M``, L a lower triangle in its place, its diagonal inverted; False if there is none."""
+    for i in range(n):
+        for j in range(i + 1):
+            s = M[i, j]
+            for k in range(j):
+                s -= M[i, k] * M[j, k]
+            if i == j:
+                if not s > 0.0:
+                    return False
+                M[i, i] = 1.0 / math.sqrt(s)
+            else:
+                M[i, j] = s * M[j, j]
+    return True
+
+
+@compiled(inline=False)
+def solve_lower(L: Matrix, n: int, x: Vector) -> None:
+    """``x = L^-1 x``, L as of `factor_in_place`; zeros at the beginning of x stay."""
+    first = 0
+    while first < n and x[first] == 0.0:
+        first += 1
+    for i in range(first, n):
+        s = x[i]
+        for k in range(first, i):
+            s -= L[i, k] * x[k]
+        x[i] = s * L[i, i]
+
+
+@compiled(inline=False)
+def solve_upper(L: Matrix, n: int, x: Vector) -> None:
+    """``x = L^-T x``."""
+    for i in range(n - 1, -1, -1):
+        s = x[i] * L[i, i]
+        x[i] = s
+        for k in range(i):
+            x[k] -= L[i, k] * s
+
+
+@compiled()
+def dot(x: Vector, y: Vector, m: int) -> float:
+    """``x . y`` of m entries."""
+    s = 0.0
+    for i in range(m):
+        s += x[i] * y[i]
+    return s
+
+
+@compiled(inline=False)
+def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool:
+    """Whether all singular values of A are above the tolerance for certain; ``w.G = A^T A``."""
+    most = 0.0
+    for i in range(k):
+        for j in range(i + 1):
+            s = dot(w.A[i], w.A[j], m)
+            w.G[i, j] = s
+            w.G[j, i] = s
+    for i in range(k):
+        s = 0.0
+        for j in range(k):
+            s += abs(w.G[i, j])
+        most = max(most, s)  # no eigenvalue is larger
+    share = max(tolerance, MIN_PROVABLE_TOLERANCE)
+    for i in range(k):
+        for j in range(i + 1):
+            w.factor[i, j] = w.G[i, j]
+        w.factor[i, i] -= share * share * most
+    return k <= m and factor_in_place(w.factor, k)
+
+
+@compiled(inline=False)
+def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
+    """Solve ``G f = A^T b``, and once more for what is left of b."""
+    for i in range(k):
+        for j in range(i + 1):
+            w.factor[i, j] = w.G[i, j]
+        w.forces[i] = 0.0
+    if not factor_in_place(w.factor, k):
+        return False
+    for _ in range(2):
+        for i in range(k):
+            w.step[i] = dot(w.A[i], w.b, m)
+        solve_lower(w.factor, k, w.step)
+        solve_upper(w.factor, k, w.step)
+        for i in range(k):
+            w.forces[i] += w.step[i]
+            for j in range(m):
+                w.b[j] -= w.A[i, j] * w.step[i]
+    return True
+
+
+@compiled(inline=False)
+def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
+    """Solve with singular values alone that are above the tolerance; how many these are."""
+    A, V = w.A, w.V
+    for i in range(k):
+        w.forces[i] = 0.0
+        for j in range(k):
+            V[i, j] = 1.0 if i == j else 0.0
+    for _ in range(MAX_JACOBI_SWEEPS):
+        turned = False
+        for i in range(k):
+            for j in range(i):
+                x, y, z = dot(A[i], A[i], m), dot(A[j], A[j], m), dot(A[i], A[j], m)
+                if not abs(z) > ROUNDING_TOLERANCE * math.sqrt(x * y):
+                    continue
+                turned = True
+                half = (y - x) / (2.0 * z)
+                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + math.sqrt(1.0 + half * half))
+                c = 1.0 / math.sqrt(1.0 + t * t)
+                s = c * t
+                for r in range(m):
+                    a, b = A[i, r], A[j, r]
+                    A[i, r], A[j, r] = c * a - s * b, s * a + c * b
+                for r in range(k):
+                    a, b = V[i, r], V[j, r]
+                    V[i, r], V[j, r] = c * a - s * b, s * a + c * b
+        if not turned:
+            break
+    largest, rank = 0.0, 0
+    for i in range(k):
+        largest = max(largest, dot(A[i], A[i], m))
+    least = max(tolerance, ROUNDING_TOLERANCE * float(max(k, m)))
+    for i in range(k):
+        square = dot(A[i], A[i], m)
+        if square > least * least * largest:
+            rank += 1
+            share = dot(A[i], w.b, m) / square
+            for r in range(k):
+                w.forces[r] += share * V[i, r]
+    return rank
+
+
+@entry("the contact forces")
+def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: Vector) -> int:
+    """Forces of k components that explain r best, into ``w.forces``, and what they do not, into ``w.left``.
+
+    Args:
+        t: the contacts.
+        w: with the Jacobian, and the inertia where it is the metric.
+        k: rows of the Jacobian.
+        r: (nv,) generalized force.
+
+    Returns:
+        The number of singular values that count.
+    """
+    n, m = len(r), len(t.actuated_rows)
+    for i in range(n):
+        w.residual[i] = r[i]
+    if not t.use_inertia_metric:
+        for j in range(m):
+            w.b[j] = r[t.actuated_rows[j]]
+            for i in range(k):
+                w.A[i, j] = w.J[i, t.actuated_rows[j]]
+    else:
+        m = n
+        factor_in_place(w.M, n)
+        for j in range(n):
+            w.b[j] = r[j]
+        solve_lower(w.M, n, w.b)
+        for i in range(k):
+            for j in range(n):
+                w.A[i, j] = w.J[i, j]
+            solve_lower(w.M, n, w.A[i])
+    rank = k
+    if not (is_full_rank(w, k, m, t.tolerance) and solve_normal_equations(w, k, m)):
+        rank = solve_by_svd(w, k, m, t.tolerance)
+    for i in range(k):
+        for j in range(n):
+            w.residual[j] -= w.J[i, j] * w.forces[i]
+    return rank
+
+
+@entry("the contact forces")
+def fit_contact_forces(
+    t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor, r: Vector
+) -> int:
+    """As `explain`, with the Jacobian of the active contacts.
+
+    Args:
+        t: the contacts.
+        w: with the inertia where it is the metric.
+        active: (contacts,) whether each is.
+        columns: of the world Jacobian, as of `State.kinematics`.
+        joint_placements: joints, as of `State.kinematics`.
+        r: (nv,) generalized force.
+    """
+    k, at, points = 0, local(3), t.points
+    for i in range(len(active)):
+        if active[i] == 0:
+            continue
+        compute_position(points, joint_placements, i, at)
+        for x in range(3):
+            at[x] += t.lever[i, x]
+        for x in range(t.size[i]):
+            for j in range(len(r)):
+                w.J[k + x, j] = 0.0
+        for c in range(1, points.chain[i, 0] + 1):
+            j = points.chain[i, c]
+            column = columns[j]
+            w.J[k, j] = column[0] + column[4] * at[2] - column[5] * at[1]
+            w.J[k + 1, j] = column[1] + column[5] * at[0] - column[3] * at[2]
+            w.J[k + 2, j] = column[2] + column[3] * at[1] - column[4] * at[0]
+            for x in range(3, t.size[i]):
+                w.J[k + x, j] = column[x]
+        k += t.size[i]
+    return int(solve_contact_forces(t, w, k, r))

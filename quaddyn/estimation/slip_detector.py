@@ -1,0 +1,232 @@
+"""`SlipDetector`: which feet slip, with what probability, and the friction that their slips have shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from ..deprecation import renamed_attributes, renamed_parameters
+from ..dynamics import State
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+from .body_points import make_body_points
+from .foot_forces import FootForces
+from .sensor_noise import SensorNoise
+from .slip_kernel import (
+    SlipMemory,
+    SlipModel,
+    estimate_slip_friction,
+    find_max_held_ratio,
+    update_slip_from_state,
+    update_slip_probabilities,
+)
+
+#: Standard deviation of the velocity of a foot that slips, by axis [sqrt(g l)].
+SLIDING_SPEED = 0.3
+#: Rates at which a foot that holds begins to slip, and mean time of a slip, in sqrt(l/g): rates of the chain.
+ONSET_RATE, SLIP_TIME = 0.1, 0.3
+#: Time within which errors of a foot's velocity are alike and readings count as one [sqrt(l/g)].
+CORRELATION_TIME = 0.02
+#: Memory of the friction that is being shown [sqrt(l/g)].
+FRICTION_TIME = 0.1
+#: Minimum mean of squared normal forces of slips that shows friction [(m g / n)^2].
+MIN_EVIDENCE = 0.1
+#: Standard deviation of a foot's tangential velocity at touchdown [sqrt(g l)], the time constant with which contacts
+#: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the estimate of creep [sqrt(g l)].
+TOUCHDOWN_SPEED, BRAKING_TIME, SETTLED_SPEED = 0.5, 0.075, 0.01
+#: Creep compliance in sqrt(g l) per m g / n, n the number of feet: standard deviation before anything is measured,
+#: maximum, and difference between feet as a fraction.
+UNKNOWN_CREEP, MAX_CREEP, CREEP_FRACTION = 0.3, 0.5, 0.25
+#: Memory of the creep compliance [sqrt(l/g)].
+CREEP_TIME = 20.0
+#: Time constant of the ratio of forces that a foot holds [sqrt(l/g)], and the minimum normal force [m g / n].
+HOLDING_TIME, MIN_HOLDING_FORCE = 0.3, 0.2
+
+
+@renamed_attributes(
+    probability="slip_probability",
+    friction="friction_estimate",
+    slipping="slipping_feet",
+    friction_after="estimate_friction",
+    held="max_held_ratio",
+    creep="creep_compliance",
+)
+class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
+    """Detector of feet that slip, from the velocity of their points of contact along the ground and from their forces.
+
+    Each foot is a hidden Markov chain with two states, holding and slipping.  Soft contacts creep under tangential
+    load: the point of contact of a foot that holds moves at ``-c f``, with the tangential force f on the robot and the
+    creep compliance c, up to a normally distributed error.  The velocity of a foot that slips is normally distributed
+    with a larger variance, whatever the force.  Bayes' rule turns each reading into odds (forward recursion of Rabiner
+    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity persist, and successive readings count
+    as fractions of one.  At touchdown a foot has a tangential velocity that the contact has to brake, so that the
+    variance of its velocity is larger at first.  Feet in the air do not slip, and begin anew at touchdown.
+
+    The creep compliance is estimated by recursive least squares from feet that hold, with an uncertainty: as long as
+    it is unknown, only a motion that no plausible compliance explains counts as a slip.
+
+    While a foot slips, the ground exerts the largest tangential force that its friction allows: tangential over normal
+    force is Coulomb's coefficient, by least squares over the last forces.  What a foot holds without slipping is a
+    lower bound of that coefficient.
+
+    Args:
+        robot: whose feet.
+        dt: time between updates [s].
+        length: of its legs [m].
+        noise: of the sensors; a vendor's by default.
+
+    Attributes:
+        robot: as given.
+        dt: as given [s].
+        length: as given [m].
+        noise: as given.
+
+    Raises:
+        ArgumentTypeError: no robot, or no `SensorNoise`.
+        ArgumentError: no feet, or a number out of range.
+    """
+
+    def __init__(self, robot: Robot, *, dt: float, length: float, noise: SensorNoise | None = None) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not robot.feet:
+            raise ArgumentError(f"robot: expected one with feet, got {robot.name!r}")
+        noise = SensorNoise() if noise is None else noise
+        if not isinstance(noise, SensorNoise):
+            raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
+        self.robot, self.dt, self.length, self.noise = robot, number("dt", dt), number("length", length), noise
+        for name, value in (("dt", self.dt), ("length", self.length)):
+            if not 0.0 < value < math.inf:
+                raise ArgumentError(f"{name}: expected a positive number, got {value}")
+        gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
+        unit, weight, square = math.sqrt(length / gravity), robot.mass * gravity / n, gravity * length
+        still = noise.contact_velocity**2 + (length * noise.velocity) ** 2
+        compliance = math.sqrt(square) / weight  # unit of the creep compliance [m/s/N]
+        self._model = SlipModel(
+            holding_variance=still,
+            slipping_variance=still + SLIDING_SPEED**2 * square,
+            touchdown_variance=TOUCHDOWN_SPEED**2 * square,
+            touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * unit)),
+            settled_variance=SETTLED_SPEED**2 * square,
+            onset_probability=min(1.0, ONSET_RATE * dt / unit),
+            end_probability=min(1.0, dt / (SLIP_TIME * unit)),
+            reading_weight=min(1.0, dt / (CORRELATION_TIME * unit)),
+            evidence_decay=math.exp(-dt / (FRICTION_TIME * unit)),
+            min_evidence=MIN_EVIDENCE * weight**2,
+            min_normal_force=MIN_HOLDING_FORCE * weight,
+            creep_prior_variance=(UNKNOWN_CREEP * compliance) ** 2,
+            creep_relative_variance=CREEP_FRACTION**2,
+            max_creep=MAX_CREEP * compliance,
+            creep_decay=math.exp(-dt / (CREEP_TIME * unit)),
+            holding_alpha=dt / (HOLDING_TIME * unit + dt),
+            radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
+        )
+        self._memory = SlipMemory(
+            probability=np.zeros(n),
+            is_slipping=np.zeros(n, dtype=np.int64),
+            evidence=np.zeros((n, 2)),
+            touchdown_variance=np.full(n, self._model.touchdown_variance),
+            speed=np.zeros(n),
+            unbraked_updates=np.zeros(n),
+            held_ratio=np.zeros(n),
+            creep=np.zeros(2),
+        )
+        self._points = (
+            make_body_points(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
+        )
+        self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
+
+    def reset(self) -> None:
+        """Resets the detector: no foot slips, no friction was shown, the creep compliance is unknown."""
+        for array in self._memory:
+            array[:] = 0
+        self._memory.touchdown_variance[:] = self._model.touchdown_variance
+
+    @property
+    def slip_probability(self) -> dict[str, float]:
+        """By foot, that it slips; 0 in the air."""
+        return dict(zip(self.robot.feet, self._memory.probability.tolist(), strict=True))
+
+    @property
+    def slipping_feet(self) -> tuple[str, ...]:
+        """The feet that slip."""
+        return tuple(
+            foot for foot, slips in zip(self.robot.feet, self._memory.is_slipping.tolist(), strict=True) if slips
+        )
+
+    @property
+    def friction_estimate(self) -> float | None:
+        """Coulomb's coefficient that slipping feet show now, the minimum of all; None while no foot slips."""
+        return self.estimate_friction(0.0)
+
+    def estimate_friction(self, min_slip_time: float) -> float | None:
+        """Returns Coulomb's coefficient that feet show which slip for some time already; None where none does.
+
+        Args:
+            min_slip_time: minimum time that a foot has gathered or kept speed, less the time that it was braked [s].
+        """
+        least = float(estimate_slip_friction(self._model, self._memory, number("time", min_slip_time) / self.dt))
+        return None if least == math.inf else least
+
+    @property
+    def max_held_ratio(self) -> float:
+        """Largest ratio of tangential to normal force that a foot holds now without slipping; 0 where none does."""
+        return float(find_max_held_ratio(self._memory))
+
+    @property
+    def creep_compliance(self) -> float:
+        """Estimated creep compliance, velocity over tangential force [m/s/N]."""
+        model, (product, square) = self._model, self._memory.creep.tolist()
+        creep: float = product / (square + model.holding_variance / model.creep_prior_variance)
+        return min(max(creep, 0.0), model.max_creep)
+
+    @renamed_parameters(touching="contacts")
+    def update(
+        self, s: State, forces: Mapping[str, Array] | Array, contacts: Collection[str], *, normal: Array | None = None
+    ) -> tuple[str, ...]:
+        """One step further; the feet that slip.
+
+        Args:
+            s: the state now, as estimated.
+            forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes, as estimated [N].
+            contacts: the feet that touch the ground.
+            normal: (3,) unit vector out of the ground, or (nf, 3) of the ground under each foot; world z by default.
+
+        Raises:
+            ArgumentError: `normal` of another shape or not finite, or a state of another robot.
+            UnknownNameError: `contacts` or `forces` names what is no foot.
+        """
+        if not isinstance(s, State) or s.robot is not self.robot:
+            raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")
+        feet, forced = self.robot.feet, self._forces
+        n = forced.set_normals(normal)
+        for foot in contacts:
+            if foot not in feet:
+                raise UnknownNameError("foot", foot, feet)
+        forced.set_forces(forces)
+        self._touching[:] = [foot in contacts for foot in feet]
+        model, memory, motion = self._model, self._memory, self._motion
+        if self._points is not None:
+            v = s.writable_coordinates()[1]
+            update_slip_from_state(
+                model,
+                memory,
+                self._points,
+                *s.kinematic_arrays(),
+                v,
+                forced.values,
+                forced.has_force,
+                self._touching,
+                n,
+                motion,
+            )
+        else:
+            for row, foot in zip(motion, feet, strict=True):
+                row[:] = s.velocity(foot)
+            update_slip_probabilities(model, memory, motion, forced.values, forced.has_force, self._touching, n)
+        return self.slipping_feet

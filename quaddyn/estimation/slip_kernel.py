@@ -1,0 +1,219 @@
+"""The hidden Markov chains of `SlipDetector`, in restricted Python."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from .body_points import BodyPoints, compute_body_velocity, compute_position
+
+#: Probability from which on a foot counts as slipping, and below which no longer.
+SLIP_ONSET_PROBABILITY, SLIP_END_PROBABILITY = 0.9, 0.5
+#: Largest logarithm of odds.
+MAX_LOG_ODDS = 50.0
+#: Fraction of its speed shortly before below which a foot counts as decelerating: it then shows no friction.
+BRAKED_SPEED_FRACTION = 0.9
+#: Squared residual of a foot's velocity, divided by its variance, up to which it counts for the creep compliance.
+CREEP_GATE = 9.0
+
+
+class SlipModel(NamedTuple):
+    """Parameters that do not change from tick to tick."""
+
+    holding_variance: float  # variance of the velocity of a foot that holds, by axis [m^2/s^2]
+    slipping_variance: float  # variance of the velocity of a foot that slips, by axis [m^2/s^2]
+    touchdown_variance: float  # variance added to `still` at touchdown [m^2/s^2]
+    touchdown_decay: float  # factor of that variance from one update to the next
+    settled_variance: float  # variance from landing below which a foot shows its creep [m^2/s^2]
+    onset_probability: float  # probability of a slip to begin between two updates
+    end_probability: float  # probability of a slip to end between two updates
+    reading_weight: float  # weight of one reading, of which successive ones are alike
+    evidence_decay: float  # factor of the evidence of slips from one update to the next
+    min_evidence: float  # minimum mean of squared normal forces that shows friction [N^2]
+    min_normal_force: float  # minimum normal force of a foot that shows its creep or what it holds [N]
+    creep_prior_variance: float  # variance of the creep compliance before anything was measured [(m/s/N)^2]
+    creep_relative_variance: float  # variance of the creep compliance from foot to foot, divided by its square
+    max_creep: float  # maximum creep compliance [m/s/N]
+    creep_decay: float  # factor of the evidence of creep from one update to the next
+    holding_alpha: float  # weight of one reading in the held ratio
+    radius: Vector  # (nf,) of the feet [m]
+
+
+class SlipMemory(NamedTuple):
+    """State of the detector."""
+
+    probability: Vector  # (nf,) that a foot slips
+    is_slipping: IntVector  # (nf,) whether a foot counts as slipping
+    evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
+    touchdown_variance: Vector  # (nf,) variance of the velocity that is left of the touchdown [m^2/s^2]
+    speed: Vector  # (nf,) speed along the ground shortly before [m/s]
+    unbraked_updates: Vector  # (nf,) time that a foot has slipped without being braked, less that with it [updates]
+    held_ratio: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
+    creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
+
+
+@compiled()
+def compute_slip_posterior(m: SlipModel, p: float, odds: float) -> float:
+    """Returns the probability of a slip from the one before and the logarithm of the odds of a reading."""
+    p = p * (1.0 - m.end_probability) + (1.0 - p) * m.onset_probability
+    odds = math.log(p / (1.0 - p)) + m.reading_weight * min(odds, MAX_LOG_ODDS)
+    return 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
+
+
+@entry("the slip detector")
+def update_slip_probabilities(
+    m: SlipModel,
+    f: SlipMemory,
+    motion: Matrix,
+    forces: Matrix,
+    has_force: IntVector,
+    in_contact: IntVector,
+    normals: Matrix,
+) -> None:
+    """Updates the detector by one step.
+
+    Args:
+        m: parameters.
+        f: state.
+        motion: (nf, 6) velocities of the feet's centres, linear before angular, world axes.
+        forces: (nf, 3) on the robot, world axes [N].
+        has_force: (nf,) whether the force of a foot is given.
+        in_contact: (nf,) whether a foot is in contact.
+        normals: (nf, 3) unit, out of the ground under each foot.
+    """
+    along, shear = local(3), local(3)
+    f.creep[0] *= m.creep_decay
+    f.creep[1] *= m.creep_decay
+    known = f.creep[1] + m.holding_variance / m.creep_prior_variance
+    compliance = min(max(f.creep[0] / known, 0.0), m.max_creep)
+    doubt = (
+        m.holding_variance / known + m.creep_relative_variance * compliance * compliance
+    )  # variance of the compliance
+    for i in range(len(in_contact)):
+        if in_contact[i] == 0:
+            f.probability[i] = 0.0
+            f.is_slipping[i] = 0
+            f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
+            f.touchdown_variance[i], f.speed[i], f.unbraked_updates[i], f.held_ratio[i] = (
+                m.touchdown_variance,
+                0.0,
+                0.0,
+                0.0,
+            )
+            continue
+        normal = normals[i]
+        for r in range(3):
+            a, b = (r + 1) % 3, (r + 2) % 3
+            turn = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
+            along[r] = motion[i, r] - m.radius[i] * turn
+        away = along[0] * normal[0] + along[1] * normal[1] + along[2] * normal[2]
+        pressing = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        square, load, against = 0.0, 0.0, 0.0
+        for r in range(3):
+            along[r] -= away * normal[r]
+            shear[r] = forces[i, r] - pressing * normal[r] if has_force[i] != 0 and pressing > 0.0 else 0.0
+            square += along[r] * along[r]
+            load += shear[r] * shear[r]
+            against -= along[r] * shear[r]
+        # A foot that holds moves at ``-c f``: its velocity along the force is less certain than that across it.
+        across = max(square - against * against / load, 0.0) if load > 0.0 else 0.5 * square
+        excess = against - compliance * load
+        lag = excess * excess / load if load > 0.0 else 0.5 * square
+        wide = m.holding_variance + f.touchdown_variance[i] + m.creep_relative_variance * compliance * compliance * load
+        long = m.holding_variance + f.touchdown_variance[i] + doubt * load
+        fast = m.slipping_variance + f.touchdown_variance[i]
+        odds = 0.5 * (lag / long + across / wide - square / fast + math.log(long * wide / (fast * fast)))
+        # A foot that is hardly pressed has still to land, or does so again.
+        f.touchdown_variance[i] = (
+            m.touchdown_variance
+            if has_force[i] != 0 and pressing < m.min_normal_force
+            else m.touchdown_decay * f.touchdown_variance[i]
+        )
+        p = compute_slip_posterior(m, f.probability[i], odds)
+        f.probability[i] = p
+        f.is_slipping[i] = 1 if p > (SLIP_END_PROBABILITY if f.is_slipping[i] != 0 else SLIP_ONSET_PROBABILITY) else 0
+        speed, tangential = math.sqrt(square), math.sqrt(load)
+        braked = speed < BRAKED_SPEED_FRACTION * f.speed[i]
+        f.speed[i] += m.reading_weight * (speed - f.speed[i])
+        f.unbraked_updates[i] = (
+            max(f.unbraked_updates[i] + (-1.0 if braked else 1.0), 0.0) if f.is_slipping[i] != 0 else 0.0
+        )
+        if has_force[i] == 0 or not pressing > 0.0:
+            continue
+        # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.  A foot
+        # that a soft contact brakes does not yet, or no longer, take all of the friction.
+        if not braked:
+            share = (1.0 - m.evidence_decay) * p
+            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + share * tangential * pressing
+            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + share * pressing * pressing
+        if pressing < m.min_normal_force or f.touchdown_variance[i] > m.settled_variance:
+            continue
+        f.held_ratio[i] += m.holding_alpha * (
+            (tangential / pressing if p < SLIP_END_PROBABILITY else 0.0) - f.held_ratio[i]
+        )
+        if lag < CREEP_GATE * long and across < CREEP_GATE * wide:
+            f.creep[0] += m.reading_weight * (1.0 - p) * against
+            f.creep[1] += m.reading_weight * (1.0 - p) * load
+
+
+@entry("the slip detector")
+def update_slip_from_state(
+    m: SlipModel,
+    f: SlipMemory,
+    feet: BodyPoints,
+    columns: Matrix,
+    joint_placements: Tensor,
+    v: Vector,
+    forces: Matrix,
+    has_force: IntVector,
+    in_contact: IntVector,
+    normals: Matrix,
+    motion: Matrix,
+) -> None:
+    """As `listen`, with the velocities of the feet, which `motion` takes.
+
+    Args:
+        m: the detector.
+        f: its memory.
+        feet: their centres.
+        columns: of the world Jacobian, as of `State.kinematics`.
+        joint_placements: joints, as of `State.kinematics`.
+        v: (nv,).
+        forces: as of `listen`.
+        has_force: as of `listen`.
+        in_contact: as of `listen`.
+        normals: as of `listen`.
+        motion: (nf, 6).
+    """
+    at = local(3)
+    for i in range(len(in_contact)):
+        if in_contact[i] != 0:
+            compute_position(feet, joint_placements, i, at)
+            compute_body_velocity(feet, columns, v, i, at, motion[i])
+    update_slip_probabilities(m, f, motion, forces, has_force, in_contact, normals)
+
+
+@entry("the slip detector")
+def estimate_slip_friction(m: SlipModel, f: SlipMemory, updates: float) -> float:
+    """Returns the least ratio of tangential to normal force of any foot that slips; inf where none does.
+
+    Args:
+        m: parameters.
+        f: state.
+        updates: minimum time that a foot has slipped without being braked [updates].
+    """
+    least = math.inf
+    for i in range(len(f.is_slipping)):
+        if f.is_slipping[i] != 0 and f.evidence[i, 1] > m.min_evidence and f.unbraked_updates[i] >= updates:
+            least = min(least, f.evidence[i, 0] / f.evidence[i, 1])
+    return least
+
+
+@entry("the slip detector")
+def find_max_held_ratio(f: SlipMemory) -> float:
+    """Returns the largest ratio of tangential to normal force that a foot has held without slipping for some time."""
+    most = 0.0
+    for i in range(len(f.held_ratio)):
+        most = max(most, f.held_ratio[i])
+    return most

@@ -1,0 +1,206 @@
+"""The compiled inner loop of `Preview`."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..compiler import Matrix, Vector, compiled, entry, local
+
+#: Instants looked at.
+N_SAMPLES = 256
+
+
+class Footfalls(NamedTuple):
+    """When feet stand.
+
+    Attributes:
+        phase: of the cycle.
+        period: of the cycle [s].
+        duty: share of the cycle on the ground.
+        loading: time over which a foot takes its load [cycles].
+        offsets: (4,) of the feet.
+        first: (4,) number of each foot's first swing.
+        last: (4,) number of each foot's last swing.
+    """
+
+    phase: float
+    period: float
+    duty: float
+    loading: float
+    offsets: Vector
+    first: Vector
+    last: Vector
+
+
+class PathMotion(NamedTuple):
+    """Where feet go.
+
+    Attributes:
+        position: (2,) of the course [m].
+        yaw: of the course [rad].
+        velocity: (3,) of the course.
+        stance: (4, 2) of the feet about the course, heading axes [m].
+    """
+
+    position: Vector
+    yaw: float
+    velocity: Vector
+    stance: Matrix
+
+
+@compiled()
+def predict_path(time: float, travel: PathMotion) -> tuple[float, float]:
+    """Where the course is after `time`; see `Course.ahead`."""
+    velocity, half = travel.velocity, 0.5 * travel.velocity[2] * time
+    chord = time * (math.sin(half) / half if abs(half) > 1e-6 else 1.0)
+    c, s = math.cos(travel.yaw + half) * chord, math.sin(travel.yaw + half) * chord
+    x = travel.position[0] + velocity[0] * c - velocity[1] * s
+    y = travel.position[1] + velocity[0] * s + velocity[1] * c
+    return x, y
+
+
+@compiled()
+def predict_foothold(time: float, foot: int, travel: PathMotion) -> tuple[float, float]:
+    """Where a foot stands that is in the middle of its stance after `time`; see `course.footholds`."""
+    stance, yaw = travel.stance, travel.yaw + travel.velocity[2] * time
+    x, y = predict_path(time, travel)
+    c, s = math.cos(yaw), math.sin(yaw)
+    return x + c * stance[foot, 0] - s * stance[foot, 1], y + s * stance[foot, 0] + c * stance[foot, 1]
+
+
+@entry("the footholds to come")
+def write_footholds(travel: PathMotion, times: Vector, out: Matrix) -> None:
+    """The foothold of each foot: of `times` (4,) into `out` (4, 2)."""
+    for i in range(4):
+        out[i, 0], out[i, 1] = predict_foothold(times[i], i, travel)
+
+
+@compiled()
+def find_swing_number(x: float, first: float, last: float) -> float:
+    """The number of a foot's last swing or stance before it has come x cycles, as far as it swings at all."""
+    return min(max(math.floor(x), first), last + 1.0)
+
+
+@compiled()
+def compute_load_fraction(x: float, begin: float, end: float, loading: float) -> float:
+    """What a foot carries of its full load x cycles into the gait, if it stands from `begin` to `end`."""
+    if not x < end:
+        return 0.0
+    return min(max(min(x - begin, end - x) / loading, 1e-6), 1.0)  # at the instant of an exchange somebody carries
+
+
+@compiled()
+def sample_cop(
+    falls: Footfalls, travel: PathMotion, feet: Matrix, step: float, points: Matrix, future: Vector, shares: Vector
+) -> None:
+    """The centre of pressure at each sample; where nobody stands, that of before.
+
+    Args:
+        falls: when feet stand.
+        travel: where they go.
+        feet: (4, 2) footholds of now [m].
+        step: time between samples [s].
+        points: (N, 2) is set [m].
+        future: (N,) is set to the share of the load on footholds to come.
+        shares: (4,) is set to those of the load now.
+    """
+    phase, period, duty, first, last = falls.phase, falls.period, falls.duty, falls.first, falls.last
+    point, now, number, begin, end, share = local(4, 2), local(4), local(4), local(4), local(4), local(4)
+    zx, zy, later = 0.0, 0.0, 0.0
+    for i in range(4):
+        point[i, 0], point[i, 1] = feet[i, 0], feet[i, 1]
+        zx += 0.25 * feet[i, 0]
+        zy += 0.25 * feet[i, 1]
+        n = find_swing_number(phase - falls.offsets[i], first[i], last[i])
+        now[i], number[i] = n, n
+        begin[i] = n if n > first[i] else -math.inf
+        end[i] = n + duty if n <= last[i] else math.inf
+    for k in range(len(future)):
+        total = 0.0
+        for i in range(4):
+            x = phase + k * step / period - falls.offsets[i]
+            if x >= number[i] + 1.0 and number[i] <= last[i]:  # x only grows
+                n = find_swing_number(x, first[i], last[i])
+                number[i] = n
+                begin[i] = n if n > first[i] else -math.inf
+                end[i] = n + duty if n <= last[i] else math.inf
+                if n > now[i]:
+                    time = (n + 0.5 * duty + falls.offsets[i] - phase) * period
+                    point[i, 0], point[i, 1] = predict_foothold(time, i, travel)
+            share[i] = compute_load_fraction(x, begin[i], end[i], falls.loading)
+            total += share[i]
+        if total > 0.0:
+            zx, zy, later = 0.0, 0.0, 0.0
+        for i in range(4):
+            share[i] /= max(total, 1e-12)
+            if number[i] > now[i]:
+                later += share[i]
+            zx += share[i] * point[i, 0]
+            zy += share[i] * point[i, 1]
+            if k == 0:
+                shares[i] = share[i]
+        points[k, 0], points[k, 1], future[k] = zx, zy, later
+
+
+@entry("the preview of the centre of mass")
+def preview_com(
+    falls: Footfalls,
+    travel: PathMotion,
+    feet: Matrix,
+    step: float,
+    frequency: float,
+    velocity: Vector,
+    stiffness: Vector,
+    out: Vector,
+) -> None:
+    """The only motion of the centre of mass that stays bounded, as what it asks of its state now.
+
+    Backwards over the samples, from where the robot goes at a steady pace: with `w` the covector that a growing error
+    of position and velocity has at the end of a step, and Phi the transition over the step, that at its beginning is
+    ``w Phi``.
+
+    Args:
+        falls: when feet stand.
+        travel: where they go.
+        feet: (4, 2) footholds of now [m].
+        step: time between samples [s].
+        frequency: at the end of the samples, and after them [1/s].
+        velocity: (2,) of the course at the end of the samples, world [m/s].
+        stiffness: (M,) acceleration from the pressure over the distance to it, over a cycle [1/s^2].
+        out: (10,) pressure now and divergent component now (2 each), shares of the load now (4), the part of the
+            divergent component that rests on footholds to come, and its frequency now [1/s].
+    """
+    points, future, shares = local(N_SAMPLES, 2), local(N_SAMPLES), local(4)
+    sample_cop(falls, travel, feet, step, points, future, shares)
+    last = len(future) - 1
+    a, b = 1.0, 1.0 / frequency
+    x, y = predict_path(last * step, travel)  # from there on the pressure follows the course
+    x, y, later = x + velocity[0] / frequency, y + velocity[1] / frequency, 1.0
+    square, grow, reach, turn = -1.0, 1.0, 0.0, 0.0
+    for back in range(last):
+        k = last - 1 - back
+        cycle = falls.phase + (k + 0.5) * step / falls.period
+        place = (cycle - math.floor(cycle)) * len(stiffness)
+        i = min(int(place), len(stiffness) - 1)
+        j = i + 1 if i + 1 < len(stiffness) else 0
+        at = stiffness[i] + (place - i) * (stiffness[j] - stiffness[i])
+        if at != square:
+            square = at
+            rate = math.sqrt(square)
+            up = math.exp(rate * step)
+            grow = 0.5 * (up + 1.0 / up)
+            reach = 0.5 * (up - 1.0 / up) / rate if rate > 0.0 else step
+            turn = square * reach
+        c, d = a * grow + b * turn, a * reach + b * grow
+        # Pressure moves along a line from sample to sample, and the centre of mass from it as from one that stays.
+        u, v, f = points[k + 1, 0] - points[k, 0], points[k + 1, 1] - points[k, 1], future[k + 1] - future[k]
+        to, along = a - c, (b - d) / step
+        x -= to * points[k, 0] + (a + along) * u
+        y -= to * points[k, 1] + (a + along) * v
+        later -= to * future[k] + (a + along) * f
+        a, b = c, d
+    out[0], out[1], out[2], out[3] = points[0, 0], points[0, 1], x / a, y / a
+    for i in range(4):
+        out[4 + i] = shares[i]
+    out[8], out[9] = later / a, a / b

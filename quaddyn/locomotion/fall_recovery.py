@@ -1,0 +1,137 @@
+"""`FallRecovery`: detection of a fall, folding of the legs, and righting onto the belly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dynamics import State
+from ..errors import ArgumentTypeError
+from ..robot.joint_positions import JointPositions
+from ..urdf.tree import Array
+from .centroidal_state import CentroidalState
+from .command import FALLEN, LocomotionCommand
+from .fall_detector import FallDetector
+from .leg_folding import LegFolding
+from .modes import LocomotionMode
+from .quadruped import Quadruped
+from .righting import RightingController, RightingPlan
+
+
+class FallRecovery:
+    """Control of the robot from the first sign of a fall (`FallDetector`) until it lies on its belly.
+
+    After a fall the controller folds the legs with joint damping (`LegFolding`), which absorbs the impact.  The fallen
+    state is left only on request, by the motions of a `RightingPlan` if one is available (`RightingController`).
+
+    Args:
+        quadruped: shared state of the robot.
+        righting_plan: righting motions; None: a robot on its back stays there.
+
+    Attributes:
+        leg_folding: controller that folds the legs.
+
+    Raises:
+        ArgumentError: the plan is for other joints.
+        ArgumentTypeError: `righting_plan` is not a `RightingPlan`.
+    """
+
+    __slots__ = ("_detector", "_joints", "_quadruped", "_reason", "_recovery", "leg_folding")
+
+    def __init__(self, quadruped: Quadruped, righting_plan: RightingPlan | None) -> None:
+        quad, robot, p = quadruped, quadruped.robot, quadruped.morphology
+        if righting_plan is not None and not isinstance(righting_plan, RightingPlan):
+            raise ArgumentTypeError(
+                f"righting_plan: expected a RightingPlan or None, got {type(righting_plan).__name__}"
+            )
+        self._quadruped, self._detector = quad, FallDetector(p, quad.dt)
+        self.leg_folding, self._joints = (
+            LegFolding(robot, p, quad.torque_limiter, quad.dt),
+            JointPositions.actuated(robot),
+        )
+        self._recovery = (
+            None if righting_plan is None else RightingController(robot, p, righting_plan, quad.torque_limiter, quad.dt)
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Resets the detection."""
+        self._reason = FALLEN
+        self._detector.reset()
+
+    def detect(self, state: State, motion: CentroidalState) -> str:
+        """Returns the sign by which a fall is detected, "" while there is none; call it at every tick.
+
+        Args:
+            state: present state of the robot.
+            motion: present state of center of mass and trunk.
+        """
+        quad = self._quadruped
+        if quad.mode is LocomotionMode.FALLEN:
+            return self._reason
+        assert quad.ground is not None
+        trunk = quad.trunk
+        sign = self._detector.trunk_on_ground(quad.mode, motion, quad.ground, trunk.desired_height)
+        if sign:
+            return sign
+        if not quad.mode.is_upright:
+            self._detector.reset()
+            return ""
+        desired = trunk.desired_height, trunk.desired_rate
+        return self._detector.detect(motion, state.velocity(quad.base)[3:], quad.ground, quad.path_reference, desired)
+
+    def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
+        """Computes the command of one tick of a fall, or of lying after it.
+
+        Args:
+            state: present state of the robot.
+            requested: (3,) requested velocity, which has no effect [m/s, rad/s].
+            reason: sign by which the fall was detected.
+        """
+        quad = self._quadruped
+        if quad.mode is not LocomotionMode.FALLEN:
+            quad.mode = LocomotionMode.FALLEN
+            quad.trunk.restore_base_weight()
+            self.leg_folding.begin()
+            self._reason = reason
+        return self._make_command(self.leg_folding.torques(state), requested, self._reason)
+
+    def begin_righting(self) -> bool:
+        """Starts to roll onto the belly; returns False if the robot has not fallen or there is no plan."""
+        quad, recovery = self._quadruped, self._recovery
+        if quad.mode is not LocomotionMode.FALLEN or recovery is None:
+            return False
+        recovery.begin()
+        quad.mode = LocomotionMode.RIGHTING
+        return True
+
+    def advance_righting(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
+        """Computes the command of one tick of righting; once on the belly, the next tick is treated as the first one.
+
+        Args:
+            state: present state of the robot.
+            motion: present state of center of mass and trunk.
+            requested: (3,) requested velocity, which has no effect [m/s, rad/s].
+        """
+        quad, recovery = self._quadruped, self._recovery
+        assert recovery is not None
+        quad.estimators.pause()
+        tau = recovery.torques(self._joints.of(state.q), state.v[quad.robot.actuated_index], motion.axes)
+        command = self._make_command(tau, requested, self._reason)
+        if recovery.failure:
+            quad.mode, self._reason = LocomotionMode.FALLEN, recovery.failure
+        elif recovery.is_done:
+            quad.request_restart()
+        return command
+
+    def _make_command(self, tau: Array, requested: Array, reason: str) -> LocomotionCommand:
+        """Returns the command of a robot that is not on its feet.
+
+        Args:
+            tau: (nu,) torques of the actuated joints [N m].
+            requested: (3,) requested velocity [m/s, rad/s].
+            reason: reason for which the robot does not follow it.
+        """
+        quad = self._quadruped
+        pressure, still = quad.path_reference.position.copy(), np.zeros(3)
+        quad.tau = tau
+        return LocomotionCommand(tau, quad.mode, (), None, pressure, requested, still, still, reason, {})

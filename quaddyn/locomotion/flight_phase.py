@@ -1,0 +1,242 @@
+"""`Flight`: jumps, the loss of the ground, and the landing after either."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dynamics import State
+from ..errors import ArgumentError
+from ..urdf.tree import Array
+from .arguments import validate_jump
+from .centroidal_state import CentroidalState
+from .command import JUMPS, NO_GROUND, LocomotionCommand
+from .contact_monitor import MIN_STANCE_FEET
+from .ground_plane import SLOPE_TIME, GroundPlane
+from .jump_execution import JumpExecution, make_yaw_rotation
+from .jump_plan import JumpPlan
+from .jump_planner import LocalTerrain
+from .landing import LandingController
+from .modes import LocomotionMode
+from .morphology import FEET
+from .path_reference import PathReference
+from .quadruped import Quadruped
+
+#: Steepest ground that counts as level for a jump, and the time to crouch before it [sqrt(l/g)].
+MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
+#: Distance of a foot from the ground of a terrain map up to which it stands there at the first tick [l].
+MAX_GROUND_DISTANCE = 0.02
+
+
+class FlightPhaseController:
+    """From the crouch before a jump, or from the loss of the ground, to the stance after it.
+
+    A robot that stands or rises and loses the ground, or that begins in the air, lands on its feet (`Footing`,
+    `Landing`); who was asked for a `Jump` pushes off and flies first.  Where whole-body control cannot do what a
+    landing asks of it, the motors only damp, and the command is not `ok`.
+
+    Args:
+        quadruped: that flies.
+        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
+
+    Attributes:
+        landing: legs and trunk from the loss of the ground on.
+    """
+
+    __slots__ = ("_jump", "_quadruped", "landing")
+
+    def __init__(self, quadruped: Quadruped, reach: Array) -> None:
+        self._quadruped = quadruped
+        self.landing = LandingController(quadruped.morphology, quadruped.wbc, reach)
+        self._jump: JumpExecution | None = None
+
+    @property
+    def jump_plan(self) -> JumpPlan | None:
+        """Of the jump that is under way, if there is one."""
+        return None if self._jump is None else self._jump.plan
+
+    def plan_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
+        """See `LocomotionController.plan_jump`."""
+        quad, asked = self._quadruped, validate_jump(height, distance, turn)
+        return quad.capability.jump_planner.plan(*asked, quad.friction_model.friction, self._local_terrain())
+
+    def begin_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
+        """Begin a jump; see `LocomotionController.jump`."""
+        quad, name = self._quadruped, self._quadruped.robot.name
+        if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or quad.ground is None:
+            doing = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
+            raise ArgumentError(f"jump: {name!r} {doing}; it jumps from where it stands")
+        if math.hypot(*quad.ground.slope.tolist()) > MAX_JUMP_SLOPE:
+            raise ArgumentError(f"jump: {name!r} stands on a slope; it jumps from level ground")
+        plan = self.plan_jump(height, distance, turn)
+        origin, yaw = quad.ground.points.mean(axis=0), quad.path_reference.yaw
+        self._jump = jump = JumpExecution(
+            plan, quad.morphology, quad.wbc, origin, yaw, quad.capability.jump_acceleration_ratio
+        )
+        quad.trunk.go_to(plan.crouch_com_height, jump.com_offset, CROUCH_TIME)
+        quad.mode = LocomotionMode.CROUCHING
+        return plan
+
+    def _local_terrain(self) -> LocalTerrain | None:
+        """The ground that is known, as a jump sees it from where the robot stands."""
+        known, ground = self._quadruped.foothold_map, self._quadruped.ground
+        if known is None or ground is None:
+            return None
+        R, (x, y, z) = make_yaw_rotation(self._quadruped.path_reference.yaw), ground.points.mean(axis=0).tolist()
+        return lambda u, v: known.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
+
+    def end_jump(self) -> None:
+        """Forget a jump, if there is one."""
+        if self._jump is not None:
+            self._jump.restore_limits()
+            self._jump = None
+
+    def end(self) -> None:
+        """The robot has fallen: neither a jump nor a landing goes on."""
+        self.end_jump()
+        self.landing.restore_com_weight()
+
+    # -- the ground is lost --------------------------------------------------------------------------------------
+    def classify_start(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
+        """The first tick: whether the robot begins in the air, on the ground, or does not know yet.
+
+        Feet that are far from one plane have no ground under them.  Sensors that feel nothing may not have been read.
+
+        Args:
+            motion: of the robot.
+            measured_contacts: the feet that feel the ground; None without sensors.
+        """
+        quad, known = self._quadruped, self._quadruped.foothold_map
+        quad.contact_monitor.reset()
+        self.landing.restore_com_weight()
+        if not quad.contact_monitor.is_coplanar(motion.feet):
+            self._begin_landing()
+        elif quad.mode is LocomotionMode.STANDING and not (
+            measured_contacts is not None and len(measured_contacts) >= MIN_STANCE_FEET
+        ):
+            feet = motion.feet
+            low = feet[:, 2] - quad.morphology.radii
+            gaps = np.full(4, np.inf) if known is None else np.abs(low - known.heights(feet[:, 0], feet[:, 1]))
+            if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
+                quad.mode = LocomotionMode.STARTING
+
+    def detect_lost_ground(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
+        """Take off where who stands has too little ground under it; at every tick.
+
+        Args:
+            motion: of the robot.
+            measured_contacts: the feet that feel the ground; None without sensors.
+        """
+        quad = self._quadruped
+        if quad.mode in (
+            LocomotionMode.STARTING,
+            LocomotionMode.STANDING,
+            LocomotionMode.RISING,
+            LocomotionMode.CROUCHING,
+        ) or (quad.mode is LocomotionMode.MOVING and quad.gait_scheduler.phase < 0.0):
+            if quad.contact_monitor.ground_lost(motion.velocity[2], motion.feet, measured_contacts):
+                self.end_jump()
+                self._begin_landing()
+            elif quad.mode is LocomotionMode.STARTING and (
+                quad.contact_monitor.is_supported
+                if measured_contacts is None
+                else len(measured_contacts) >= MIN_STANCE_FEET
+            ):
+                quad.mode = LocomotionMode.STANDING
+
+    def _begin_landing(self, distance: float = 0.0) -> None:
+        """The ground is lost; the fall to come is stopped over at least a `distance` [m]."""
+        self._quadruped.mode = LocomotionMode.AIRBORNE
+        self._quadruped.contact_monitor.begin_touchdown_search()
+        self.landing.begin(distance)
+
+    # -- one tick ------------------------------------------------------------------------------------------------
+    def compute_jump(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
+        """One tick of the push of a jump, or of its flight until the ground is looked for.
+
+        Args:
+            state: now.
+            motion: of the robot.
+            requested: (3,) velocity that is commanded, which waits.
+        """
+        quad, jump, carrying = self._quadruped, self._jump, tuple(FEET)
+        assert jump is not None
+        quad.estimators.pause()
+        if jump.is_pushing:
+            jump.push(state, quad.dt)
+        else:
+            carrying = ()
+            self.landing.hold_ready(*jump.fly(state, quad.base, motion.yaw, quad.dt), quad.trunk)
+            if jump.expects_touchdown(motion.velocity[2]):
+                self._begin_landing(
+                    jump.plan.touchdown_com_height - jump.plan.crouch_com_height
+                )  # as a push in reverse
+        command = quad.wbc.compute(state, carrying)
+        quad.tau = quad.torque_limiter.clamp(command.tau, state)
+        still, pressure = np.zeros(3), quad.path_reference.position.copy()
+        return LocomotionCommand(
+            quad.tau, quad.mode, carrying, command, pressure, requested, still, still,
+            jump.plan.limit_reason or JUMPS, {}, friction=quad.friction_model.friction, jump_plan=jump.plan,
+        )  # fmt: skip
+
+    def compute_landing(
+        self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
+    ) -> LocomotionCommand:
+        """One tick in the air, or between air and stance.
+
+        Args:
+            state: now.
+            motion: of the robot.
+            requested: (3,) velocity that is commanded, which waits.
+            measured_contacts: the feet that feel the ground; None without sensors.
+        """
+        quad = self._quadruped
+        quad.estimators.pause()
+        carrying = quad.contact_monitor.detect_touchdown(state, quad.tau, measured_contacts)
+        pressure = self._stop_fall(motion, carrying) if carrying else self._extend_legs(state, motion)
+        command = quad.wbc.compute(state, carrying)
+        quad.tau = (
+            quad.torque_limiter.clamp(command.tau, state) if command.ok else quad.torque_limiter.damping_torque(state)
+        )
+        still, friction = np.zeros(3), quad.friction_model.friction
+        return LocomotionCommand(
+            quad.tau, quad.mode, carrying, command, pressure, requested, still, still, NO_GROUND, {}, friction=friction,
+            jump_plan=self.jump_plan,
+        )  # fmt: skip
+
+    def _extend_legs(self, state: State, motion: CentroidalState) -> Array:
+        """Legs reach for the ground, or for the footholds of a jump; (2,) where the course waits, world [m]."""
+        quad, jump, velocity = self._quadruped, self._jump, motion.velocity
+        quad.mode = LocomotionMode.AIRBORNE
+        if jump is None:
+            places = self.landing.compute_foot_positions(motion.com, velocity, motion.yaw)
+            velocities = np.tile(velocity, (len(FEET), 1))
+        else:
+            places, velocities = jump.fly(state, quad.base, motion.yaw, quad.dt)
+        self.landing.hold_ready(places, velocities, quad.trunk)
+        return quad.path_reference.position.copy()
+
+    def _stop_fall(self, motion: CentroidalState, carrying: tuple[str, ...]) -> Array:
+        """The feet that touch stop the fall; (2,) wanted centre of pressure, world [m]."""
+        quad, p, dt, jump = self._quadruped, self._quadruped.morphology, self._quadruped.dt, self._jump
+        com, velocity, feet = motion.com, motion.velocity, motion.feet
+        if quad.mode is LocomotionMode.AIRBORNE:
+            quad.ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))), SLOPE_TIME * p.time_scale)
+            quad.path_reference = PathReference(feet[:, :2].mean(axis=0), motion.yaw if jump is None else jump.yaw)
+            self.end_jump()
+        quad.mode = LocomotionMode.LANDING
+        ground, course, trunk = quad.ground, quad.path_reference, quad.trunk
+        assert ground is not None
+        stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], course, ground, trunk, dt)
+        ground.advance(dt)
+        quad.friction_model.set_normals(quad.ground_normals(ground))
+        reference = quad.preview.reference(quad.gait_scheduler, course, ground.points[:, :2], p.nominal_stance)
+        trunk.update_references(reference, course, ground, com, velocity, motion.R_base, dt)
+        if stopped:
+            quad.mode = LocomotionMode.RISING
+            quad.contact_monitor.reset()
+            self.landing.restore_com_weight()
+            trunk.go_to(p.height)
+        return reference.cop

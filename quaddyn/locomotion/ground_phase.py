@@ -1,0 +1,251 @@
+"""`Walking`: the motion of a robot that is on the ground: standing, walking, recovering, rising or lying."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dynamics import State
+from ..urdf.tree import Array
+from .centroidal_state import CentroidalState
+from .com_preview_kernel import preview_com, write_footholds
+from .command import LocomotionCommand
+from .foothold import Foothold
+from .foothold_kernel import fit_plane_under_foot, fit_planes
+from .footwork import Footwork
+from .gait import GaitScheduler
+from .ground_plane import SLOPE_TIME, GroundPlane
+from .jump_plan import JumpPlan
+from .leg_margins import LegMargins
+from .mode_transitions import ModeTransitions
+from .modes import LocomotionMode
+from .morphology import FEET
+from .path_reference import PathReference
+from .progress_monitor import ProgressMonitor
+from .quadruped import Quadruped
+from .steering import Steering
+from .step_lookahead import StepLookahead
+from .step_lookahead_kernel import find_edges
+from .swing import advance_path
+from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering
+from .trunk_height_limiter import TrunkHeightLimiter
+
+# Times in sqrt(l / g).
+#: Time constant of the filter on the velocity that places feet.
+VELOCITY_FILTER_TIME = 0.2
+#: Time constant of the slope of ground that is known or rough; of the height of ground that is known, and in which a
+#: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
+MAP_SLOPE_TIME, MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.75, 0.25, 2.0
+
+
+class GroundPhaseController:
+    """From a velocity to footholds, to the motion of the centre of mass, to torques.
+
+    One tick (`compute`) reads from top to bottom: the course follows the command (`Steering`), feet carry and the
+    ground is learnt from them (`Footwork`), their footfalls to come give the motion of the centre of mass (`Preview`),
+    its error the next footholds and the next mode (`Transitions`), and whole-body control the torques.
+
+    Args:
+        quadruped: that walks.
+
+    Attributes:
+        footwork: of the gait, from the first tick on.
+        progress_monitor: whether it gets anywhere.
+        transitions: between the modes of who is on the ground.
+    """
+
+    __slots__ = (
+        "_filtered_velocity",
+        "_height_limiter",
+        "_margins",
+        "_quadruped",
+        "_steering",
+        "_step_lookahead",
+        "footwork",
+        "progress_monitor",
+        "transitions",
+    )
+
+    footwork: Footwork
+    _filtered_velocity: tuple[float, float]
+
+    def __init__(self, quadruped: Quadruped) -> None:
+        quad, p = quadruped, quadruped.morphology
+        self._quadruped = quad
+        self._height_limiter = TrunkHeightLimiter(quad.robot, p)
+        self._margins = LegMargins(quad.robot, p, self._height_limiter.max_leg_length)
+        self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
+        self._steering = Steering(p, quad.capability.velocity_limits, quad.dt)
+        self.transitions, self.progress_monitor = ModeTransitions(p), ProgressMonitor(p, quad.dt)
+
+    @property
+    def max_leg_length(self) -> Array:
+        """(4,) largest distance of a foot from its leg's first joint [m]."""
+        return self._height_limiter.max_leg_length
+
+    @staticmethod
+    def warmup() -> None:
+        """Compile what is compiled at first use."""
+        for each in (preview_com, write_footholds, advance_path, fit_planes, fit_plane_under_foot, find_edges):
+            each.compile()
+
+    def begin(self, motion: CentroidalState) -> None:
+        """The first tick, or the first after a fall: the ground is under the feet, and the trunk where it is."""
+        quad, p = self._quadruped, self._quadruped.morphology
+        quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii, SLOPE_TIME * p.time_scale)
+        quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
+        quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
+        self.footwork = Footwork(p, self._height_limiter.max_leg_length)
+        self._filtered_velocity = motion.velocity[:2]
+        self._steering.reset()
+        self.progress_monitor.reset()
+        self._step_lookahead.reset()
+        deep = quad.capability.compute_slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
+        low = compute_slope_lowering(p, ground.axes(motion.yaw), deep)
+        height, lean = self.transitions.initial_trunk_state(motion, ground, low, quad.path_reference)
+        quad.trunk.restore_base_weight()
+        quad.trunk = TrunkController(
+            p, quad.wbc, quad.friction_model, height, lean, quad.capability.compute_slope_lowering
+        )
+        quad.mode = LocomotionMode.RISING if height < p.height or any(lean) else LocomotionMode.STANDING
+        if height != p.height or any(lean):
+            quad.trunk.go_to(p.height)
+
+    def update_velocity_filter(self, motion: CentroidalState) -> None:
+        """The velocity of the centre of mass seen from above, smoothed, by which feet are placed; at every tick."""
+        quad, (a, b), (u, v, _) = self._quadruped, self._filtered_velocity, motion.velocity
+        share = min(1.0, quad.dt / (VELOCITY_FILTER_TIME * quad.morphology.time_scale))
+        self._filtered_velocity = a + share * (u - a), b + share * (v - b)
+
+    def _is_obstructed(self) -> bool:
+        """Whether an obstacle that no map has, or slipping feet, hold the robot up."""
+        stumbles, quad = self.footwork.stumble_reflex, self._quadruped
+        return bool(
+            stumbles.extra_clearance
+            or stumbles.lowered_feet
+            or quad.friction_model.is_slippery
+            or quad.estimators.slipping_feet
+        )
+
+    def compute(
+        self,
+        state: State,
+        motion: CentroidalState,
+        requested: Array,
+        measured_contacts: tuple[str, ...] | None,
+        jump_plan: JumpPlan | None,
+    ) -> LocomotionCommand:
+        """One tick on the ground.
+
+        Args:
+            state: now.
+            motion: of the robot.
+            requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+            measured_contacts: the feet that feel the ground, where that is measured.
+            jump_plan: that it crouches for: who jumps stands on a plane, often right before an edge that a map smears.
+        """
+        quad, footwork = self._quadruped, self.footwork
+        ground, clock, course, known, trunk = (
+            quad.ground,
+            quad.gait_scheduler,
+            quad.path_reference,
+            quad.foothold_map,
+            quad.trunk,
+        )
+        assert ground is not None
+        p, dt, grip, senses = quad.morphology, quad.dt, quad.friction_model, quad.estimators
+        feet, (x, y, _) = motion.feet, motion.com
+
+        # Where the robot is to go.
+        within, limit = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
+        within, steep = quad.capability.clamp_velocity_on_ground(quad.gait, within, grip, motion.yaw)
+        limit = steep or limit
+        if known is not None:
+            known.advance(x, y, dt)
+            within, limit = self._step_lookahead.clamp_velocity(
+                quad.gait, within, limit, known.window, (x, y), motion.yaw
+            )
+        within, limit = self.progress_monitor.filter_command(within, limit, motion, state.velocity(quad.base).item(5))
+        moving = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and clock.phase >= 0.0
+        going = within if moving else np.zeros(3)
+        self._steering.update_speed_averages(course, motion.velocity)
+        obstructed = self._is_obstructed()
+        self._steering.update_velocity(
+            course,
+            ground,
+            quad.gait,
+            going,
+            grip.friction,
+            is_transitioning=clock.is_transitioning,
+            is_obstructed=obstructed,
+        )
+        if clock.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
+            clock
+        ):  # who was pushed cannot wait for the ground
+            clock.advance(dt)
+        course.advance(dt)
+
+        # Which feet carry it, and the ground under them.
+        normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
+        blocked, flight = footwork.find_blocked_feet(feet, normals), not clock.vertical_force_profile.is_constant
+        felt = senses.detect_contacts(
+            state, quad.tau, normals, measured_contacts, blocked, footwork.mid_swing_feet, has_flight_phase=flight
+        )
+        carrying = footwork.update_contacts(
+            clock, ground, feet, normals, felt, dt, known, senses.forces,
+            uncertainty=senses.uncertainty, model_mismatch=measured_contacts is None and senses.model_mismatch,
+        )  # fmt: skip
+        grip.set_normals(normals)
+        # Where a slope takes all of the friction, feet creep without saying how much there is.  A single foot scrapes
+        # along an edge of rough ground; on ice the robot is not where the plan has it, and level ground looks rough.
+        rough = footwork.stumble_reflex.extra_clearance > 0.0 and not grip.is_slippery
+        senses.update_friction(state, footwork.grounded_feet(carrying), lower_bound=not grip.is_steep, rough=rough)
+        if known is None:
+            ground.advance(dt, MAP_SLOPE_TIME * p.time_scale if footwork.stumble_reflex.extra_clearance else None)
+        else:
+            deep = self._height_limiter.required_lowering(clock, course, ground, footwork.swings, (x, y))
+            ground.advance_on_map(
+                dt, MAP_SLOPE_TIME * p.time_scale, MAP_HEIGHT_TIME * p.time_scale, TRUNK_RISE_TIME * p.time_scale, deep
+            )
+
+        # How its centre of mass moves, and where feet have to be put for it.
+        stance = p.nominal_stance * clock.footprint_scale @ ground.compute_projection(course.yaw).T
+        reference = quad.preview.reference(clock, course, ground.points[:, :2], stance, trunk.com_offset)
+        error = reference.dcm_error((x, y), self._filtered_velocity)
+        self._steering.limit_reference_lead(course, error, motion.yaw)
+        footwork.advance(
+            clock, course, ground, known, reference, error, (x, y), self._filtered_velocity, stance, motion.yaw, dt
+        )
+        quad.mode = self.transitions.next_mode(
+            quad.mode, quad.gait, within, error, feet, stance, clock, course, trunk, quad.contact_monitor
+        )
+
+        # Torques.
+        footwork.update_references(quad.wbc.tasks, feet)
+        hurried = clock.rate_scale > 1.0
+        trunk.update_references(
+            reference, course, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=hurried
+        )
+        command = quad.wbc.compute(state, carrying)
+        tau = senses.add_payload_torques(state, quad.tau, command)
+        given_in = not command.ok and grip.is_slippery
+        quad.tau = quad.torque_limiter.damping_torque(state) if given_in else quad.torque_limiter.clamp(tau, state)
+        return LocomotionCommand(
+            quad.tau,
+            quad.mode,
+            carrying,
+            command,
+            reference.cop,
+            requested,
+            within,
+            course.velocity.copy(),
+            limit,
+            {FEET[i]: swing for i, swing in footwork.swings.items()},
+            felt,
+            senses.payload_mass,
+            senses.slipping_feet,
+            grip.friction,
+            jump_plan,
+            {FEET[i]: Foothold(choice, self._margins) for i, choice in footwork.selections.items()},
+            {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
+            senses.model_mismatch,
+        )

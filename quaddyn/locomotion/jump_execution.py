@@ -1,0 +1,183 @@
+"""`Jump`: a `JumpPlan` on its way: references for the push, and for the feet in flight."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import State
+from ..urdf.tree import Array
+from ..wbc import JointBounds, WholeBodyController
+from .jump_plan import JumpPlan, compute_horizontal_fraction, place_footprint
+from .morphology import FEET, Morphology
+
+#: Errors of the push are made up for until it ends, but over no shorter share of it.
+MIN_CORRECTION_FRACTION = 0.35
+#: Share of the flight after which the ground is looked for, once the robot sinks.
+TOUCHDOWN_SEARCH_FRACTION = 0.5
+
+
+class JumpExecution:
+    """One jump, from the crouch on.
+
+    *Push*: with c* the plan's centre of mass, the acceleration is that of the plan and what makes up for errors until
+    the end of the push, ``6 (c* - c) / t^2 + 4 (cdot* - cdot) / t`` with t the time left, the start of the cubic that
+    meets place and velocity there.  *Flight*: from the parabola that the robot is on follows when and where it comes
+    down; feet go to the planned footholds, as seen from there, whatever the push missed.
+
+    The plan has looked at joint limits and at the end of the push; so, until the ground is found again, contacts are
+    broken at once, and joint bounds look ahead by no more than a period.
+
+    Args:
+        plan: of the jump.
+        morphology: of the robot.
+        wbc: the whole-body controller, whose tasks get the references.
+        origin: (3,) middle of the feet on the ground, world [m].
+        yaw: of the heading frame [rad].
+        acceleration_ratio: how many times larger accelerations joints may have meanwhile.
+
+    Attributes:
+        plan: as given.
+        footholds: (4, 2) where feet are to land, world [m].
+        landing_height: height of the ground there, world [m].
+        yaw: of the heading after the jump [rad].
+        is_pushing: whether feet are still on the ground.
+    """
+
+    __slots__ = (
+        "_acceleration_ratio",
+        "_bounds",
+        "_last_feet",
+        "_liftoff_feet",
+        "_origin",
+        "_p",
+        "_remaining_flight",
+        "_rotation",
+        "_saved_limits",
+        "_time",
+        "_wbc",
+        "footholds",
+        "is_pushing",
+        "landing_height",
+        "plan",
+        "yaw",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        plan: JumpPlan,
+        morphology: Morphology,
+        wbc: WholeBodyController,
+        origin: Array,
+        yaw: float,
+        acceleration_ratio: float = 1.0,
+    ) -> None:
+        self.plan, self._p, self._wbc = plan, morphology, wbc
+        self._origin, self.yaw = np.array(origin), yaw + plan.turn
+        self._bounds = next((item for item in wbc.tasks.values() if isinstance(item, JointBounds)), None)
+        self._acceleration_ratio = acceleration_ratio
+        self._saved_limits: tuple[float, float, Array, Array] | None = None  # ramps and bounds before the jump
+        self._rotation = make_yaw_rotation(yaw)
+        self.footholds = origin[:2] + place_footprint(morphology, plan.distance, plan.turn) @ self._rotation.T
+        self.landing_height = float(origin[2]) + plan.landing_height
+        self._time, self.is_pushing = 0.0, True
+        self._remaining_flight = plan.flight_time
+        self._liftoff_feet: Array | None = None  # (4, 2) of the feet from the centre of mass at take-off, heading axes
+        self._last_feet: Array | None = None  # (4, 3) of the feet from the centre of mass a tick ago
+
+    @property
+    def com_offset(self) -> tuple[float, float]:
+        """Of the centre of mass from the middle of the feet as the push begins, world [m]."""
+        x, y = (self._rotation @ self.plan.com_offset).tolist()
+        return x, y
+
+    def _relax_limits(self) -> None:
+        whole, bounds, none = self._wbc, self._bounds, np.zeros(0)
+        if bounds is None:
+            self._saved_limits = whole.ramp_time, 0.0, none, none
+        else:
+            up, down = np.array(bounds.acceleration), np.array(bounds.deceleration)
+            self._saved_limits = whole.ramp_time, bounds.horizon, up, down
+            bounds.horizon, bounds.acceleration, bounds.deceleration = (
+                whole.dt,
+                self._acceleration_ratio * up,
+                self._acceleration_ratio * down,
+            )
+        whole.ramp_time = 0.0
+
+    def restore_limits(self) -> None:
+        """The whole-body controller is as it was before; also after a jump that was not begun."""
+        if self._saved_limits is not None:
+            self._wbc.ramp_time, horizon, up, down = self._saved_limits
+            if self._bounds is not None:
+                bounds = self._bounds
+                bounds.horizon, bounds.acceleration, bounds.deceleration = horizon, up, down
+            self._saved_limits = None
+
+    def push(self, state: State, dt: float) -> None:
+        """References of a tick with all feet on the ground."""
+        plan, p, t = self.plan, self._p, self._time
+        if t == 0.0:
+            self._relax_limits()
+        left = max(plan.push_time - t, MIN_CORRECTION_FRACTION * plan.push_time)
+        axes = np.eye(3)
+        axes[:2, :2] = self._rotation
+        rush = axes @ plan.velocity / plan.push_time
+        start = self._origin + axes @ np.array([*plan.com_offset, plan.crouch_com_height])
+        com, velocity = state.com, state.com_velocity
+        wanted = rush + 6.0 / left**2 * (start + 0.5 * t * t * rush - com) + 4.0 / left * (t * rush - velocity)
+        tasks = self._wbc.tasks
+        tasks["com"].reference(com.copy(), velocity.copy(), wanted)
+        turning = axes @ plan.angular_velocity / plan.push_time
+        level = axes @ p.heading.T
+        tasks["base"].reference(pin.exp3(0.5 * t * t * turning) @ level, t * turning, turning)
+        force = p.mass * (wanted + np.array([0.0, 0.0, p.gravity])) / len(FEET)
+        tasks["forces"].reference(dict.fromkeys(FEET, force))
+        self._time += dt
+        if self._time >= plan.push_time:
+            self.is_pushing, self._time = False, 0.0
+
+    def fly(self, state: State, base: str, yaw: float, dt: float) -> tuple[Array, Array]:
+        """(4, 3) places and velocities of the feet now, world [m, m/s].
+
+        Args:
+            state: now.
+            base: name of the trunk.
+            yaw: where it points [rad].
+            dt: [s].
+        """
+        plan, p, g = self.plan, self._p, self._p.gravity
+        com, velocity = state.com, state.com_velocity
+        turn = make_yaw_rotation(yaw)
+        if self._liftoff_feet is None:
+            self._liftoff_feet = (state.origins(FEET)[:, :2] - com[:2]) @ turn
+        w = float(velocity[2])
+        above = float(com[2]) - self.landing_height - plan.touchdown_com_height
+        self._remaining_flight = max((w + math.sqrt(max(w * w + 2.0 * g * above, 0.0))) / g, 0.0)
+        spin = float(state.velocity(base)[5])
+        share = self.flight_fraction
+        ends = com[:2] + self._remaining_flight * velocity[:2]
+        over = (self.footholds - ends) @ make_yaw_rotation(yaw + spin * self._remaining_flight)
+        beside = self._liftoff_feet + compute_horizontal_fraction(share) * (over - self._liftoff_feet)
+        from_com = np.column_stack((beside @ turn.T, p.radii - plan.com_height(share)))
+        rate = np.zeros((4, 3)) if self._last_feet is None else (from_com - self._last_feet) / dt
+        self._last_feet = from_com
+        self._time += dt
+        return com + from_com, velocity + rate
+
+    @property
+    def flight_fraction(self) -> float:
+        """Of the flight that has passed."""
+        return self._time / max(self._time + self._remaining_flight, 1e-9)
+
+    def expects_touchdown(self, rate: float) -> bool:
+        """Whether the ground may come; `rate` is the vertical velocity of the centre of mass [m/s]."""
+        return not self.is_pushing and rate < 0.0 and self.flight_fraction > TOUCHDOWN_SEARCH_FRACTION
+
+
+def make_yaw_rotation(yaw: float) -> Array:
+    """(2, 2) from heading axes to the world's."""
+    c, s = math.cos(yaw), math.sin(yaw)
+    return np.array([[c, -s], [s, c]])

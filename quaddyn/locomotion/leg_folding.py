@@ -1,0 +1,113 @@
+"""`LegFolding`: leg motion during a fall, and the folded pose in which a robot lies and gets up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import State
+from ..errors import QuaddynError
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .leg_pose_solver import LegPoseSolver
+from .morphology import FEET, Morphology
+from .torque_limiter import TorqueLimiter
+
+#: Distances of the feet from the trunk in the folded pose, as fractions of those at home; the first feasible one is
+#: used.
+FOLDED_HEIGHT_FRACTIONS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8)
+#: Distance of folded joints from their stops, as a fraction of their range.
+JOINT_STOP_MARGIN = 0.03
+#: Maximum speed [1/sqrt(l/g)] and time constant [sqrt(l/g)] with which joints fold in a fall.
+MAX_FOLDING_SPEED, FOLDING_TIME_CONSTANT = 0.5, 1.0
+#: Duration of the folding [sqrt(l/g)].
+FOLDING_DURATION = 15.0
+
+
+class LegFolding:
+    """Controller that folds the legs during a fall with joint damping alone.
+
+    The motors act as dampers (`TorqueLimiter.damping_torque`) relative to a frame that moves toward the folded pose, no
+    faster than ``0.5 / sqrt(l/g)``.  A damper d relative to a frame with velocity w delivers the power ``d (w - v) v``
+    to a joint, at most ``d w^2 / 4``, which is little; like a damper at rest it absorbs the energy of an impact.  After
+    ``15 sqrt(l/g)`` the frame is at rest.
+
+    Args:
+        robot: a quadruped.
+        morphology: lengths and units of the robot.
+        limiter: torque limits of its motors.
+        dt: control period [s].
+
+    Attributes:
+        pose: (nu,) folded pose [rad or m], see `folded_pose`; None where the kinematics of the legs are not supported,
+            and the joints are damped only.
+    """
+
+    __slots__ = ("_dt", "_joints", "_limiter", "_p", "_time", "pose")
+
+    def __init__(self, robot: Robot, morphology: Morphology, limiter: TorqueLimiter, dt: float) -> None:
+        self._p, self._limiter, self._dt = morphology, limiter, dt
+        self._joints, self.pose = JointPositions.actuated(robot), folded_pose(robot)
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the folding."""
+        self._time = 0.0
+
+    def torques(self, state: State) -> Array:
+        """Computes the joint torques (nu,) of one tick of a fall [N m]."""
+        unit = self._p.time_scale
+        self._time += self._dt
+        if self.pose is None or self._time > FOLDING_DURATION * unit:
+            return self._limiter.damping_torque(state)
+        most = MAX_FOLDING_SPEED / unit
+        way = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * unit)
+        return self._limiter.damping_torque(state, np.minimum(np.maximum(way, -most), most))
+
+
+def folded_pose(robot: Robot) -> Array | None:
+    """Computes the folded pose (nu,): each foot below its home position, but nearer to the trunk [rad or m].
+
+    The distance is the first of `FOLDED_HEIGHT_FRACTIONS` that the joint limits allow with a margin.  Joints that do
+    not belong to legs stay at home.  Returns None for legs whose kinematics are not supported, or which cannot fold.
+
+    Args:
+        robot: a quadruped.
+    """
+    try:
+        poses = LegPoseSolver(robot)
+    except QuaddynError:
+        return None
+    joints, home = JointPositions.actuated(robot), np.array(robot.q_home)
+    up = pin.Quaternion(home[3:7]).toRotationMatrix()[2]
+    low, high = folding_ranges(robot)
+    for share in FOLDED_HEIGHT_FRACTIONS:
+        q, reached = home.copy(), True
+        for foot in FEET:
+            kinematics = poses.legs[foot]
+            place = kinematics.forward(np.array([home[robot.configuration_index(j)] for j in kinematics.joints]))
+            reached = reached and poses.place_foot(q, foot, place - (1.0 - share) * float(place @ up) * up)
+        position = joints.of(q)
+        if reached and (position >= low).all() and (position <= high).all():
+            return position
+    return None
+
+
+def folding_ranges(robot: Robot) -> tuple[Array, Array]:
+    """Returns lowest and highest joint positions (nu,) with a margin to the stops [rad or m].
+
+    They are within half a turn of home.
+
+    Where home is nearer to a stop than the margin, home is the bound.
+
+    Args:
+        robot: a quadruped.
+    """
+    joints, model = JointPositions.actuated(robot), robot.model
+    home = joints.of(np.array(robot.q_home))
+    low = np.where(joints.turning, -np.inf, model.lowerPositionLimit[joints.at])
+    high = np.where(joints.turning, np.inf, model.upperPositionLimit[joints.at])
+    low, high = np.maximum(low, home - np.pi), np.minimum(high, home + np.pi)
+    room = JOINT_STOP_MARGIN * (high - low)
+    return np.minimum(low + room, home), np.maximum(high - room, home)

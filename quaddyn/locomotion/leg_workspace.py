@@ -1,0 +1,110 @@
+"""`LegWorkspace`: reachable area of each foot around its nominal position, within the joint limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..robot.legs import limbs_of
+from ..robot.limbs import Limb
+from ..robot.robot import Robot
+from ..urdf.tree import TIE_TOLERANCE, Array
+from .leg_pose_solver import LegPoseSolver
+from .morphology import FEET, Morphology
+
+#: Number of sampled directions around a foot, number of distances along each, and maximum distance [l].  No direction
+#: is exactly forward or sideways, where a leg may just pass an obstacle that it does not pass beside it.
+N_DIRECTIONS, N_DISTANCES, MAX_DISTANCE = 24, 24, 0.72
+#: Fraction of the workspace that strides may use, and of the length of a straight leg: the rest is for footholds that
+#: balance needs, and near its full length a leg is too slow.
+USABLE_WORKSPACE_FRACTION, USABLE_LENGTH_FRACTION = 0.95, 0.97
+
+
+class LegWorkspace:
+    """Reachable area of each foot on level ground, while the trunk is level and at its nominal height.
+
+    In every direction it ends at the first position which the leg's joints do not reach within their limits, on the
+    leg's branch at home, or where the leg is nearly straight.
+
+    Args:
+        robot: a quadruped.
+        morphology: lengths and units of the robot.
+        poses: leg kinematics; None where they have no closed form, and the workspace is unknown.
+    """
+
+    __slots__ = ("_cache", "_limbs", "_p", "_poses")
+
+    def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
+        self._p, self._poses, self._limbs = morphology, poses, limbs_of(robot)
+        self._cache: dict[tuple[float, float], list[list[float]] | None] = {}
+
+    def max_stride_scale(
+        self, footprint_scale: tuple[float, float], displacements: list[tuple[float, float]]
+    ) -> tuple[float, str]:
+        """Computes the largest factor of given foot displacements for which all feet stay in their workspace.
+
+        Args:
+            footprint_scale: length and width of the footprint, divided by those at home.
+            displacements: displacement of each foot from its nominal position, forward and back alike, heading axes
+                [m].
+
+        Returns:
+            The factor, inf where nothing limits it, and the name of the foot that limits it.
+        """
+        rooms, least, foot = self._radii(footprint_scale), math.inf, ""
+        if rooms is None:
+            return least, foot
+        turn, half = N_DIRECTIONS / (2.0 * math.pi), N_DIRECTIONS // 2
+        for name, room, (x, y) in zip(FEET, rooms, displacements, strict=True):
+            far = math.hypot(x, y)
+            if not far > 0.0:
+                continue
+            at = math.atan2(y, x) * turn - 0.5
+            k = math.floor(at)
+            part = at - k
+            for first in (k, k + half):
+                a, b = room[first % N_DIRECTIONS], room[(first + 1) % N_DIRECTIONS]
+                share = USABLE_WORKSPACE_FRACTION * (a + part * (b - a)) / far
+                if share < least * (1.0 - TIE_TOLERANCE):
+                    foot = name
+                least = min(least, share)
+        return least, foot
+
+    def _radii(self, footprint_scale: tuple[float, float]) -> list[list[float]] | None:
+        """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""
+        if footprint_scale not in self._cache:
+            self._cache[footprint_scale] = None if self._poses is None else self._measure(self._poses, footprint_scale)
+        return self._cache[footprint_scale]
+
+    def _measure(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> list[list[float]]:
+        """Measures the radii (4, N_DIRECTIONS) of the workspace [m] by inverse kinematics."""
+        p, out = self._p, []
+        angles = 2.0 * math.pi / N_DIRECTIONS * (np.arange(N_DIRECTIONS) + 0.5)
+        distances = MAX_DISTANCE * p.length / N_DISTANCES * np.arange(1, N_DISTANCES + 1)
+        # A leg without lateral motion moves straight ahead only, with the nominal width.
+        across, footprint_scale = (1.0, footprint_scale) if p.can_step_sideways else (0.0, (footprint_scale[0], 1.0))
+        around = np.stack((np.cos(angles), across * np.sin(angles)), axis=1)[:, None] * distances[:, None]
+        base = np.array([0.0, 0.0, p.height]) + p.base_offset
+        for i, foot in enumerate(FEET):
+            places = np.empty((N_DIRECTIONS, N_DISTANCES, 3))
+            places[..., :2], places[..., 2] = p.nominal_stance[i] * footprint_scale + around, p.radii[i]
+            found = poses.legs[foot].inverse(((places - base) @ p.heading.T).reshape(-1, 3))
+            good = np.asarray(found.reached) & np.asarray(found.within_limits) & is_bent(self._limbs[foot], found.q)
+            good = good.reshape(N_DIRECTIONS, N_DISTANCES)
+            count = np.where(good.all(axis=1), N_DISTANCES, np.argmin(good, axis=1))
+            out.append((MAX_DISTANCE * p.length / N_DISTANCES * count).tolist())
+        return out
+
+
+def is_bent(limb: Limb, q: Array) -> NDArray[np.bool_]:
+    """Returns for each configuration whether a leg is not nearly straight.
+
+    Args:
+        limb: the leg.
+        q: (n, joints) joint positions [rad or m].
+    """
+    origins, axes, tip = limb.chain.forward(q)
+    far = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1)
+    return np.asarray(far < USABLE_LENGTH_FRACTION * limb.reach)

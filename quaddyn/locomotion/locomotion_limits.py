@@ -1,0 +1,179 @@
+"""`LocomotionLimits`: the velocities, slopes, gaits and jumps of which a robot is capable."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import ArgumentError, QuaddynError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from ..wbc import JointBounds
+from .friction_model import FrictionModel
+from .gait import Gait
+from .jump_dynamics import JumpDynamics
+from .jump_planner import JumpPlanner
+from .leg_pose_solver import LegPoseSolver
+from .leg_workspace import LegWorkspace
+from .morphology import Morphology
+from .slope_limiter import SlopeLimiter
+from .slope_statics import GROUND_FRICTION, SlopeStatics
+from .torque_limiter import TorqueLimiter
+from .trunk_controller import KNOWN_SLOPE_LOWERING
+from .velocity_limits import VelocityLimits
+
+#: Maximum speed on ground of known friction, as a multiple of that at which a force toward the center of mass would
+#: leave the friction cone at the ends of a stance.
+FRICTION_SPEED_RATIO = 2.0
+
+
+class LocomotionLimits:
+    """Limits of velocities, of slopes, of gaits with flight phases, and of jumps.
+
+    Args:
+        robot: a quadruped.
+        morphology: lengths and units of the robot.
+        torque_limiter: limits of the motors.
+        bounds: joint bounds of the whole-body controller; None for those of the file alone.
+        jump_acceleration_ratio: ratio of the joint accelerations allowed in a jump to those of `bounds`.
+
+    Attributes:
+        velocity_limits: limits of velocities on level ground.
+        jump_acceleration_ratio: as given.
+        slope_lowering: lowering of the trunk on slopes in blind locomotion, divided by the sine of their angle [l].
+    """
+
+    __slots__ = (
+        "_bounds",
+        "_jump_planner",
+        "_p",
+        "_robot",
+        "_slope_verdict",
+        "_statics",
+        "_torque_limiter",
+        "compute_slope_lowering",
+        "jump_acceleration_ratio",
+        "velocity_limits",
+    )
+
+    def __init__(
+        self,
+        robot: Robot,
+        morphology: Morphology,
+        torque_limiter: TorqueLimiter,
+        bounds: JointBounds | None,
+        jump_acceleration_ratio: float,
+    ) -> None:
+        self._robot, self._p, self._torque_limiter, self._bounds, self.jump_acceleration_ratio = (
+            robot,
+            morphology,
+            torque_limiter,
+            bounds,
+            jump_acceleration_ratio,
+        )
+        self._jump_planner: JumpPlanner | None = None
+        self._statics = _statics(robot, morphology)
+        closed = self._statics if self._statics is not None and self._statics.has_closed_form else None
+        poses = None if closed is None else closed.poses
+        self.velocity_limits = VelocityLimits(morphology, LegWorkspace(robot, morphology, poses))
+        self.compute_slope_lowering = KNOWN_SLOPE_LOWERING if self._statics is None else self._statics.slope_lowering
+        self._slope_verdict = SlopeLimiter(closed, morphology.speed_scale)
+
+    def reset(self) -> None:
+        """Resets the evaluation of the slope under the robot."""
+        self._slope_verdict.reset()
+
+    def clamp_velocity_on_ground(
+        self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float
+    ) -> tuple[Array, str]:
+        """Returns the velocity clamped for the ground, and the reason; see `SlopeLimiter.clamp_velocity`.
+
+        On ground whose friction was given or shown by slips, the speed is limited: in a stance of duration T the hips
+        pass over a foot from ``v T / 2`` behind to as much ahead, where a force toward the center of mass at height h
+        has the horizontal fraction ``v T / (2 h)``.  The center of pressure moves along with the robot between two
+        feet, so that `FRICTION_SPEED_RATIO` times the speed at which that equals the coefficient is possible.
+
+        Args:
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
+            friction_model: normal and friction of the ground.
+            yaw: yaw angle of the heading frame [rad].
+        """
+        velocity, why = self._slope_verdict.clamp_velocity(
+            gait, velocity, friction_model, yaw, self._torque_limiter.limits
+        )
+        known = min(friction_model.known_friction, friction_model.slip_bound)
+        x, y, turn = velocity.tolist()
+        speed = self.velocity_limits.max_hip_speed(x, y, turn)
+        if math.isinf(known) or not speed:
+            return velocity, why
+        p = self._p
+        fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * known / (gait.duty_factor * gait.period * p.time_scale)
+        return (velocity, why) if speed <= fastest else (fastest / speed * velocity, GROUND_FRICTION)
+
+    def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
+        """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.
+
+        Args:
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped.
+            angle: angle of the slope [rad].
+            direction: uphill direction, from the robot's forward direction [rad].
+            friction: friction coefficient of the ground.
+
+        Raises:
+            ArgumentError: the angle is not in [0, pi / 2), or the friction is negative.
+        """
+        angle, direction = number("angle", angle), number("direction", direction)
+        friction = number("friction", friction)
+        if not (0.0 <= angle < 0.5 * math.pi and math.isfinite(direction) and friction >= 0.0):
+            raise ArgumentError(
+                "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
+                f"or more, got {angle}, {direction}, {friction}"
+            )
+        statics = self._statics or SlopeStatics(self._robot, self._p)
+        return statics.limit_reason(gait, velocity, angle, direction, friction, self._torque_limiter.limits)
+
+    @property
+    def jump_planner(self) -> JumpPlanner:
+        """Planner of single jumps, created on first access.
+
+        Raises:
+            QuaddynError: the kinematics of the legs are not supported, for example for coupled joints.
+        """
+        if self._jump_planner is None:
+            robot, p = self._robot, self._p
+            poses = LegPoseSolver(robot) if self._statics is None else self._statics.poses
+            dynamics = JumpDynamics(robot, p, self._torque_limiter, self._bounds, poses, self.jump_acceleration_ratio)
+            self._jump_planner = JumpPlanner(p, dynamics, robot.name)
+        return self._jump_planner
+
+    def require_feasible(self, gait: Gait, friction: float) -> None:
+        """Rejects gaits for which motors are too weak or joints are too slow.
+
+        Args:
+            gait: gait to move with.
+            friction: friction coefficient of the ground.
+
+        Raises:
+            ArgumentError: the gait is not feasible.
+        """
+        self.velocity_limits.clamp_velocity(gait, np.zeros(3))  # evaluates the workspace now instead of in a tick
+        swing = 1e3 * (1.0 - gait.duty_factor) * gait.period * self._p.time_scale
+        why, what = self.velocity_limits.gait_limit_reason(gait), f"whose feet are in the air for {swing:.0f} ms"
+        if not (why or gait.vertical_force_profile.is_constant):
+            why = self.slope_limit_reason(gait, np.zeros(3), 0.0, 0.0, friction)
+        if why and not gait.vertical_force_profile.is_constant:
+            what = f"which pushes off with {float(gait.vertical_force_profile.force.max()):.1f} times the weight"
+        if why:
+            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {what}: {why}")
+
+
+def _statics(robot: Robot, morphology: Morphology) -> SlopeStatics | None:
+    """Returns the statics on slopes; None for unsupported leg kinematics, for example coupled joints."""
+    try:
+        return SlopeStatics(robot, morphology)
+    except QuaddynError:
+        return None

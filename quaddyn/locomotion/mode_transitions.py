@@ -1,0 +1,126 @@
+"""`Transitions`: when the robot changes from one mode to another."""
+
+from __future__ import annotations
+
+import math
+
+from ..urdf.tree import Array
+from .centroidal_state import CentroidalState
+from .contact_monitor import ContactMonitor
+from .gait import Gait, GaitScheduler
+from .ground_plane import GroundPlane
+from .modes import MAX_STANDING_FRACTION, LocomotionMode, is_dcm_near_edge, is_stance_misplaced
+from .morphology import Morphology
+from .path_reference import PathReference
+from .steering import MAX_REFERENCE_LEAD
+from .step_timing import StepTimingAdapter
+from .trunk_controller import TrunkController
+
+#: Height of the centre of mass of who lies, and of who must rise first, as shares of that at home.
+LYING_HEIGHT, MIN_STANDING_HEIGHT = 0.5, 0.95
+#: Height of who begins too high, as a share of that at home.
+MAX_STANDING_HEIGHT = 1.02
+#: How far from the middle of the feet the centre of mass may begin [l].
+MAX_STANDING_OFFSET = 0.1
+
+
+class ModeTransitions:
+    """The conditions under which a robot rises, walks, recovers, stops or lies down.
+
+    Args:
+        morphology: of the robot.
+
+    Attributes:
+        is_lying_requested: whether the robot is to lie down.
+    """
+
+    __slots__ = ("_p", "_step_timing", "is_lying_requested")
+
+    def __init__(self, morphology: Morphology) -> None:
+        self._p, self._step_timing = morphology, StepTimingAdapter(morphology)
+        self.is_lying_requested = False
+
+    def initial_trunk_state(
+        self, motion: CentroidalState, ground: GroundPlane, slope_lowering: float, path: PathReference
+    ) -> tuple[float, tuple[float, float]]:
+        """Where the trunk begins that has to rise, to sink or to shift first, and where it belongs if it has not.
+
+        Args:
+            motion: of the robot, which stands.
+            ground: the plane of its feet.
+            slope_lowering: how much lower the trunk is over such ground, see `crouch` [m].
+            path: whose position is the middle of its feet.
+
+        Returns:
+            Height of the centre of mass over the ground, as on level ground [m], and how far it is from the middle of
+            the feet, world [m].
+        """
+        p, (x, y, z), (middle_x, middle_y) = self._p, motion.com, path.position.tolist()
+        height, lean = z - ground.height(x, y) + slope_lowering, (x - middle_x, y - middle_y)
+        aside = math.hypot(*lean) > MAX_STANDING_OFFSET * p.length and not is_dcm_near_edge(
+            lean, motion.feet, MAX_STANDING_FRACTION
+        )
+        level = MIN_STANDING_HEIGHT * p.height <= height <= MAX_STANDING_HEIGHT * p.height
+        return p.height if level else height, lean if aside else (0.0, 0.0)
+
+    def next_mode(
+        self,
+        mode: LocomotionMode,
+        gait: Gait,
+        command: Array,
+        error: tuple[float, float],
+        feet: Array,
+        stance: Array,
+        scheduler: GaitScheduler,
+        path: PathReference,
+        trunk: TrunkController,
+        contact_monitor: ContactMonitor,
+    ) -> LocomotionMode:
+        """The mode from the next tick on, of who is on the ground; starts, stops and paces the clock.
+
+        Args:
+            mode: now.
+            gait: to move with.
+            command: (3,) commanded velocity, within reach.
+            error: of the divergent component, world [m].
+            feet: (4, 3) centres of the feet's spheres, world [m].
+            stance: (4, 2) of the feet about the course, heading axes [m].
+            scheduler: of the gait.
+            path: of the robot.
+            trunk: of the robot.
+            contact_monitor: of the robot.
+        """
+        p, still = self._p, not any(command.tolist())
+        self._step_timing.adapt(scheduler, error)
+        if mode in (LocomotionMode.STANDING, LocomotionMode.STARTING):
+            if self.is_lying_requested:
+                trunk.go_to(LYING_HEIGHT * p.height)
+                return LocomotionMode.LOWERING
+            if not still:
+                scheduler.set_gait(gait)
+                scheduler.start()
+                return LocomotionMode.MOVING
+            if contact_monitor.is_settled and (
+                is_dcm_near_edge(error, feet) or is_stance_misplaced(feet, path, stance, p.length)
+            ):
+                scheduler.set_gait("trot")
+                scheduler.start(lead_phase=0.0)
+                return LocomotionMode.RECOVERING
+        elif mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING):
+            settled = scheduler.phase >= 1.0 and not any(path.velocity.tolist())
+            if not scheduler.is_running:
+                return LocomotionMode.STANDING
+            if self.is_lying_requested or (
+                still and settled and max(map(abs, error)) < 0.5 * MAX_REFERENCE_LEAD * p.length
+            ):
+                scheduler.stop_stepping()
+            elif not still:
+                scheduler.set_gait(gait)
+                scheduler.start()  # takes back a stop
+                return LocomotionMode.MOVING
+        elif not trunk.is_moving:
+            return {
+                LocomotionMode.RISING: LocomotionMode.STANDING,
+                LocomotionMode.CROUCHING: LocomotionMode.JUMPING,
+            }.get(mode, LocomotionMode.LYING)
+        return mode

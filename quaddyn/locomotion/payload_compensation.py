@@ -1,0 +1,146 @@
+"""`UnknownLoad`: mass that the robot's file does not know of, found while it stands and walks, and carried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..contact.contact_kinematics import cross_matrix
+from ..dynamics import State
+from ..estimation import PayloadEstimator
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .morphology import Morphology
+
+#: Masses that are believed, as shares of the robot's, and how far from its centre of mass [l].
+MIN_PAYLOAD_FRACTION, MAX_PAYLOAD_FRACTION, MAX_PAYLOAD_OFFSET = -0.3, 0.6, 0.3
+#: How many standard deviations a mass must be away from none.
+SIGNIFICANCE_LEVEL = 3.0
+#: Time between readings [sqrt(l/g)].
+UPDATE_INTERVAL = 0.04
+#: Memory of the estimator, and time constant with which what is counted on follows it [sqrt(l/g)].
+ESTIMATOR_TIME_CONSTANT, COMPENSATION_TIME_CONSTANT = 8.0, 2.0
+#: Largest change of a foot's force for the sake of moments, as a share of the force.
+MAX_FORCE_SHIFT_FRACTION = 0.5
+
+
+class PayloadCompensation:
+    """A load on the trunk: found from torques (`PayloadEstimator`), and borne by forces of its own.
+
+    The planned motion is that of the robot with its load, whose centre of mass is `com_shift` beside the robot's.  The
+    load takes part in the robot's acceleration: where the feet give F to the robot's mass m, they give ``F M / m`` more
+    to a load M, at its place.  Each foot gives it in proportion to what it gives anyway, so that forces stay in their
+    friction cones; what is missing of the moment then is had, as far as it can be, by shifting forces between the feet.
+
+    Args:
+        robot: a quadruped.
+        morphology: of the robot.
+        dt: [s].
+
+    Attributes:
+        mass: that is counted on [kg]; negative where the robot is lighter than its file says.
+        first_moment: (3,) mass times place in the axes of the root link [kg m].
+    """
+
+    __slots__ = (
+        "_alpha",
+        "_base",
+        "_estimator",
+        "_index",
+        "_p",
+        "_tau",
+        "_ticks",
+        "_ticks_per_update",
+        "first_moment",
+        "mass",
+    )
+
+    def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
+        self._p, self._base, self._index = morphology, robot.bodies[0].name, robot.actuated_index
+        self._ticks_per_update = max(1, round(UPDATE_INTERVAL * morphology.time_scale / dt))
+        span = self._ticks_per_update * dt
+        self._estimator = PayloadEstimator(
+            robot, dt=span, time_constant=ESTIMATOR_TIME_CONSTANT * morphology.time_scale
+        )
+        self._alpha = min(1.0, span / (COMPENSATION_TIME_CONSTANT * morphology.time_scale))
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing is carried, as far as is known."""
+        self._estimator.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+        self.mass, self.first_moment = 0.0, np.zeros(3)
+
+    def pause(self) -> None:
+        """The next state does not follow one that was seen, or feet are not on the ground."""
+        self._estimator.observer.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+
+    def update(self, state: State, tau: Array) -> None:
+        """One step further.
+
+        Args:
+            state: now.
+            tau: (nu,) torques since the last tick [N m].
+        """
+        self._tau += tau
+        self._ticks += 1
+        if self._ticks < self._ticks_per_update and self._estimator.observer.is_initialized:
+            return
+        p = self._p
+        found = self._estimator.update(state, self._tau / self._ticks)
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+        mass, moment = 0.0, np.zeros(3)
+        if abs(found.mass) > SIGNIFICANCE_LEVEL * float(found.standard_deviation[0]):
+            mass = min(max(found.mass, MIN_PAYLOAD_FRACTION * p.mass), MAX_PAYLOAD_FRACTION * p.mass)
+            far = float(np.linalg.norm(found.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
+            moment = found.first_moment * ((mass / found.mass) / max(far, 1.0))
+        self.mass += self._alpha * (mass - self.mass)
+        self.first_moment = self.first_moment + self._alpha * (moment - self.first_moment)
+
+    def _first_moment_about(self, state: State, point: Array) -> Array:
+        """(3,) mass times its place from a point, world axes [kg m]."""
+        base = state.placement(self._base)
+        return self.mass * (base.translation - point) + base.rotation @ self.first_moment
+
+    def com_shift(self, state: State) -> tuple[float, float]:
+        """Of the centre of mass of robot and load from that of the robot, along world x and y [m]."""
+        x, y, _ = (self._first_moment_about(state, state.com) / (self._p.mass + self.mass)).tolist()
+        return x, y
+
+    def torques(self, state: State, forces: Mapping[str, Array]) -> Array:
+        """(nu,) that the load takes beside those of the robot [N m].
+
+        Args:
+            state: now.
+            forces: of the feet for the robot without its load, (3,) by foot, world axes [N].
+        """
+        bearing = {foot: f for foot, f in forces.items() if f[2] > 0.0}
+        weight = math.fsum(float(f[2]) for f in bearing.values())
+        if not self.mass or not weight:
+            return np.zeros(len(self._index))
+        p, share = self._p, self.mass / self._p.mass
+        points = {foot: state.placement(foot).translation for foot in bearing}
+        middle = sum((float(f[2]) / weight * points[foot] for foot, f in bearing.items()), np.zeros(3))
+        total = sum(bearing.values(), np.zeros(3))
+        given = sum((np.cross(points[foot] - middle, f) for foot, f in bearing.items()), np.zeros(3))
+        missing = np.cross(self._first_moment_about(state, middle) / p.mass, total) - share * given
+        # Forces of the feet that add up to none and have this moment: the smallest, of what can be had.
+        G = np.vstack(
+            (
+                np.hstack([np.eye(3)] * len(points)),
+                np.hstack([cross_matrix(x - middle) / p.length for x in points.values()]),
+            )
+        )
+        wanted = np.concatenate((np.zeros(3), missing / p.length))
+        moved = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), wanted)).reshape(-1, 3)
+        room = min(
+            MAX_FORCE_SHIFT_FRACTION * float(f[2]) / max(float(np.linalg.norm(d)), 1e-9)
+            for f, d in zip(bearing.values(), moved, strict=True)
+        )
+        out = np.zeros(len(self._index))
+        for (foot, f), d in zip(bearing.items(), moved, strict=True):
+            out -= state.jacobian(foot)[:3, self._index].T @ (share * f + min(1.0, room) * d)
+        return out

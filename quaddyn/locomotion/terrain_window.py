@@ -1,0 +1,125 @@
+"""`Window`: the ground about a robot as it was read once; `Reading`: one that is being read, some rows at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .foothold_kernel import PATCH_RADIUS, fit_planes
+
+# Lengths in units of l.
+#: Side of a cell, and half the side of a window.
+CELL_SIZE, HALF_WIDTH = 0.04, 1.6
+#: How far from where it is wanted a foot may be put, in cells.
+SEARCH_RADIUS = 6
+#: Difference of heights that were read twice from which on the ground has changed meanwhile.
+MAX_HEIGHT_CHANGE = 0.02
+#: Slope, distance from a plane and deviation from the wanted place that cost 1.
+SLOPE_SCALE, ROUGHNESS_SCALE, DEVIATION_SCALE = 0.7, 0.012, 0.15
+
+
+class TerrainWindow(NamedTuple):
+    """Ground about a robot as it was read once; nothing in it is written again once its `Reading` is done.
+
+    Attributes:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        slopes: (n, m, 2) rise along x and y of the planes about each cell, NaN where not all of the patch is known.
+        cost: (n, m) of steepness and roughness, inf where not all of the patch is known.
+        corner: x and y of the first cell, world [m].
+        cell: side of a cell [m].
+        deviation_scale: distance from the wanted place that costs 1 [m].
+    """
+
+    heights: Array
+    slopes: Array
+    cost: Array
+    corner: tuple[float, float]
+    cell: float
+    deviation_scale: float
+
+    @classmethod
+    def empty(cls, x: float, y: float, length: float) -> TerrainWindow:
+        """About a robot at (x, y) [m] with legs of a length [m], to be written by a `Reading`."""
+        cell, half = CELL_SIZE * length, round(HALF_WIDTH / CELL_SIZE)
+        side, corner = 2 * half + 1, ((round(x / cell) - half) * cell, (round(y / cell) - half) * cell)
+        heights, slopes = np.full((side, side), np.nan), np.full((side, side, 2), np.nan)
+        return cls(heights, slopes, np.full((side, side), np.inf), corner, cell, DEVIATION_SCALE * length)
+
+    def find_cell(self, x: float, y: float) -> tuple[int, int] | None:
+        """Of the cell at a point, with `AROUND` cells on all sides of it."""
+        i, j = round((x - self.corner[0]) / self.cell), round((y - self.corner[1]) / self.cell)
+        n, m = self.cost.shape
+        return (i, j) if SEARCH_RADIUS <= i < n - SEARCH_RADIUS and SEARCH_RADIUS <= j < m - SEARCH_RADIUS else None
+
+    def compute_deviation_costs(self, i: int, j: int, x: float, y: float) -> Array:
+        """(2 `AROUND` + 1, 2 `AROUND` + 1) what the distance from (x, y) [m] costs, of the cells about (i, j)."""
+        away = self.cell * np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
+        dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
+        way = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
+        return np.asarray(way / self.deviation_scale**2)
+
+
+class WindowReader:
+    """A window that is being read: all of it at once would take longer than a tick may.
+
+    Ground that has changed at the end of a reading, as maps do that correct their drift, is read once more, at once.
+
+    Args:
+        height_function: for heights of arrays x and y.
+        x: of the robot, world [m].
+        y: the same.
+        length: of its legs [m].
+        time: in which to read all of it [s]; 0 for at once.
+
+    Attributes:
+        window: complete when it is `is_done`.
+    """
+
+    __slots__ = ("_axes", "_height_function", "_rows_fitted", "_rows_read", "_time", "window")
+
+    def __init__(
+        self, height_function: Callable[[Array, Array], Array], x: float, y: float, length: float, time: float = 0.0
+    ) -> None:
+        self._height_function, self._time = height_function, time
+        self.window = window = TerrainWindow.empty(x, y, length)
+        a, b = (np.arange(n) * window.cell + corner for n, corner in zip(window.cost.shape, window.corner, strict=True))
+        self._axes = a, b
+        self._rows_read = self._rows_fitted = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of it is read."""
+        return self._rows_fitted == len(self.window.heights)
+
+    def advance(self, dt: float) -> None:
+        """Read so many rows that all are read in time, one at least.
+
+        Args:
+            dt: since the last call [s].
+        """
+        window, n, begin = self.window, len(self.window.heights), self._rows_read
+        end = n if dt >= self._time else min(n, begin + max(1, math.ceil(dt / self._time * n)))
+        window.heights[begin:end] = self._read_rows(begin, end)
+        if begin and end == n and self._has_changed():
+            window.heights[:], self._rows_fitted = self._read_rows(0, n), 0
+        self._rows_read, ready = end, n if end == n else max(0, end - PATCH_RADIUS)
+        rough = ROUGHNESS_SCALE * window.deviation_scale / DEVIATION_SCALE
+        fit_planes(
+            window.heights, window.slopes, window.cost, window.cell, SLOPE_SCALE, rough, self._rows_fitted, ready
+        )
+        self._rows_fitted = ready
+
+    def _has_changed(self) -> bool:
+        """Whether the ground that was read first is elsewhere now; that it has become known is no such change."""
+        with np.errstate(invalid="ignore"):  # walls without end
+            off = np.abs(self._read_rows(0, 1)[0] - self.window.heights[0])
+        return bool(np.fmax.reduce(off, initial=0.0) > MAX_HEIGHT_CHANGE / CELL_SIZE * self.window.cell)
+
+    def _read_rows(self, begin: int, end: int) -> Array:
+        """Heights of some rows, as they are now."""
+        x, y = self._axes
+        return self._height_function(*np.meshgrid(x[begin:end], y, indexing="ij"))

@@ -1,0 +1,122 @@
+"""`VelocityLimits`: the velocities that a gait can reach with a robot's legs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .footwork import MAX_INWARD_FRACTION
+from .gait import Gait
+from .leg_workspace import LegWorkspace
+from .morphology import Morphology
+
+#: Maximum mean speed of a swing foot relative to its hip, and of a hip relative to the stance feet, divided by l times
+#: the velocity limit of the slowest joint.
+SWING_SPEED_FRACTION = 0.18
+#: Fraction of that which may be commanded in gaits with end support: the two legs of an end that swing together push
+#: the robot back in every cycle, and the path reference is faster than the command to compensate it (`Steering`).
+COMMAND_RESERVE = 0.7
+#: Minimum path length that a foot must be able to cover in its swing [l], in gaits with end support, in which no foot
+#: of the same end can replace a late one.  The vertical motion alone takes 0.3.
+MIN_SWING_LENGTH = 0.36
+#: Reasons for which a velocity is limited.
+NO_STEPPING, NO_LATERAL_MOTION = "gait does not step", "legs without lateral motion"
+STRIDE_OF_GAIT, JOINT_SPEED, FEET_CROSS, LEG_REACH = (
+    "stride of the gait",
+    "speed of the joints",
+    "feet would cross",
+    "reach of",
+)
+
+
+class VelocityLimits:
+    """Velocity limits of gaits on level ground.
+
+    Feet stay within the stride of the gait and the reach of their legs, joints stay within their speed limits, and no
+    foot crosses another.
+
+    Args:
+        morphology: lengths and units of the robot.
+        workspace: reachable areas of its feet.
+    """
+
+    __slots__ = ("_cached_command", "_cached_result", "_half_width", "_p", "_radius", "_workspace")
+
+    def __init__(self, morphology: Morphology, workspace: LegWorkspace) -> None:
+        self._p, self._workspace = morphology, workspace
+        stance = np.abs(morphology.nominal_stance)
+        self._radius = float(np.hypot(*stance.max(axis=0)))
+        self._half_width = float(stance[:, 1].min())
+        self._cached_command: tuple[Gait, list[float]] | None = None
+        self._cached_result: tuple[list[float], str] = [0.0, 0.0, 0.0], ""
+
+    def max_hip_speed(self, x: float, y: float, turn: float) -> float:
+        """Computes an upper bound of the speed of all hips [m/s].
+
+        Args:
+            x: forward speed [m/s].
+            y: leftward speed [m/s].
+            turn: yaw rate [rad/s].
+        """
+        return math.hypot(x, y) + abs(turn) * self._radius
+
+    def gait_limit_reason(self, gait: Gait) -> str:
+        """Returns the reason for which legs cannot perform a gait at any velocity; "" if they can.
+
+        The legs must extend as fast as the trunk of a gait with flight phases rises, and where the front or the rear
+        feet are all in the air while others carry, they must land in time.
+        """
+        p = self._p
+        rate = p.gravity * gait.period * p.time_scale * float(gait.vertical_force_profile.rate.max())
+        late = gait.has_end_support and self.swing_length(gait) < MIN_SWING_LENGTH
+        return JOINT_SPEED if late or rate > SWING_SPEED_FRACTION * p.length * p.joint_speed else ""
+
+    def swing_length(self, gait: Gait) -> float:
+        """Computes the path length that the joints can cover in one swing [l]."""
+        return SWING_SPEED_FRACTION * self._p.joint_speed * (1.0 - gait.duty_factor) * gait.period * self._p.time_scale
+
+    def clamp_velocity(self, gait: Gait, velocity: Array, *, for_reference: bool = False) -> tuple[Array, str]:
+        """Returns the velocity, scaled down in all components alike, and the reason ("" if it was not limited).
+
+        Args:
+            gait: gait to move with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+            for_reference: whether it is the velocity of the path reference, which may exceed the command.
+        """
+        asked = gait, velocity.tolist()
+        if for_reference:
+            return np.array(self._clamp(*asked)[0]), ""
+        if asked != self._cached_command:  # commands rarely change from tick to tick
+            self._cached_result, self._cached_command = (
+                self._clamp(*asked, COMMAND_RESERVE if gait.has_end_support else 1.0),
+                asked,
+            )
+        inside, limit = self._cached_result
+        return np.array(inside), limit
+
+    def _clamp(self, gait: Gait, velocity: list[float], reserve: float = 1.0) -> tuple[list[float], str]:
+        """Returns the clamped velocity (3,) and the reason, if a fraction `reserve` of the limits is usable."""
+        p, (x, y, turn) = self._p, velocity
+        if not gait.has_swing_phase:
+            return [0.0, 0.0, 0.0], NO_STEPPING if x or y or turn else ""
+        limit = ""
+        if not p.can_step_sideways and gait.footprint_scale[1] != 1.0:
+            return [0.0, 0.0, 0.0], NO_LATERAL_MOTION if x or y or turn else ""
+        if not p.can_step_sideways and (y or turn):
+            y, turn, limit = 0.0, 0.0, NO_LATERAL_MOTION
+        stance, quick = gait.duty_factor * gait.period * p.time_scale, self.swing_length(gait)
+        inwards = 2.0 * MAX_INWARD_FRACTION * gait.footprint_scale[1] * self._half_width
+        speed = self.max_hip_speed(x, y, turn)
+        cuts = (
+            (1.0, limit),
+            (reserve * gait.max_stride * p.length / stance / max(speed, 1e-9), STRIDE_OF_GAIT),
+            (reserve * quick * p.length / stance / max(speed, 1e-9), JOINT_SPEED),
+            (reserve * inwards / stance / max(abs(y), 1e-9), FEET_CROSS),
+        )
+        half, (long, wide) = 0.5 * stance, gait.footprint_scale
+        ways = [(half * (x - turn * wide * b), half * (y + turn * long * a)) for a, b in p.nominal_stance.tolist()]
+        room, foot = self._workspace.max_stride_scale(gait.footprint_scale, ways)
+        cut, limit = min((*cuts, (reserve * room, f"{LEG_REACH} {foot}")), key=lambda each: each[0])
+        return [cut * x, cut * y, cut * turn], limit

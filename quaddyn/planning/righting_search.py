@@ -1,0 +1,250 @@
+"""`Rolling`: motions of the legs, tried in a plant by how far they right a robot; and the search among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, QuaddynError
+from ..kinematics.collision_model import CollisionModel
+from ..locomotion.morphology import Morphology
+from ..locomotion.righting import (
+    MAX_SERVO_PERIOD,
+    MIN_UPRIGHT_COSINE,
+    RESTING_TIME,
+    JointServo,
+    RightingMotion,
+    classify_lying_side,
+)
+from ..locomotion.torque_limiter import TorqueLimiter
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from ..simulation import Simulation
+from ..urdf.tree import Array
+from .leg_poses import LegPoseParameters
+
+#: Poses on the way, and how long each is held [sqrt(l/g)].
+N_POSES, POSE_HOLD_TIME = 2, 0.8
+#: Shortest, middle and longest time from pose to pose [sqrt(l/g)], and how the latter grows with a number.
+MIN_MOVE_TIME, MEDIAN_MOVE_TIME, MAX_MOVE_TIME, MOVE_TIME_EXPONENT = 0.6, 1.75, 6.0, 0.7
+#: How far the robot falls onto the ground [l], and how long it settles [sqrt(l/g)].
+DROP_HEIGHT, SETTLING_TIME = 0.1, 6.0
+#: Friction and further roll [rad] under which a roll must succeed; the first is that of the search.
+VARIATIONS = ((0.6, 0.0), (0.4, 0.0), (0.9, 0.0), (0.6, -0.15), (0.6, 0.15))
+#: Of a search: first tries, those of a generation, the best of them that count, and the spread that is left.
+FIRST_GENERATION_SIZE, GENERATION_SIZE, ELITE_SIZE, MIN_SPREAD = 48, 24, 6, 0.03
+#: Weights: of the most upright attitude on the way, of the largest power of a joint in ``m g sqrt(g l)``.
+BEST_ATTITUDE_WEIGHT, POWER_WEIGHT = 0.3, 0.02
+#: What a path costs on which links meet, and how many configurations between two poses are looked at.
+COLLISION_COST, N_COLLISION_SAMPLES = 2.0, 6
+#: How much deeper than in the folded pose links may be in each other [m].
+PENETRATION_TOLERANCE = 1e-3
+
+LYING_ROLL_ANGLES = {"back": math.pi - 0.05, "left": -0.5 * math.pi, "right": 0.5 * math.pi}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchResult:
+    """What a search came to.
+
+    Attributes:
+        motion: None where none succeeded.
+        parameters: of the best one.
+        reason: why there is none.
+    """
+
+    motion: RightingMotion | None
+    parameters: Array
+    reason: str
+
+
+class RightingSearch:
+    """A plant in which a robot lies, and what sequences of poses do to it.
+
+    Args:
+        robot: a quadruped.
+        morphology: of the robot.
+
+    Attributes:
+        n_parameters: how many numbers make a roll.
+    """
+
+    def __init__(self, robot: Robot, morphology: Morphology) -> None:
+        self._robot, self._p = robot, morphology
+        self._legs, self._joints = LegPoseParameters(robot, morphology), JointPositions.actuated(robot)
+        guard = TorqueLimiter(robot, morphology, MAX_SERVO_PERIOD, None)
+        self._servo = JointServo(robot, guard, MAX_SERVO_PERIOD)
+        self._plant = Simulation(robot, dt=MAX_SERVO_PERIOD)
+        self._settled_states: dict[tuple[str, float, float], object] = {}
+        try:
+            self._collisions: CollisionModel | None = CollisionModel(robot)
+        except ArgumentError:  # nothing that could meet
+            self._collisions = None
+        self._folded_penetrations = self._penetrations(self._legs.folded_pose)
+        self.n_parameters = LegPoseParameters.N_PARAMETERS * N_POSES + N_POSES + 1
+
+    def mirror(self, numbers: Array) -> Array:
+        """With left and right exchanged."""
+        poses, times = numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS), numbers[-N_POSES - 1 :]
+        return np.concatenate((self._legs.mirror(poses).ravel(), times))
+
+    def make_motion(self, numbers: Array) -> RightingMotion:
+        """The motion that numbers (size,) stand for."""
+        poses = [
+            self._legs.pose(each) for each in numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)
+        ]
+        times = (
+            np.clip(
+                MEDIAN_MOVE_TIME * np.exp(MOVE_TIME_EXPONENT * numbers[-N_POSES - 1 :]), MIN_MOVE_TIME, MAX_MOVE_TIME
+            )
+            * self._p.time_scale
+        )
+        return RightingMotion(
+            np.array([*poses, self._legs.folded_pose]), times, np.full(N_POSES + 1, POSE_HOLD_TIME * self._p.time_scale)
+        )
+
+    def max_penetration(self, roll: RightingMotion) -> float:
+        """How deep links are in each other on the way, at the worst [m]; 0 where they keep apart."""
+        if self._collisions is None:
+            return 0.0
+        before, worst = roll.poses[-1], 0.0
+        for pose in roll.poses:
+            for share in np.arange(1, N_COLLISION_SAMPLES + 1) / N_COLLISION_SAMPLES:
+                for links, depth in self._penetrations(before + share * (pose - before)).items():
+                    worst = max(worst, depth - self._folded_penetrations.get(links, 0.0) - PENETRATION_TOLERANCE)
+            before = pose
+        return worst
+
+    def _penetrations(self, position: Array) -> dict[tuple[str, str], float]:
+        """By pair of links, how deep they are in each other [m]."""
+        if self._collisions is None:
+            return {}
+        q = np.array(self._robot.q_home)
+        self._joints.put(q, position)
+        return {s.links: -s.distance for s in self._collisions.separations(q) if s.distance < 0.0}
+
+    def trunk_axes(self) -> Array:
+        """(3, 3) heading axes of the trunk in the world, now."""
+        R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
+        return np.asarray(R @ self._p.heading)
+
+    def rests_on(self, side: str, friction: float = VARIATIONS[0][0], further: float = 0.0) -> bool:
+        """Whether the folded robot stays on its back or side when it is put there."""
+        self.simulate_fall(side, friction, further)
+        return classify_lying_side(self.trunk_axes()) == side
+
+    def _track(self, wanted: Callable[[float], Array], duration: float) -> tuple[float, float]:
+        """Largest height of the upward axis and largest power of a joint on the way [W]."""
+        plant, best, power = self._plant, -1.0, 0.0
+        index = self._robot.actuated_index
+        for k in range(round(duration / MAX_SERVO_PERIOD)):
+            speed = plant.v[index]
+            tau = self._servo.torques(wanted(k * MAX_SERVO_PERIOD), self._joints.of(plant.q), speed)
+            plant.step(tau)
+            power = max(power, float(np.abs(tau * speed).max()))
+            if k % 10 == 0:
+                best = max(best, float(self.trunk_axes()[2, 2]))
+        return best, power
+
+    def simulate_fall(self, side: str, friction: float, further: float) -> None:
+        """Put the folded robot on its back or side, where it settles."""
+        key = side, friction, further
+        self._plant.friction = friction
+        if key in self._settled_states:
+            self._plant.restore(self._settled_states[key])  # type: ignore[arg-type]
+            return
+        q = np.array(self._robot.q_home)
+        self._joints.put(q, self._legs.folded_pose)
+        heading = self._p.heading
+        turn = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + further, 0.0, 0.0]))
+        q[3:7] = pin.Quaternion(turn @ heading.T).coeffs()
+        q[2] += DROP_HEIGHT * self._p.length
+        self._plant.reset(q)
+        self._track(lambda _: self._legs.folded_pose, SETTLING_TIME * self._p.time_scale)
+        self._settled_states[key] = self._plant.checkpoint()
+
+    def simulate_motion(
+        self, roll: RightingMotion, side: str, friction: float, further: float
+    ) -> tuple[float, float, float]:
+        """Height of the upward axis after a roll, the largest on the way, and the largest power of a joint [W]."""
+        try:
+            self.simulate_fall(side, friction, further)
+            best, power = self._track(roll.sample, roll.duration + RESTING_TIME * self._p.time_scale)
+        except QuaddynError:  # diverged
+            return -1.0, -1.0, np.inf
+        return float(self.trunk_axes()[2, 2]), best, power
+
+    def evaluate_cost(self, numbers: Array, side: str) -> float:
+        """Of a motion; less is better."""
+        roll = self.make_motion(numbers)
+        depth = self.max_penetration(roll)
+        if depth > 0.0:
+            return COLLISION_COST + min(depth / self._p.length, 1.0)
+        end, best, power = self.simulate_motion(roll, side, *VARIATIONS[0])
+        scale = self._p.mass * self._p.gravity * self._p.speed_scale
+        return -(end + BEST_ATTITUDE_WEIGHT * best) + min(POWER_WEIGHT * power / scale, 1.0)
+
+    def is_robust(self, numbers: Array, side: str) -> bool:
+        """Whether a motion rights the robot under all `VARIATIONS` in which it rests on this side at all."""
+        roll = self.make_motion(numbers)
+        return all(
+            not self.rests_on(side, *each) or self.simulate_motion(roll, side, *each)[0] > MIN_UPRIGHT_COSINE
+            for each in VARIATIONS
+        )
+
+
+def find_motion(
+    problem: RightingSearch,
+    side: str,
+    rng: np.random.Generator,
+    *,
+    max_trials: int,
+    first: Array | None,
+    progress: Callable[[str], None],
+) -> SearchResult:
+    """Find a motion that rights a robot.
+
+    Args:
+        problem: tries them.
+        side: what the robot lies on.
+        rng: of the motions.
+        max_trials: at most.
+        first: a motion to begin with.
+        progress: gets a line for every generation.
+    """
+    if first is not None and problem.evaluate_cost(first, side) < COLLISION_COST and problem.is_robust(first, side):
+        return SearchResult(problem.make_motion(first), first, "")
+    mean, spread = np.zeros(problem.n_parameters), np.full(problem.n_parameters, 0.6)
+    best, least, done = np.zeros(problem.n_parameters), np.inf, 0
+    rows = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, problem.n_parameters))
+    while True:
+        costs = np.array([problem.evaluate_cost(row, side) for row in rows])
+        done += len(rows)
+        order = np.argsort(costs, kind="stable")
+        if costs[order[0]] < least:
+            best, least = rows[order[0]].copy(), float(costs[order[0]])
+        for i in order[:2]:  # the best, then the next
+            if costs[i] < -MIN_UPRIGHT_COSINE and problem.is_robust(rows[i], side):
+                return SearchResult(problem.make_motion(rows[i]), rows[i].copy(), "")
+        end, most, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
+        tilt = math.degrees(math.acos(min(max(max(end, most) if least < COLLISION_COST else -1.0, -1.0), 1.0)))
+        progress(f"{done} tries, at best {tilt:.0f} deg from upright")
+        if done >= max_trials:
+            if least >= COLLISION_COST:
+                reason = f"links would meet on all paths of the legs that were tried, {done}"
+            elif end > MIN_UPRIGHT_COSINE:
+                reason = f"no motion that also holds with other friction and attitude in {done} tries"
+            else:
+                reason = f"joints and torques bring it within {tilt:.0f} deg of upright at best, in {done} tries"
+            return SearchResult(None, best, reason)
+        chosen = np.vstack((rows[order[:ELITE_SIZE]], best))
+        mean, spread = 0.3 * mean + 0.7 * chosen.mean(axis=0), 0.3 * spread + 0.7 * chosen.std(axis=0) + MIN_SPREAD
+        rows = np.clip(
+            mean + spread * rng.standard_normal((min(GENERATION_SIZE, max_trials - done), problem.n_parameters)),
+            -1.2,
+            1.2,
+        )
