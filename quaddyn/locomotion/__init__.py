@@ -1,4 +1,4 @@
-"""Locomotion of quadrupeds: gaits, swing curves, footholds, motion of the trunk, and their controller."""
+"""Locomotion of quadrupeds: gaits, swing trajectories, footholds, center-of-mass preview, and their controller."""
 
 from ..deprecation import renamed_names
 from .command import GAIT_LIMIT_MESSAGE, LocomotionCommand

@@ -1,4 +1,4 @@
-"""Arguments of a `LocomotionController`, checked."""
+"""Validation of the arguments of `LocomotionController`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from .morphology import FEET
 
 
 def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
-    """Names of feet that feel the ground; a mapping says of each foot whether, which is not the same."""
+    """Returns the names of feet in contact as a tuple.
+
+    Raises:
+        ArgumentTypeError: a mapping, or not a collection of names.
+        UnknownNameError: a name that is not one of `FEET`.
+    """
     if isinstance(measured_contacts, Mapping):
         raise ArgumentTypeError(
             "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
@@ -29,7 +34,12 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
 def validate_jump(
     height: float | None, distance: Sequence[float] | Array, turn: float
 ) -> tuple[float | None, tuple[float, float], float]:
-    """A jump that is asked for, as floats: height [m], distance forward and leftward [m], turn to the left [rad]."""
+    """Returns a requested jump as floats: height [m] or None, distance (2,) [m] and turn [rad].
+
+    Raises:
+        ArgumentError: the height is not positive, or a number is not finite.
+        ArgumentTypeError: an argument is not a number.
+    """
     if height is not None:
         height = number("height", height)
         if not (math.isfinite(height) and height > 0.0):
@@ -44,7 +54,17 @@ def validate_jump(
 
 
 def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:
-    """Refuse what cannot serve a locomotion controller of `robot` and period `dt` [s]."""
+    """Rejects a whole-body controller that cannot serve a locomotion controller.
+
+    Args:
+        wbc: the whole-body controller.
+        robot: robot of the locomotion controller.
+        dt: control period of the locomotion controller [s].
+
+    Raises:
+        ArgumentTypeError: `wbc` is not a WholeBodyController.
+        ArgumentError: it is of another robot or period, or tasks or contacts are missing.
+    """
     if not isinstance(wbc, WholeBodyController):
         raise ArgumentTypeError(f"wbc: expected a WholeBodyController, got {type(wbc).__name__}")
     if wbc.robot is not robot:
@@ -62,14 +82,28 @@ def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:
 
 
 def is_estimated(option: str, value: object, other: str | None = None) -> bool:
-    """Whether an option is "estimated", and not the only `other` that it may be."""
+    """Returns whether an option is "estimated".
+
+    Args:
+        option: name of the option, for the error message.
+        value: value of the option.
+        other: the only other value allowed.
+
+    Raises:
+        UnknownNameError: the value is neither "estimated" nor `other`.
+    """
     if value not in ("estimated", other):
         raise UnknownNameError(option, value, ("estimated",) if other is None else ("estimated", other))
     return value == "estimated"
 
 
 def parse_friction(friction: float | str, assumed: float) -> tuple[float, bool, bool]:
-    """Coulomb's coefficient, whether it is that of the ground instead of an assumption, and whether slips count."""
+    """Returns the friction coefficient, whether it is that of the ground, and whether slips are detected.
+
+    Args:
+        friction: a coefficient, "estimated" or "nominal".
+        assumed: coefficient that is assumed if none is given.
+    """
     if isinstance(friction, str):
         return assumed, False, is_estimated("friction", friction, "nominal")
     return number("friction", friction), True, True

@@ -1,4 +1,4 @@
-"""`Motion`: what a tick of locomotion takes from the robot's state."""
+"""`CentroidalState`: the quantities that a locomotion tick takes from the robot's state."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .morphology import FEET
 
 
 class CentroidalState(NamedTuple):
-    """Centre of mass, heading and feet of the robot now, in world axes.
+    """Center of mass, heading and feet of the robot at one tick, in world axes.
 
     Attributes:
-        com: of the robot and of what it is taken to carry [m].
-        velocity: of the robot's centre of mass [m/s].
+        com: center of mass of the robot with its estimated payload [m].
+        velocity: velocity of the robot's center of mass [m/s].
         R_base: (3, 3) attitude of the base.
         axes: (3, 3) heading axes of the trunk: columns forward, left and up.
-        yaw: of forward [rad].
-        feet: (4, 3) centres of the feet's spheres [m].
+        yaw: yaw angle of the forward direction [rad].
+        feet: (4, 3) centers of the foot spheres [m].
     """
 
     com: tuple[float, float, float]
@@ -31,13 +31,13 @@ class CentroidalState(NamedTuple):
 
     @classmethod
     def from_state(cls, state: State, base: str, heading: Array, com_shift: tuple[float, float]) -> CentroidalState:
-        """The motion of a state.
+        """Computes these quantities from a state.
 
         Args:
-            state: of a quadruped.
+            state: state of a quadruped.
             base: name of its root link.
-            heading: (3, 3) heading axes in those of the root link.
-            com_shift: of the centre of mass with a load from that of the robot, along world x and y [m].
+            heading: (3, 3) rotation from heading axes to the root link.
+            com_shift: center of mass with payload minus that of the robot, world x and y [m].
         """
         x, y, z = state.com.tolist()
         u, v, w = state.com_velocity.tolist()

@@ -1,4 +1,4 @@
-"""The compiled inner loop of `Preview`."""
+"""Compiled functions of `ComPreview`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from ..compiler import Matrix, Vector, compiled, entry, local
 
-#: Instants looked at.
+#: Number of samples of the preview.
 N_SAMPLES = 256
 
 
 class Footfalls(NamedTuple):
-    """When feet stand.
+    """Timing of the stances.
 
     Attributes:
-        phase: of the cycle.
-        period: of the cycle [s].
-        duty: share of the cycle on the ground.
+        phase: phase of the cycle [cycles].
+        period: duration of the cycle [s].
+        duty: duty factor.
         loading: time over which a foot takes its load [cycles].
-        offsets: (4,) of the feet.
+        offsets: (4,) phase offsets of the feet [cycles].
         first: (4,) number of each foot's first swing.
         last: (4,) number of each foot's last swing.
     """
@@ -34,13 +34,13 @@ class Footfalls(NamedTuple):
 
 
 class PathMotion(NamedTuple):
-    """Where feet go.
+    """Motion of the path reference.
 
     Attributes:
-        position: (2,) of the course [m].
-        yaw: of the course [rad].
-        velocity: (3,) of the course.
-        stance: (4, 2) of the feet about the course, heading axes [m].
+        position: (2,) position of the path reference, world [m].
+        yaw: yaw angle of the path reference [rad].
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s].
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
     """
 
     position: Vector
@@ -51,7 +51,7 @@ class PathMotion(NamedTuple):
 
 @compiled()
 def predict_path(time: float, travel: PathMotion) -> tuple[float, float]:
-    """Where the course is after `time`; see `Course.ahead`."""
+    """Computes the position of the path reference after `time` [s]; see `PathReference.predict`."""
     velocity, half = travel.velocity, 0.5 * travel.velocity[2] * time
     chord = time * (math.sin(half) / half if abs(half) > 1e-6 else 1.0)
     c, s = math.cos(travel.yaw + half) * chord, math.sin(travel.yaw + half) * chord
@@ -62,7 +62,7 @@ def predict_path(time: float, travel: PathMotion) -> tuple[float, float]:
 
 @compiled()
 def predict_foothold(time: float, foot: int, travel: PathMotion) -> tuple[float, float]:
-    """Where a foot stands that is in the middle of its stance after `time`; see `course.footholds`."""
+    """Computes the nominal foothold of a foot that is in mid-stance after `time` [s]; see `compute_footholds`."""
     stance, yaw = travel.stance, travel.yaw + travel.velocity[2] * time
     x, y = predict_path(time, travel)
     c, s = math.cos(yaw), math.sin(yaw)
@@ -71,39 +71,41 @@ def predict_foothold(time: float, foot: int, travel: PathMotion) -> tuple[float,
 
 @entry("the footholds to come")
 def write_footholds(travel: PathMotion, times: Vector, out: Matrix) -> None:
-    """The foothold of each foot: of `times` (4,) into `out` (4, 2)."""
+    """Writes the nominal footholds for the mid-stance times `times` (4,) [s] to `out` (4, 2) [m]."""
     for i in range(4):
         out[i, 0], out[i, 1] = predict_foothold(times[i], i, travel)
 
 
 @compiled()
 def find_swing_number(x: float, first: float, last: float) -> float:
-    """The number of a foot's last swing or stance before it has come x cycles, as far as it swings at all."""
+    """Returns the number of the stance or swing of a foot, x cycles after its phase offset."""
     return min(max(math.floor(x), first), last + 1.0)
 
 
 @compiled()
 def compute_load_fraction(x: float, begin: float, end: float, loading: float) -> float:
-    """What a foot carries of its full load x cycles into the gait, if it stands from `begin` to `end`."""
+    """Computes the load fraction of a foot in a stance from `begin` to `end` [cycles]."""
     if not x < end:
         return 0.0
-    return min(max(min(x - begin, end - x) / loading, 1e-6), 1.0)  # at the instant of an exchange somebody carries
+    return min(
+        max(min(x - begin, end - x) / loading, 1e-6), 1.0
+    )  # the loads must not all vanish at an exchange of feet
 
 
 @compiled()
 def sample_cop(
     falls: Footfalls, travel: PathMotion, feet: Matrix, step: float, points: Matrix, future: Vector, shares: Vector
 ) -> None:
-    """The centre of pressure at each sample; where nobody stands, that of before.
+    """Samples the center of pressure; in flight it is the previous one.
 
     Args:
-        falls: when feet stand.
-        travel: where they go.
-        feet: (4, 2) footholds of now [m].
+        falls: timing of the stances.
+        travel: motion of the path reference.
+        feet: (4, 2) present positions of the feet, world [m].
         step: time between samples [s].
-        points: (N, 2) is set [m].
-        future: (N,) is set to the share of the load on footholds to come.
-        shares: (4,) is set to those of the load now.
+        points: (N, 2) center of pressure at each sample, world [m]; written.
+        future: (N,) fraction of the load on coming footholds; written.
+        shares: (4,) present load fractions of the feet; written.
     """
     phase, period, duty, first, last = falls.phase, falls.period, falls.duty, falls.first, falls.last
     point, now, number, begin, end, share = local(4, 2), local(4), local(4), local(4), local(4), local(4)
@@ -154,28 +156,28 @@ def preview_com(
     stiffness: Vector,
     out: Vector,
 ) -> None:
-    """The only motion of the centre of mass that stays bounded, as what it asks of its state now.
+    """Computes the only bounded motion of the center of mass: its present center of pressure and divergent component.
 
-    Backwards over the samples, from where the robot goes at a steady pace: with `w` the covector that a growing error
-    of position and velocity has at the end of a step, and Phi the transition over the step, that at its beginning is
-    ``w Phi``.
+    The samples are traversed backward from the steady motion at their end.  With `w` the covector of the growing error
+    of position and velocity at the end of a step, and the transition matrix Phi over the step, the covector at its
+    beginning is ``w Phi``.
 
     Args:
-        falls: when feet stand.
-        travel: where they go.
-        feet: (4, 2) footholds of now [m].
+        falls: timing of the stances.
+        travel: motion of the path reference.
+        feet: (4, 2) present positions of the feet, world [m].
         step: time between samples [s].
-        frequency: at the end of the samples, and after them [1/s].
-        velocity: (2,) of the course at the end of the samples, world [m/s].
-        stiffness: (M,) acceleration from the pressure over the distance to it, over a cycle [1/s^2].
-        out: (10,) pressure now and divergent component now (2 each), shares of the load now (4), the part of the
-            divergent component that rests on footholds to come, and its frequency now [1/s].
+        frequency: natural frequency at the end of the samples and after [1/s].
+        velocity: (2,) velocity of the path reference at the end of the samples, world [m/s].
+        stiffness: (M,) acceleration divided by the distance from the center of pressure, over a cycle [1/s^2].
+        out: (10,) written: present center of pressure (2) and divergent component (2) [m], load fractions (4), weight
+            of the coming footholds in the divergent component, and its present frequency [1/s].
     """
     points, future, shares = local(N_SAMPLES, 2), local(N_SAMPLES), local(4)
     sample_cop(falls, travel, feet, step, points, future, shares)
     last = len(future) - 1
     a, b = 1.0, 1.0 / frequency
-    x, y = predict_path(last * step, travel)  # from there on the pressure follows the course
+    x, y = predict_path(last * step, travel)  # from there on the pressure follows the path reference
     x, y, later = x + velocity[0] / frequency, y + velocity[1] / frequency, 1.0
     square, grow, reach, turn = -1.0, 1.0, 0.0, 0.0
     for back in range(last):
@@ -193,7 +195,7 @@ def preview_com(
             reach = 0.5 * (up - 1.0 / up) / rate if rate > 0.0 else step
             turn = square * reach
         c, d = a * grow + b * turn, a * reach + b * grow
-        # Pressure moves along a line from sample to sample, and the centre of mass from it as from one that stays.
+        # The pressure is interpolated linearly between samples.
         u, v, f = points[k + 1, 0] - points[k, 0], points[k + 1, 1] - points[k, 1], future[k + 1] - future[k]
         to, along = a - c, (b - d) / step
         x -= to * points[k, 0] + (a + along) * u

@@ -1,4 +1,4 @@
-"""`FeltGround`: which feet of a walking robot touch the ground, from encoders, IMU and torques alone."""
+"""`ContactEstimation`: detection of the feet in contact from encoders, IMU and torques alone, while the robot walks."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from ..urdf.tree import Array
 from .contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
 from .morphology import FEET, Morphology
 
-#: How long forces are estimated before they are believed [sqrt(l/g)].
+#: Time after a start in which the estimated forces are not used [sqrt(l/g)].
 STARTUP_TIME = 0.2
-#: A foot whose path goes on without it stands if it is pressed with this share of what a foot carries of the weight.
+#: Normal force with which a foot that lags behind its path counts as in contact, as a fraction of the weight per foot.
 BLOCKED_FOOT_FORCE_FRACTION = 0.05
-#: Multiple of the error of estimated forces that a force has to exceed to count as contact, and the error that counts
-#: at most, as a fraction of the weight that a foot carries: feet that stand have to exceed the threshold.
+#: Multiple of the error of the estimated forces that a force must exceed to count as contact, and maximum error that is
+#: considered, as a fraction of the weight per foot: the forces of stance feet have to exceed the threshold.
 ERROR_MULTIPLE, MAX_ERROR = 2.0, 0.4
 
 
 class ContactEstimation:
-    """Forces at the feet (`quaddyn.estimation.ContactForceEstimator`), and whether they say that a foot touches.
+    """Estimator of contact forces and detector of the feet in contact.
 
-    All contacts are active in the estimate, so that touchdowns outside the schedule are found.  The force estimated at
-    a swing foot is the error of the estimate: with masses, damping or rotor inertias that are not those of the robot,
-    it grows with the accelerations of the swing.  The error is the second largest
-    of the four feet's maxima over their present or last swings, so that a single foot that meets an obstacle in its
-    swing does not count, and a force counts as contact only beyond `ERROR_MULTIPLE` times the error.
+    All contacts are active in the force estimate (`quaddyn.estimation.ContactForceEstimator`), so that touchdowns
+    outside the schedule are detected.  The force estimated at a swing foot is the error of the estimate: with masses,
+    damping or rotor inertias that differ from those of the robot, it grows with the accelerations of the swing.  The
+    error is the second largest of the four feet's maxima over their present or last swings, so that a single foot that
+    meets an obstacle in its swing does not count, and a force counts as contact only beyond `ERROR_MULTIPLE` times the
+    error.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        dt: [s].
+        morphology: lengths and units of the robot.
+        dt: control period [s].
 
     Attributes:
-        forces: (3,) by foot, as last estimated, on the robot, world axes [N].
-        stacked_forces: (4, 3) the same in the order of the robot's feet.
-        error: of the estimated forces, as feet in their swings have shown [N].
+        forces: (3,) last estimated contact force of each foot, by name, on the robot, world axes [N].
+        stacked_forces: (4, 3) the same in the order of the robot's feet [N].
+        error: error of the estimated forces, measured at mid-swing feet [N].
     """
 
     __slots__ = (
@@ -73,7 +74,7 @@ class ContactEstimation:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the motion."""
+        """Resets all estimates."""
         self._estimator.reset()
         self._detector.reset()
         self._time = self.error = 0.0
@@ -89,15 +90,15 @@ class ContactEstimation:
         blocked: Collection[str] = (),
         swinging: Collection[str] = (),
     ) -> tuple[str, ...] | None:
-        """The feet that touch; None as long as that is not known yet.
+        """Updates the estimate by one tick and returns the names of the feet in contact; None during the startup time.
 
         Args:
-            state: now.
+            state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
-            normals: (4, 3) of the ground under each foot, in the order of the robot's.
-            blocked: feet whose paths have gone on without them.  The shanks of some robots are so light that a foot in
-                the air cannot press as hard as the detector of touchdowns wants.
-            swinging: feet in the middle of their swings, which are far from the ground.
+            normals: (4, 3) unit normals of the ground under each foot, in the order of the robot's feet, world.
+            blocked: names of the feet that lag behind their paths.  They need less force to count as in contact, since
+                the shanks of some robots are so light that a swing foot cannot press harder.
+            swinging: names of the mid-swing feet, which are far from the ground.
         """
         found = self._estimator.update(state, tau)
         self.forces, self.stacked_forces = found.forces, found.stacked_forces.reshape(-1, 3)
@@ -115,16 +116,16 @@ class ContactEstimation:
 
     @property
     def uncertainty(self) -> float:
-        """Force that may be an error of the estimate [N]."""
+        """Contact force that may be an error of the estimate [N]."""
         return ERROR_MULTIPLE * self.error
 
     @property
     def model_mismatch(self) -> bool:
-        """Whether the uncertainty is beyond the threshold of contact of a model that explains the motion."""
+        """Whether the uncertainty exceeds the contact threshold of a correct model."""
         return self.uncertainty > self._detector.touchdown_threshold
 
     def _update_error(self, swinging: Collection[str]) -> None:
-        """Takes the error of the estimate from feet in the middle of their swings, where the ground exerts nothing."""
+        """Updates the error of the estimate from mid-swing feet, whose true contact force is zero."""
         if not swinging and not self._swinging:
             return
         for foot in swinging:

@@ -1,4 +1,4 @@
-"""`Proprioception`: what joint torques tell of the load, of feet that touch and of feet that slip."""
+"""`LocomotionEstimators`: estimates of payload, contacts and friction from the joint torques."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .payload_compensation import PayloadCompensation
 
 
 class LocomotionEstimators:
-    """The estimates that a locomotion controller was asked for; each that it was not is neutral and costs nothing.
+    """Estimators of a locomotion controller; disabled ones return neutral values at no cost.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        dt: [s].
-        friction_model: is told of the friction that slips show.
-        payload: whether to find and carry mass that the robot's file does not know of.
-        detect_contacts: whether to find out which feet touch.
-        friction: whether to find out how slippery the ground is.
+        morphology: lengths and units of the robot.
+        dt: control period [s].
+        friction_model: friction model, whose slip bound is set.
+        payload: whether to estimate and compensate mass beyond the robot's model.
+        contacts: whether to detect the feet in contact.
+        friction: whether to detect slips and to bound the friction coefficient.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class LocomotionEstimators:
         self._normals, self._order = np.zeros((len(FEET), 3)), [robot.feet.index(foot) for foot in FEET]
 
     def warmup(self) -> None:
-        """Compile what is compiled at first use."""
+        """Compiles all compiled functions of the estimators."""
         for each in (
             observe_momentum,
             fit_contact_forces,
@@ -77,7 +77,7 @@ class LocomotionEstimators:
             each.compile()
 
     def reset(self) -> None:
-        """Forget the motion and what was found."""
+        """Resets all estimates."""
         if self._payload is not None:
             self._payload.reset()
         if self._contact_estimation is not None:
@@ -87,7 +87,7 @@ class LocomotionEstimators:
             self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
-        """Feet are not on the ground; what was found is kept."""
+        """Interrupts the estimates while feet are not on the ground; the results are kept."""
         if self._payload is not None:
             self._payload.pause()
         if self._contact_estimation is not None:
@@ -105,18 +105,19 @@ class LocomotionEstimators:
         *,
         has_flight_phase: bool = False,
     ) -> tuple[str, ...] | None:
-        """The feet that touch: as told, or as the torques say; None where the schedule is to be trusted.
+        """Returns the names of the feet in contact, as measured or estimated; None where the gait schedule is used.
 
-        It is in gaits with flight phases: who is in the air can neither wait for the ground nor carry sooner, and what
-        the centre of mass does up there is planned for the moment at which all feet are to land.
+        It is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load sooner,
+            and
+        its center-of-mass motion is planned for the moment at which all feet land.
 
         Args:
-            state: now.
+            state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
-            normals: of the ground under each foot, in the order of `FEET`.
-            measured: the feet that feel the ground, where that is measured.
-            blocked: the feet whose paths have gone on without them.
-            swinging: the feet in the middle of their swings.
+            normals: unit normals of the ground under each foot, in the order of `FEET`, world.
+            measured: names of the feet in contact; None without foot sensors.
+            blocked: names of the feet that lag behind their paths.
+            swinging: names of the mid-swing feet.
             has_flight_phase: whether the gait has flight phases.
         """
         self._contacts = measured
@@ -128,28 +129,28 @@ class LocomotionEstimators:
 
     @property
     def forces(self) -> Mapping[str, Array] | None:
-        """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
+        """(3,) last estimated contact force of each foot on the robot, by name, world axes [N]; None without one."""
         return None if self._contact_estimation is None else self._contact_estimation.forces
 
     @property
     def model_mismatch(self) -> bool:
-        """Whether the model does not explain the motion of feet in the air, so that estimated forces are unreliable."""
+        """Whether the forces estimated at swing feet show that the model is wrong."""
         return self._contact_estimation is not None and self._contact_estimation.model_mismatch
 
     @property
     def uncertainty(self) -> float:
-        """Force at a foot that may be an error of the estimate [N]."""
+        """Contact force of a foot that may be an error of the estimate [N]."""
         return 0.0 if self._contact_estimation is None else self._contact_estimation.uncertainty
 
     def update_friction(
         self, state: State, carrying: Collection[str], *, lower_bound: bool, rough: bool = False
     ) -> None:
-        """Look whether feet slip, after `touching`.
+        """Updates slip detection and friction bound; call it after `detect_contacts`.
 
         Args:
-            state: now.
-            carrying: the feet that are to carry.
-            lower_bound: whether their slips say how slippery the ground is.
+            state: present state of the robot.
+            carrying: names of the feet that carry load.
+            lower_bound: whether slips lower the friction bound.
             rough: whether a foot may scrape along edges.
         """
         if (
@@ -165,26 +166,26 @@ class LocomotionEstimators:
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:
-        """The feet that slip."""
+        """Names of the feet that slip."""
         return () if self._friction_estimation is None else self._friction_estimation.slipping_feet
 
     # -- load ------------------------------------------------------------------------------------------------------
     @property
     def payload_mass(self) -> float:
-        """That the robot is taken to carry beside its own [kg]."""
+        """Estimated mass beyond that of the robot's model [kg]."""
         return 0.0 if self._payload is None else self._payload.mass
 
     def com_shift(self, state: State) -> tuple[float, float]:
-        """Of the centre of mass of robot and load from that of the robot, along world x and y [m]."""
+        """Returns the center of mass with payload minus that of the robot, world x and y [m]."""
         return (0.0, 0.0) if self._payload is None else self._payload.com_shift(state)
 
     def add_payload_torques(self, state: State, tau: Array, command: Command) -> Array:
-        """Torques (nu,) for the robot and its load [N m].
+        """Returns the torques (nu,) for robot and payload [N m].
 
         Args:
-            state: now.
+            state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
-            command: for the robot without its load.
+            command: command of the whole-body controller for the robot without payload.
         """
         if self._payload is None:
             return command.tau

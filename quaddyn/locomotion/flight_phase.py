@@ -1,4 +1,4 @@
-"""`Flight`: jumps, the loss of the ground, and the landing after either."""
+"""`FlightPhaseController`: jumps, loss of the ground, and the landing after either."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from .morphology import FEET
 from .path_reference import PathReference
 from .quadruped import Quadruped
 
-#: Steepest ground that counts as level for a jump, and the time to crouch before it [sqrt(l/g)].
+#: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].
 MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
-#: Distance of a foot from the ground of a terrain map up to which it stands there at the first tick [l].
+#: Maximum distance of a foot from the mapped terrain at which it counts as in contact at the first tick [l].
 MAX_GROUND_DISTANCE = 0.02
 
 
 class FlightPhaseController:
-    """From the crouch before a jump, or from the loss of the ground, to the stance after it.
+    """Control from the crouch before a jump, or from the loss of the ground, to the stance after it.
 
-    A robot that stands or rises and loses the ground, or that begins in the air, lands on its feet (`Footing`,
-    `Landing`); who was asked for a `Jump` pushes off and flies first.  Where whole-body control cannot do what a
-    landing asks of it, the motors only damp, and the command is not `ok`.
+    A robot that loses the ground while it stands or rises, or that starts in the air, lands on its feet
+    (`ContactMonitor`, `LandingController`); in a jump (`JumpExecution`) push-off and flight come first.  If the
+    whole-body controller has no solution for a landing, the motors only damp, and the command is not `ok`.
 
     Args:
-        quadruped: that flies.
-        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
+        quadruped: shared state of the robot.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
 
     Attributes:
-        landing: legs and trunk from the loss of the ground on.
+        landing: controller of legs and trunk from the loss of the ground on.
     """
 
     __slots__ = ("_jump", "_quadruped", "landing")
@@ -54,16 +54,16 @@ class FlightPhaseController:
 
     @property
     def jump_plan(self) -> JumpPlan | None:
-        """Of the jump that is under way, if there is one."""
+        """Plan of the jump in progress; None without one."""
         return None if self._jump is None else self._jump.plan
 
     def plan_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
-        """See `LocomotionController.plan_jump`."""
+        """Plans a jump; see `LocomotionController.plan_jump`."""
         quad, asked = self._quadruped, validate_jump(height, distance, turn)
         return quad.capability.jump_planner.plan(*asked, quad.friction_model.friction, self._local_terrain())
 
     def begin_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
-        """Begin a jump; see `LocomotionController.jump`."""
+        """Starts a jump; see `LocomotionController.jump`."""
         quad, name = self._quadruped, self._quadruped.robot.name
         if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or quad.ground is None:
             doing = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
@@ -80,7 +80,7 @@ class FlightPhaseController:
         return plan
 
     def _local_terrain(self) -> LocalTerrain | None:
-        """The ground that is known, as a jump sees it from where the robot stands."""
+        """Returns the known terrain relative to the robot, as a jump plan needs it; None in blind locomotion."""
         known, ground = self._quadruped.foothold_map, self._quadruped.ground
         if known is None or ground is None:
             return None
@@ -88,25 +88,26 @@ class FlightPhaseController:
         return lambda u, v: known.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
 
     def end_jump(self) -> None:
-        """Forget a jump, if there is one."""
+        """Ends a jump, if one is in progress."""
         if self._jump is not None:
             self._jump.restore_limits()
             self._jump = None
 
     def end(self) -> None:
-        """The robot has fallen: neither a jump nor a landing goes on."""
+        """Ends jump and landing, after a fall."""
         self.end_jump()
         self.landing.restore_com_weight()
 
     # -- the ground is lost --------------------------------------------------------------------------------------
     def classify_start(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
-        """The first tick: whether the robot begins in the air, on the ground, or does not know yet.
+        """Decides at the first tick whether the robot is on the ground, in the air, or still "starting".
 
-        Feet that are far from one plane have no ground under them.  Sensors that feel nothing may not have been read.
+        Feet that are far from a common plane have no ground under them.  Foot sensors without any contact may not have
+        been read yet.
 
         Args:
-            motion: of the robot.
-            measured_contacts: the feet that feel the ground; None without sensors.
+            motion: present state of center of mass and trunk.
+            measured_contacts: names of the feet in contact; None without foot sensors.
         """
         quad, known = self._quadruped, self._quadruped.foothold_map
         quad.contact_monitor.reset()
@@ -123,11 +124,11 @@ class FlightPhaseController:
                 quad.mode = LocomotionMode.STARTING
 
     def detect_lost_ground(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
-        """Take off where who stands has too little ground under it; at every tick.
+        """Switches to landing if a standing robot has lost the ground; call it at every tick.
 
         Args:
-            motion: of the robot.
-            measured_contacts: the feet that feel the ground; None without sensors.
+            motion: present state of center of mass and trunk.
+            measured_contacts: names of the feet in contact; None without foot sensors.
         """
         quad = self._quadruped
         if quad.mode in (
@@ -147,19 +148,19 @@ class FlightPhaseController:
                 quad.mode = LocomotionMode.STANDING
 
     def _begin_landing(self, distance: float = 0.0) -> None:
-        """The ground is lost; the fall to come is stopped over at least a `distance` [m]."""
+        """Switches to the mode "airborne"; the fall will be stopped over at least a `distance` [m]."""
         self._quadruped.mode = LocomotionMode.AIRBORNE
         self._quadruped.contact_monitor.begin_touchdown_search()
         self.landing.begin(distance)
 
     # -- one tick ------------------------------------------------------------------------------------------------
     def compute_jump(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
-        """One tick of the push of a jump, or of its flight until the ground is looked for.
+        """Computes the command of one tick of the push-off, or of the flight until touchdowns are expected.
 
         Args:
-            state: now.
-            motion: of the robot.
-            requested: (3,) velocity that is commanded, which waits.
+            state: present state of the robot.
+            motion: present state of center of mass and trunk.
+            requested: (3,) requested velocity, which has no effect meanwhile [m/s, rad/s].
         """
         quad, jump, carrying = self._quadruped, self._jump, tuple(FEET)
         assert jump is not None
@@ -172,7 +173,7 @@ class FlightPhaseController:
             if jump.expects_touchdown(motion.velocity[2]):
                 self._begin_landing(
                     jump.plan.touchdown_com_height - jump.plan.crouch_com_height
-                )  # as a push in reverse
+                )  # like the push-off in reverse
         command = quad.wbc.compute(state, carrying)
         quad.tau = quad.torque_limiter.clamp(command.tau, state)
         still, pressure = np.zeros(3), quad.path_reference.position.copy()
@@ -184,13 +185,13 @@ class FlightPhaseController:
     def compute_landing(
         self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
     ) -> LocomotionCommand:
-        """One tick in the air, or between air and stance.
+        """Computes the command of one tick in the air, or between touchdown and stance.
 
         Args:
-            state: now.
-            motion: of the robot.
-            requested: (3,) velocity that is commanded, which waits.
-            measured_contacts: the feet that feel the ground; None without sensors.
+            state: present state of the robot.
+            motion: present state of center of mass and trunk.
+            requested: (3,) requested velocity, which has no effect meanwhile [m/s, rad/s].
+            measured_contacts: names of the feet in contact; None without foot sensors.
         """
         quad = self._quadruped
         quad.estimators.pause()
@@ -207,7 +208,7 @@ class FlightPhaseController:
         )  # fmt: skip
 
     def _extend_legs(self, state: State, motion: CentroidalState) -> Array:
-        """Legs reach for the ground, or for the footholds of a jump; (2,) where the course waits, world [m]."""
+        """Moves the feet to their landing positions; returns the position (2,) of the path reference, world [m]."""
         quad, jump, velocity = self._quadruped, self._jump, motion.velocity
         quad.mode = LocomotionMode.AIRBORNE
         if jump is None:
@@ -219,7 +220,7 @@ class FlightPhaseController:
         return quad.path_reference.position.copy()
 
     def _stop_fall(self, motion: CentroidalState, carrying: tuple[str, ...]) -> Array:
-        """The feet that touch stop the fall; (2,) wanted centre of pressure, world [m]."""
+        """Stops the fall with the feet in contact; returns the desired center of pressure (2,), world [m]."""
         quad, p, dt, jump = self._quadruped, self._quadruped.morphology, self._quadruped.dt, self._jump
         com, velocity, feet = motion.com, motion.velocity, motion.feet
         if quad.mode is LocomotionMode.AIRBORNE:

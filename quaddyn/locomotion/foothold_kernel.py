@@ -1,4 +1,4 @@
-"""The compiled reading of a `FootholdMap`."""
+"""Compiled functions of `FootholdMap`: plane fits and clearances over the terrain window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from ..compiler import Matrix, Tensor, Vector, entry
 
-#: Half the side of the patch that a foot wants to be a plane, in cells.
+#: Half the side of the patch of ground around a foothold that should be flat [cells].
 PATCH_RADIUS = 3
 
 
@@ -21,17 +21,17 @@ def fit_planes(
     begin: int,
     end: int,
 ) -> None:
-    """Fit a plane to the patch about every cell of some rows; see `FootholdMap`.
+    """Fits a plane to the patch around every cell of some rows; see `FootholdMap`.
 
     Args:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        slopes: (n, m, 2) rise of the planes along x and y; is set, NaN where the patch is not all known.
-        cost: (n, m) of a foothold; is set, inf where the patch is not all known.
+        heights: (n, m) heights of the ground, NaN where unknown [m].
+        slopes: (n, m, 2) slopes of the planes along x and y; written, NaN where the patch is partly unknown.
+        cost: (n, m) cost of a foothold; written, inf where the patch is partly unknown.
         cell: side of a cell [m].
         slope_scale: slope that costs 1.
         roughness_scale: distance from the plane that costs 1 [m].
-        begin: first row of the cells that are looked at.
-        end: the row after the last.
+        begin: first row to fit.
+        end: row after the last one to fit.
     """
     n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH_RADIUS + 1
     spread = side * PATCH_RADIUS * (PATCH_RADIUS + 1) * side // 3  # the sum of k^2 over the patch
@@ -65,24 +65,24 @@ def fit_planes(
 def fit_plane_under_foot(
     heights: Matrix, i: int, j: int, z: float, cell: float, max_slope: float, tolerance: float, slope: Vector
 ) -> bool:
-    """Rise along x and y of the surface that a foot stands on, with nothing of what is across an edge.
+    """Computes the slope of the surface on which a foot stands, excluding ground across an edge.
 
-    Of the cells about its own the foot stands on the one whose height is nearest to its own: cells and edges do not
-    coincide.  To that surface belongs what can be gone to on a slope that is believed; its plane is that of least
-    squares.
+    Of the cells around its own the foot stands on the one with the height nearest to its own, since cells and edges do
+    not coincide.  To that surface belongs the ground that an acceptable slope connects with it; its plane is fitted by
+    least squares.
 
     Args:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        i: row of the foot's cell, `PATCH` from the border at least.
-        j: column of it.
-        z: height of the foot's bottom [m].
+        heights: (n, m) heights of the ground, NaN where unknown [m].
+        i: row of the foot's cell, at least `PATCH_RADIUS` from the border.
+        j: column of the foot's cell, at least `PATCH_RADIUS` from the border.
+        z: height of the foot's lowest point [m].
         cell: side of a cell [m].
-        max_slope: slope up to which ground is one surface.
-        tolerance: how far it may be uneven [m].
-        slope: (2,) is set.
+        max_slope: slope up to which ground belongs to one surface.
+        tolerance: unevenness up to which ground belongs to one surface [m].
+        slope: (2,) slope along x and y; written.
 
     Returns:
-        Whether it is: not where too little is known, or where what belongs to the surface spans no plane.
+        Whether a plane was found: False where too little is known, or the surface does not determine a plane.
     """
     here, best = math.nan, math.inf
     for a in range(-1, 2):
@@ -122,23 +122,23 @@ def required_lift(
     mean_slope: float,
     tolerance: float,
 ) -> float:
-    """How high a foot must be lifted so that its sphere touches the ground nowhere on its way; -inf of unknown ground.
+    """Computes the lift for which the foot sphere clears the terrain along its path [m]; -inf over unknown ground.
 
-    The sphere is wider than it is, so that a foot may be beside its path: an ellipsoid of revolution.
+    The sphere is widened to an ellipsoid of revolution, since the foot may deviate from its path.
 
     Args:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        origin_x: where the first of them is, along x [m].
-        origin_y: along y [m].
-        cell: distance between them [m].
-        start: (3,) of the sphere's centre at lift-off, world [m].
-        end: (3,) at touchdown.
-        path_fractions: (k, 3) shares of the way from start to end, along x, y and z, at the instants looked at.
-        lift_fractions: (k,) shares of the lift then.
-        half_widths: (k,) half the width that the sphere is given then [m].
-        radius: of the foot's sphere [m].
-        mean_slope: how much the ground rises on the whole.
-        tolerance: how far the sphere may be in the ground [m].
+        heights: (n, m) heights of the ground, NaN where unknown [m].
+        origin_x: x of the first cell, world [m].
+        origin_y: y of the first cell, world [m].
+        cell: side of a cell [m].
+        start: (3,) center of the sphere at lift-off, world [m].
+        end: (3,) center of the sphere at touchdown, world [m].
+        path_fractions: (k, 3) fractions of the motion from start to end, along x, y and z, at the samples.
+        lift_fractions: (k,) fractions of the lift at the samples.
+        half_widths: (k,) half-width of the widened sphere at the samples [m].
+        radius: radius of the foot sphere [m].
+        mean_slope: mean slope of the terrain.
+        tolerance: allowed penetration of the sphere into the ground [m].
     """
     n, m, most = heights.shape[0], heights.shape[1], -math.inf
     for k in range(len(lift_fractions)):
@@ -153,7 +153,7 @@ def required_lift(
                     high = heights[i, j] + radius * math.sqrt(1.0 - share)
                     if high > top:
                         top = high
-        # On a plane, what is wider than a sphere stands higher.
+        # On a slope, the widened sphere rests higher than the sphere itself.
         wide, tall = mean_slope * half_widths[k], mean_slope * radius
         even = math.sqrt(radius * radius + wide * wide) - math.sqrt(radius * radius + tall * tall)
         most = max(most, (top - even - tolerance - z) / lift_fractions[k])

@@ -1,4 +1,4 @@
-"""`FootholdMap`: where feet may stand on ground that is known, and how high they must swing over it."""
+"""`FootholdMap`: choice of footholds on known terrain, and clearance of the swings over it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from .swing import APEX_PHASE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMI
 from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
 
 # Lengths in units of l, times in sqrt(l / g).
-#: How far the robot goes, and how long it waits, until the ground is read again; how long that takes, and from how far
-#: on it is read at once.
+#: Distance and time after which the terrain is read again, duration of the reading, and distance above which it is read
+#: at once.
 REREAD_DISTANCE, REREAD_INTERVAL, READING_TIME, IMMEDIATE_READ_DISTANCE = 0.2, 3.0, 0.25, 0.8
-#: A place that costs less is good enough to take it as wanted.
+#: Cost below which the nominal foothold is taken.
 ACCEPTABLE_COST = 0.3
-#: How far above the ground the path of a swinging foot's sphere passes, as feet that go up fast are behind theirs, and
-#: how high it swings at most.
+#: Clearance of the path of a foot sphere over the terrain, since fast feet lag behind their paths, and maximum
+#: clearance.
 TERRAIN_CLEARANCE, MAX_CLEARANCE = 0.08, 0.35
-#: What counts as even, when heights are compared with the way of a foot.
+#: Height difference up to which terrain counts as even.
 EVEN_TERRAIN_TOLERANCE = 0.02
-#: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.
+#: Fractions of the swing at which its path is compared with the terrain; near its ends the foot is at its footholds.
 SWING_SAMPLES = np.linspace(0.15, 0.85, 15)
-#: How far beside its path the sphere of a foot may be at `TIMES`: on its way up, where edges stop it, and down.
+#: Lateral deviation of the foot from its path at `SWING_SAMPLES`: on its way up, where edges stop it, and down.
 PATH_DEVIATION = np.where(SWING_SAMPLES < APEX_PHASE, 0.09, 0.03)
 
 
 def _interpolate_minimum_jerk(share: Array) -> Array:
-    """Of the shortest-jerk path."""
+    """Returns the minimum-jerk interpolation from 0 to 1 at fractions of the time."""
     return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
 
 
 @functools.lru_cache(maxsize=64)
 def _path_fractions(timing: SwingTiming) -> Array:
-    """(times, 3) shares of the ways over the ground and up or down, at `TIMES`; see `Swing`."""
+    """Computes the fractions (samples, 3) of the motion along x, y and z at `SWING_SAMPLES`; see `SwingTrajectory`."""
     return np.column_stack(
         [
             _interpolate_minimum_jerk(np.clip((SWING_SAMPLES - begin) / (end - begin), 0.0, 1.0))
@@ -50,7 +50,7 @@ def _path_fractions(timing: SwingTiming) -> Array:
     )
 
 
-#: Share of the lift at `TIMES`; see `Swing`.
+#: Fraction of the lift at `SWING_SAMPLES`; see `SwingTrajectory`.
 LIFT_FRACTIONS = np.where(
     SWING_SAMPLES < APEX_PHASE,
     _interpolate_minimum_jerk(SWING_SAMPLES / APEX_PHASE),
@@ -59,35 +59,35 @@ LIFT_FRACTIONS = np.where(
 
 
 class HasHeight(Protocol):
-    """Such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`."""
+    """Terrain with heights, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`."""
 
     def height(self, x: Any, y: Any) -> Array:
-        """Of the ground at points (x, y) [m]; NaN where unknown."""
+        """Returns the heights of the ground at points (x, y) [m]; NaN where unknown."""
         ...
 
 
-#: Heights of the ground [m] of arrays x and y [m], NaN where unknown; a function, or something that has one.
+#: Heights of the ground [m] at arrays x and y [m], NaN where unknown: a function, or an object with a method `height`.
 Heights = Callable[[Array, Array], Any] | HasHeight
 
 
 class FootholdMap:
-    """Costs of footholds in a window about the robot.
+    """Foothold costs in a terrain window around the robot.
 
-    About every cell of a grid a plane is fitted to the heights of a patch (least squares); how steep it is and how far
-    the ground departs from it, as it does at edges and on rubble, make the cost of a foothold there, to which the
-    distance from where the foot is wanted is added (Fankhauser et al. 2018, "Robust rough-terrain locomotion with a
-    quadrupedal robot"; Jenelten et al. 2020, "Perceptive locomotion in rough terrain").  Unknown ground costs nothing
-    to ask for: who wants a foot there gets None, and goes on blind.
+    To the heights of a patch around every cell of a grid a plane is fitted (least squares); its slope and the largest
+    deviation of the ground from it, as at edges and on rubble, make the cost of a foothold there, to which the distance
+    from the nominal foothold is added (Fankhauser et al. 2018, "Robust rough-terrain locomotion with a quadrupedal
+    robot"; Jenelten et al. 2020, "Perceptive locomotion in rough terrain").  For unknown ground the methods return
+    None, and the foot continues blind.
 
     Args:
-        terrain: heights.
-        morphology: of the robot.
+        terrain: terrain heights.
+        morphology: lengths and units of the robot.
 
     Attributes:
-        window: the ground as it was last read to the end.
+        window: last complete terrain window.
 
     Raises:
-        ArgumentTypeError: nothing to ask for heights.
+        ArgumentTypeError: `terrain` is neither a function nor an object with a method `height`.
     """
 
     __slots__ = ("_age", "_height_function", "_p", "_read_position", "_reader", "_slope", "window")
@@ -108,10 +108,10 @@ class FootholdMap:
         self._slope = np.zeros(2)
 
     def advance(self, x: float, y: float, dt: float) -> None:
-        """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, or some of it, when it is time to.
+        """Updates the window for a robot at (x, y) [m] after `dt` [s], if it has moved or some time has passed.
 
         Raises:
-            ArgumentError: heights of another shape than what was asked for.
+            ArgumentError: the terrain returns heights of a wrong shape.
         """
         p, gone = self._p, math.inf
         if self._read_position is not None:
@@ -130,10 +130,10 @@ class FootholdMap:
                 self.window, self._reader = reading.window, None
 
     def heights(self, x: Array, y: Array) -> Array:
-        """Of the ground at points x and y of the same shape, world [m]; NaN where unknown.
+        """Returns heights of the ground at points x and y of the same shape, world [m]; NaN where unknown.
 
         Raises:
-            ArgumentError: heights of another shape than what was asked for.
+            ArgumentError: the terrain returns heights of a wrong shape.
         """
         heights = np.asarray(self._height_function(x, y), dtype=np.float64)
         if heights.shape not in ((), x.shape):
@@ -141,9 +141,9 @@ class FootholdMap:
         return np.broadcast_to(heights, x.shape)
 
     def choose_foothold(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
-        """The best foothold near (x, y): its place and height [m], and the ground's (3,) normal there; None if unknown.
+        """Chooses the foothold of lowest cost near (x, y) [m]; returns position [m] and normal, None if unknown.
 
-        Where the ground is good enough, that is (x, y) itself.
+        Where the cost at (x, y) is acceptable, that is (x, y) itself.
         """
         heights, slopes, cost, corner, cell, _ = window = self.window
         at = window.find_cell(x, y)
@@ -166,7 +166,7 @@ class FootholdMap:
         return x, y, z, np.array(_unit_normal(slope_x, slope_y))
 
     def lowest_height(self, x: float, y: float) -> float | None:
-        """Height of the lowest ground right about a point [m]; None if unknown."""
+        """Returns the height of the lowest ground right around a point [m]; None if unknown."""
         at = self.window.find_cell(x, y)
         if at is None:
             return None
@@ -174,14 +174,14 @@ class FootholdMap:
         return low if math.isfinite(low) else None
 
     def normal(self, x: float, y: float, z: float) -> tuple[float, float, float] | None:
-        """Of the ground under a foot; None if unknown.
+        """Computes the unit normal of the ground under a foot, world; None if unknown.
 
-        Next to an edge it is that of the surface that the foot stands on.
+        Near an edge it is that of the surface on which the foot stands.
 
         Args:
-            x: of the foot, world [m].
-            y: of it [m].
-            z: of its bottom [m].
+            x: x of the foot, world [m].
+            y: y of the foot, world [m].
+            z: height of the foot's lowest point [m].
         """
         at = self.window.find_cell(x, y)
         slack, slope = EVEN_TERRAIN_TOLERANCE * self._p.length, self._slope
@@ -192,9 +192,9 @@ class FootholdMap:
         return _unit_normal(*slope.tolist())
 
     def lift_direction(self, x: float, y: float) -> tuple[float, float, float] | None:
-        """Where to a foot at a point is lifted: along the normal of all ground about it, away from edges that rise.
+        """Returns the unit direction in which a foot at (x, y) [m] is lifted; None if the ground is partly unknown.
 
-        None if not all of that is known.
+        It is the normal of all ground around the foot, which points away from rising edges.
         """
         at = self.window.find_cell(x, y)
         if at is None or not math.isfinite(self.window.cost[at]):
@@ -204,7 +204,15 @@ class FootholdMap:
     def choose_swing_timing(
         self, start: Array, end: Array, radius: float, min_clearance: float, slope: Array
     ) -> SwingTiming:
-        """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
+        """Chooses the timing of the swing with the lowest foot speed; see `compute_clearance`.
+
+        Args:
+            start: (3,) center of the foot sphere at lift-off, world [m].
+            end: (3,) center of the foot sphere at touchdown, world [m].
+            radius: radius of the foot sphere [m].
+            min_clearance: minimum clearance [m].
+            slope: (2,) mean slope of the terrain along world x and y.
+        """
         if self.compute_clearance(start, end, radius, min_clearance, slope) <= min_clearance:
             return UNIFORM_TIMING
         x, y, z = (end - start).tolist()
@@ -226,18 +234,18 @@ class FootholdMap:
         slope: Array,
         timing: SwingTiming = UNIFORM_TIMING,
     ) -> float:
-        """How high a foot has to swing from `start` to `end`, over the straight way between them [m].
+        """Computes the height of the swing over the straight line from `start` to `end` [m].
 
-        What rises as the ground does on the whole is no step: near either end even a little of it would take a high
-        swing to pass over.
+        Terrain that rises with the mean slope is not a step: near the ends of the swing even a small rise would need a
+        high swing.
 
         Args:
-            start: (3,) of the sphere's centre at lift-off, world [m].
-            end: (3,) at touchdown.
-            radius: of the foot's sphere [m].
-            min_clearance: that it swings in any case [m].
-            slope: (2,) rise of the ground on the whole, along world x and y.
-            timing: of the swing.
+            start: (3,) center of the foot sphere at lift-off, world [m].
+            end: (3,) center of the foot sphere at touchdown, world [m].
+            radius: radius of the foot sphere [m].
+            min_clearance: minimum clearance [m].
+            slope: (2,) mean slope of the terrain along world x and y.
+            timing: timing of the swing.
         """
         length, steep = self._p.length, math.hypot(*slope.tolist())
         place, slack = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
@@ -257,6 +265,6 @@ class FootholdMap:
 
 
 def _unit_normal(slope_x: float, slope_y: float) -> tuple[float, float, float]:
-    """Upwards, of a plane that rises so along x and y."""
+    """Returns the upward unit normal of a plane with slopes along x and y."""
     n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
     return -slope_x * n, -slope_y * n, n

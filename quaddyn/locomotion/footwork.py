@@ -1,4 +1,4 @@
-"""`Footwork`: which feet stand, which swing, and where the next one is put down."""
+"""`Footwork`: contact states of the feet, swing trajectories, and the next footholds."""
 
 from __future__ import annotations
 
@@ -19,54 +19,59 @@ from .path_reference import ComReference, PathReference, compute_footholds
 from .stumble_reflex import StumbleReflex
 from .swing import APEX_PHASE, TARGET_FREEZE_PHASE, UP_FIRST_TIMINGS, SwingTrajectory
 
-#: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
+#: Clearance of a swing [l], downward speed at touchdown [sqrt(g l)], and depth of the target below the ground [l].
 NOMINAL_CLEARANCE, TOUCHDOWN_SPEED, TARGET_DEPTH = 0.15, 0.15, 0.01
-#: How much less a foot is lifted on a slope, times the sine of its angle [l], and the least [l]: motors of heavy legs
-#: have no more to give there.
+#: Reduction of the clearance on a slope, divided by the sine of its angle [l], and minimum clearance [l]: motors of
+#: heavy legs are near their limits there.
 SLOPE_CLEARANCE_REDUCTION, MIN_CLEARANCE = 0.3, 0.06
-#: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
+#: Fraction of the swing from which on a contact is a touchdown; before, it is a stumble.
 TOUCHDOWN_PHASE = 0.6
 #: Fractions of the swing between which the foot is far from level ground.
 MID_SWING = (0.2, TOUCHDOWN_PHASE)
-#: The same while a pushed robot hurries on even ground, where quick feet scrape, and how high over the ground a foot
-#: that is due then stands at once [l].
+#: The same for accelerated steps on even ground, where fast feet scrape, and height over the ground below which a foot
+#: whose swing has ended then counts as in contact [l].
 FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
-#: How far the path of a late foot has gone on into the ground if the foot is held up [l].
+#: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
-#: How much sooner than the foot the trunk is where a known foothold wants it.
+#: Factor by which the trunk moves to its height over a known foothold sooner than the foot.
 TRUNK_LEAD_FACTOR = 2.0
-#: Share of the swing until which it is open when a foot goes over the ground and when up or down.
+#: Fraction of the swing until which its timing may change.
 TIMING_DECISION_PHASE = UP_FIRST_TIMINGS[0].horizontal_start
-#: Longest wait for feet that miss the ground when it is due, as a share of the swing.
+#: Maximum time for which the gait waits for a late touchdown, as a fraction of the swing.
 MAX_TOUCHDOWN_DELAY = 0.3
-#: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
-#: width.
+#: Maximum offset of a foothold from the nominal position under the body: forward or backward and outward [l], and
+#: inward as a fraction of half the stance width.
 MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET, MAX_INWARD_FRACTION = 0.5, 0.45, 0.65
-#: How much farther than its reach a leg may be asked for: by so little the trunk sinks over legs that spread.
+#: Ratio of the maximum distance of a foothold to the reach of the leg: the trunk sinks a little over legs that spread.
 REACH_EXCESS_RATIO = 1.05
-#: What a leg is asked for in any case, from its place under the hip: half of the longest stride of any gait [l].
+#: Distance from the hip that is always allowed: half of the longest stride of any gait [l].
 MIN_STEP_LENGTH = 0.3
-#: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
-#: bounded, so that it returns to the course.
+#: Maximum shift of a foothold as a multiple of the present error, and additional fraction beyond the shift that keeps
+#: the motion bounded, so that the robot returns to the path reference.
 MAX_ERROR_GAIN, EXTRA_ERROR_GAIN = 1.0, 0.25
 
 
 class Footwork:
-    """The feet of a robot that walks.
+    """Contact states and swing feet of a walking robot.
 
-    A foot in the air aims at the foothold of the course, moved by the present error of the divergent component:
-    all footholds to come would have to move by ``(xi - xi*) / open`` for the present xi to be the bounded one
-    (`Preview`).  Of that, what the standing feet have not corrected by then is left; `LOOK_AHEAD` caps it.
+    The target of a swing foot is the foothold of the path reference, shifted by the present error of the divergent
+    component: for the present xi to be the bounded one, all coming footholds have to be shifted by
+    ``(xi - xi*) / gain`` (`ComPreview`).  The stance feet correct a part of the error until touchdown;
+    `MAX_ERROR_GAIN` limits the shift.
+
+    A late foot, which has no contact when its swing has ended, is lowered on, the gait scheduler waits for it up to
+    `MAX_TOUCHDOWN_DELAY` (`is_waiting_for_touchdown`), and a foot that something blocks then counts as in contact
+    (`find_blocked_feet`).
 
     Args:
-        morphology: of the robot.
-        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
+        morphology: lengths and units of the robot.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
 
     Attributes:
-        selections: by number of the foot, how the next foothold of those in the air was chosen.
-        swings: `Swing` by number of the foot in `FEET`, of those in the air.
-        stumble_reflex: of feet that meet what nobody knew of, or what they did not clear.
-        is_touchdown_late: whether somebody misses the ground who should stand by now.
+        selections: data of the last foothold selection of each swing foot, by index.
+        swings: `SwingTrajectory` of each swing foot, by index in `FEET`.
+        stumble_reflex: reaction to unknown obstacles, and roughness of the ground.
+        is_touchdown_late: whether a foot without contact should be in stance.
     """
 
     __slots__ = (
@@ -90,28 +95,28 @@ class Footwork:
         self.selections: dict[int, FootholdSelection] = {}
         self.stumble_reflex = StumbleReflex(morphology)
         self.is_touchdown_late = False
-        self._blind_feet: set[int] = set()  # feet on their way to where nothing is known of the ground
+        self._blind_feet: set[int] = set()  # swing feet whose next foothold is on unknown ground
         self._waiting_time = 0.0
 
     def is_waiting_for_touchdown(self, scheduler: GaitScheduler) -> bool:
-        """Whether the gait is to wait for the ground."""
+        """Returns whether the gait scheduler is to wait for a late touchdown."""
         return self.is_touchdown_late and self._waiting_time <= MAX_TOUCHDOWN_DELAY * scheduler.swing_time
 
     def grounded_feet(self, carrying: Sequence[str]) -> list[str]:
-        """Those of the feet that carry which are not still on their way down."""
+        """Returns the names of the feet that carry load and have finished their swing."""
         return [foot for i, foot in enumerate(FEET) if foot in carrying and i not in self.swings]
 
     @property
     def mid_swing_feet(self) -> list[str]:
-        """Feet in the middle of their swings, which are far from level ground."""
+        """Names of the mid-swing feet, which are far from level ground."""
         return [FEET[i] for i, swing in self.swings.items() if MID_SWING[0] < swing.progress < MID_SWING[1]]
 
     def find_blocked_feet(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
-        """Late feet that something holds up: their paths have gone on, down into the ground.
+        """Returns the names of the late feet that something blocks: their paths have moved on, down into the ground.
 
         Args:
-            feet: (4, 3) centres of the feet's spheres, world [m].
-            normals: of the ground under the feet.
+            feet: (4, 3) centers of the foot spheres, world [m].
+            normals: unit normals of the ground under the feet, world.
         """
         most = BLOCKED_FOOT_DEPTH * self._p.length
         return tuple(
@@ -134,28 +139,28 @@ class Footwork:
         uncertainty: float = 0.0,
         model_mismatch: bool = False,
     ) -> tuple[str, ...]:
-        """Lift and land: by schedule, unless the ground came early or has not come yet.
+        """Starts and ends swings: by schedule, unless touchdown is early or late.
 
-        A robot that was pushed hurries (`Pace`), and its feet lag behind their paths.  On unknown ground that has been
-        even it goes by the schedule where that is nearly true: a foot that is due and close to the ground carries,
-        which brings it down sooner than its path, and one that scrapes early is not held where it should not stand.
+        After a push that accelerates the steps (`StepTimingAdapter`) feet lag behind their paths.  On unknown ground
+        that has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to
+        the ground carries load, which lowers it faster than its path, and a foot that scrapes the ground early
+        continues its swing.
 
         Args:
-            scheduler: of the gait, `dt` on.
-            ground: gets the footholds of who stands.
-            feet: (4, 3) centres of the feet's spheres, world [m].
-            normals: of the ground under the feet.
-            contacts: the feet that feel the ground; None trusts the schedule.
-            dt: [s].
-            foothold_map: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from
-                them.
-            forces: (3,) by foot, on the robot, world axes [N]; None where they are not estimated.
-            uncertainty: force that may be an error of the estimate [N].
-            model_mismatch: whether the model does not explain the motion, so that `contacts` says little.  On even
-                ground the schedule is trusted then; forces against a foot's path still count as an obstacle.
+            scheduler: phases of the gait, already advanced by `dt`.
+            ground: plane of the feet; receives the footholds of the stance feet.
+            feet: (4, 3) centers of the foot spheres, world [m].
+            normals: unit normals of the ground under the feet, world.
+            contacts: names of the feet in contact; None to follow the schedule.
+            dt: control period [s].
+            foothold_map: foothold map; None in blind locomotion.  Near rising edges feet are lifted away from them.
+            forces: (3,) contact forces on the robot, by name of the foot, world axes [N]; None without an estimate.
+            uncertainty: contact force that may be an error of the estimate [N].
+            model_mismatch: whether the model is wrong, so that `contacts` are unreliable.  On even ground the schedule
+                is followed then; forces against the path of a foot still count as an obstacle.
 
         Returns:
-            The feet that are to carry.
+            The names of the feet that are to carry load.
         """
         p, late, carrying, held = self._p, False, [], self.is_touchdown_late
         spots = feet - p.radii[:, None] * np.array(normals)
@@ -186,11 +191,11 @@ class Footwork:
                     and not scheduled
                     and self.stumble_reflex.has_left_foothold(i, spots[i], normals[i])
                 ):
-                    # It goes on down, where it is.
+                    # It is lowered where it is.
                     swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, normals[i])
                     swing.progress, felt = 1.0, False
                 if swing is None:
-                    # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
+                    # From the tick of the touchdown on: with the old foothold the error would be a stride.
                     if came:
                         x, y, z = spots[i].tolist()
                         unforeseen = not scheduled and (foothold_map is None or foothold_map.normal(x, y, z) is None)
@@ -199,19 +204,19 @@ class Footwork:
                         )
                     ground.points[i] = spots[i]
                     ground.next_footholds.pop(i, None)
-                    if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
+                    if loaded or held:  # no unloading while a late foot has no contact
                         carrying.append(foot)
                 elif stands:
                     late = True
                     if not self.stumble_reflex.extra_clearance:
-                        # The plan counts on it, soon about here: over its old foothold it would be a stride behind.  On
-                        # rough ground that stride waits, for a foot that may still be far from where it will stand.
+                        # The plan assumes contact soon, about here; the old foothold would be a stride behind.  On
+                        # rough ground the old one is kept, since the foot may still be far from its next foothold.
                         x, y, _ = spots[i].tolist()
                         ground.points[i] = x, y, ground.height(x, y)
                 elif not scheduled and felt and swing.progress > descending:
                     carrying.append(foot)
         watched: Collection[int] = ()
-        if contacts is not None:  # a schedule that is trusted says nothing of obstacles
+        if contacts is not None:  # without contact detection obstacles cannot be detected
             watched = [i for i in self._blind_feet if FEET[i] in contacts] if forces is None else self._feet_moving_up()
         self.stumble_reflex.advance(self.swings, watched, feet, forces, scheduler.swing_time, dt, uncertainty)
         self.is_touchdown_late = late
@@ -219,14 +224,17 @@ class Footwork:
         return tuple(carrying)
 
     def _feet_moving_up(self) -> list[int]:
-        """Feet on their way to unknown ground, and up: who scrapes along an edge on the way down slides off it."""
+        """Returns the indices of the feet that move to unknown ground or up.
+
+        A foot that scrapes along an edge while it is lowered slides off it.
+        """
         up = EVEN_TERRAIN_TOLERANCE * self._p.length
         return [i for i, s in self.swings.items() if i in self._blind_feet or float(s.target[2] - s.start[2]) > up]
 
     def _begin_swing(
         self, foot: Array, scheduler: GaitScheduler, ground: GroundPlane, direction: tuple[float, float, float]
     ) -> SwingTrajectory:
-        """A swing that begins where the foot is."""
+        """Creates the swing trajectory of a foot from its present position."""
         p = self._p
         high, sink = compute_nominal_clearance(ground) * p.length, TOUCHDOWN_SPEED * p.speed_scale
         return SwingTrajectory(
@@ -252,20 +260,20 @@ class Footwork:
         yaw: float,
         dt: float,
     ) -> None:
-        """Move the paths of the feet in the air on.
+        """Advances the swing trajectories by one tick, with new footholds.
 
         Args:
-            scheduler: of the gait.
-            path: of the robot.
-            ground: the plane of the feet.
-            foothold_map: the ground about the robot, if it is known.
-            reference: of the centre of mass.
-            error: of the divergent component, world [m].
-            com: the centre of mass, world [m].
-            velocity: of the centre of mass, smoothed [m/s].
-            stance: (4, 2) of the feet about the course, heading axes [m].
-            yaw: of the heading [rad].
-            dt: [s].
+            scheduler: phases of the gait.
+            path: path reference.
+            ground: plane of the feet.
+            foothold_map: foothold map; None in blind locomotion.
+            reference: reference of the center of mass.
+            error: (2,) error of the divergent component, world x and y [m].
+            com: (2,) center of mass, world x and y [m].
+            velocity: (2,) filtered velocity of the center of mass [m/s].
+            stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+            yaw: yaw angle of the heading [rad].
+            dt: control period [s].
         """
         if not self.swings:
             return
@@ -292,7 +300,7 @@ class Footwork:
             x, y = x + com[0] + left * velocity[0], y + com[1] + left * velocity[1]
             ahead = left * velocity[0], left * velocity[1]
             wanted, settled = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
-            r = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's centre over the ground
+            r = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's center over the ground
             lowered = self.stumble_reflex.lowered_feet.get(i)
             spot = None if foothold_map is None or lowered is not None else foothold_map.choose_foothold(x, y)
             if foothold_map is None or spot is None:
@@ -327,7 +335,7 @@ class Footwork:
                 swing.progress > APEX_PHASE
                 and abs(float(normal @ (end - swing.target))) > EVEN_TERRAIN_TOLERANCE * p.length
             ):
-                end = swing.target  # the foot is on its way down, and does not change over to another step
+                end = swing.target  # the foot descends and keeps its foothold
                 x, y, z = (end - r * normal).tolist()
                 why = DESCENT_BEGUN
             if not settled:
@@ -344,11 +352,11 @@ class Footwork:
             ground.next_footholds[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
 
     def update_references(self, tasks: Mapping[str, Any], feet: Array) -> None:
-        """References of the feet's tasks: who swings follows its `Swing`, who stands stays.
+        """Sets the references of the feet: swing feet follow their trajectory, stance feet hold their position.
 
         Args:
-            tasks: by name of the foot.
-            feet: (4, 3) centres of the feet's spheres, world [m].
+            tasks: tasks by name of the foot.
+            feet: (4, 3) centers of the foot spheres, world [m].
         """
         for i, foot in enumerate(FEET):
             swing = self.swings.get(i)
@@ -360,11 +368,19 @@ class Footwork:
     def _clamp_foothold(
         self, i: int, x: float, y: float, yaw: float, width_scale: float, opposite_foot: tuple[float, float]
     ) -> tuple[float, float]:
-        """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.
+        """Returns the foothold (x, y) relative to the body [m], clamped to the reach and beside the other foot.
 
-        Who stands `width_scale` times as wide as at home has as much less room inwards.  The foot `opposite_foot` it,
-        on the other side, counts where it is: a body that is pushed aside leaves it behind.  A leg that cannot do both
-        goes beyond its reach rather than across.
+        The inward limit is proportional to the footprint width.  The position of the opposite foot counts as it is: a
+        body that is pushed sideways leaves it behind.  If both limits conflict, the foothold is beyond the reach of the
+        leg rather than across the other foot.
+
+        Args:
+            i: index of the foot.
+            x: foothold relative to the body, world x [m].
+            y: foothold relative to the body, world y [m].
+            yaw: yaw angle of the heading [rad].
+            width_scale: width of the footprint, divided by that at home.
+            opposite_foot: (2,) position of the opposite foot relative to the body, world [m].
         """
         p = self._p
         c, s = math.cos(yaw), math.sin(yaw)
@@ -386,6 +402,6 @@ class Footwork:
 
 
 def compute_nominal_clearance(ground: GroundPlane) -> float:
-    """How high a foot is lifted over the straight way [l]."""
+    """Computes the clearance of a swing over the straight line on the plane of the feet [l]."""
     steep = math.hypot(*ground.normal[:2].tolist())
     return max(NOMINAL_CLEARANCE - SLOPE_CLEARANCE_REDUCTION * steep, MIN_CLEARANCE)

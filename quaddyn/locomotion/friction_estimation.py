@@ -1,4 +1,4 @@
-"""`FeltFriction`: how slippery the ground is, as far as feet that slipped have shown."""
+"""`FrictionEstimation`: estimate of an upper bound of the friction coefficient from slips."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ SLIP_SAFETY_FACTOR, MIN_FRICTION = 0.8, 0.03
 SLIP_TIME_CONSTANT = 0.03
 #: Time scale T of the return of a bound that no slip confirms, which grows by ``exp(t^2 / (2 T^2))`` [sqrt(l/g)].
 RECOVERY_TIME = 4.0
-#: A slip that shows up to so many times the friction that was shown before confirms the bound.
+#: Ratio of the friction of a slip to the bound up to which the slip confirms the bound.
 CONFIRMATION_RATIO = 1.2
-#: Time that a foot must have gathered or kept speed in a slip before the slip shows friction [sqrt(l/g)].
+#: Minimum time of a slip, without deceleration, before its forces are used for the friction [sqrt(l/g)].
 MIN_SLIP_TIME = 0.03
-#: Feet that have to slip at once on rough ground for their slips to count.
+#: Number of feet that must slip at once on rough ground for their slips to be used.
 MIN_SLIPPING_FEET = 2
-#: Time constant with which the bound follows forces that are held above it [sqrt(l/g)], and their uncertainty, as a
-#: ratio of tangential to normal force.
+#: Time constant with which the bound is raised to forces that feet hold without slipping [sqrt(l/g)], and uncertainty
+#: of these forces, as a ratio of tangential to normal force.
 HOLDING_TIME_CONSTANT, HOLDING_UNCERTAINTY = 1.0, 0.05
 
 
 class FrictionEstimation:
-    """A bound on Coulomb's coefficient, lowered by slips and raised by time and by forces that are held.
+    """Upper bound of the friction coefficient, lowered by slips and raised by time and by forces that feet hold.
 
-    Nothing is known before the first slip.  A slip that shows less than the bound lowers it to `SAFE` times what it
-    shows.  The time since the last slip that showed about as little is the confidence in the bound: it decays, and the
-    bound grows the faster the longer no slip confirms it.  Where a foot holds forces above what slips have shown,
-    without slipping, the bound was too low, and follows these forces.
+    The bound is infinite before the first slip.  A slip with a friction below the bound lowers it to
+    `SLIP_SAFETY_FACTOR` times that friction.  Without further slips of similar friction the bound grows again, the
+    faster the longer none confirms it.  If a foot holds a larger ratio of forces without slipping, the bound was too
+    low and follows that ratio.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        dt: [s].
+        morphology: lengths and units of the robot.
+        dt: control period [s].
 
     Attributes:
-        detector: of the slips.
-        bound: on the coefficient; inf before anything has slipped.
-        slipping_feet: the feet that slip.
+        detector: slip detector.
+        bound: upper bound of the friction coefficient, dimensionless; inf before the first slip.
+        slipping_feet: names of the feet that slip.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class FrictionEstimation:
         self.reset()
 
     def reset(self) -> None:
-        """Resets the bound: nothing has slipped."""
+        """Resets slip detection and bound."""
         self.detector.reset()
         self._time_since_slip = 0.0
         self.bound = math.inf
@@ -84,15 +84,16 @@ class FrictionEstimation:
         lower_bound: bool = True,
         rough: bool = False,
     ) -> float:
-        """One step further.
+        """Updates the estimate by one tick.
 
         Args:
-            state: the state now.
-            forces: (4, 3) of the robot's feet, on the robot, world axes, as estimated [N].
-            contacts: the feet that touch and are to carry.
-            normals: (4, 3) of the ground under each foot, in the order of the robot's.
+            state: present state of the robot.
+            forces: (4, 3) estimated forces of the feet on the robot, in the order of the robot's feet, world axes [N].
+            contacts: names of the feet that are in contact and carry load.
+            normals: (4, 3) unit normals of the ground under each foot, in the same order, world.
             lower_bound: whether slips lower the bound.
-            rough: whether only slips of several feet at once lower the bound: a single one may scrape along an edge.
+            rough: whether only simultaneous slips of several feet lower the bound: on rough ground a single foot may
+                scrape along an edge.
 
         Returns:
             The bound.

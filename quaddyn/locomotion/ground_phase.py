@@ -1,4 +1,4 @@
-"""`Walking`: the motion of a robot that is on the ground: standing, walking, recovering, rising or lying."""
+"""`GroundPhaseController`: control of a robot on the ground: standing, walking, recovering, rising or lying."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slo
 from .trunk_height_limiter import TrunkHeightLimiter
 
 # Times in sqrt(l / g).
-#: Time constant of the filter on the velocity that places feet.
+#: Time constant of the velocity filter for the footholds.
 VELOCITY_FILTER_TIME = 0.2
-#: Time constant of the slope of ground that is known or rough; of the height of ground that is known, and in which a
-#: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
+#: Time constants of the slope on a map or on rough ground; of the height on a map; and of the rise of a trunk that was
+#: lowered for its legs: on stairs the next step needs it low as well.
 MAP_SLOPE_TIME, MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.75, 0.25, 2.0
 
 
 class GroundPhaseController:
-    """From a velocity to footholds, to the motion of the centre of mass, to torques.
+    """Control from a velocity command to footholds, center-of-mass motion and torques.
 
-    One tick (`compute`) reads from top to bottom: the course follows the command (`Steering`), feet carry and the
-    ground is learnt from them (`Footwork`), their footfalls to come give the motion of the centre of mass (`Preview`),
-    its error the next footholds and the next mode (`Transitions`), and whole-body control the torques.
+    One tick (`compute`): the path reference follows the command (`Steering`), the contacts and the plane of the feet
+    are updated (`Footwork`), the coming footfalls determine the motion of the center of mass (`ComPreview`), its error
+    corrects the next footholds and decides about the mode (`ModeTransitions`), and the whole-body controller computes
+    the torques.
 
     Args:
-        quadruped: that walks.
+        quadruped: shared state of the robot.
 
     Attributes:
-        footwork: of the gait, from the first tick on.
-        progress_monitor: whether it gets anywhere.
-        transitions: between the modes of who is on the ground.
+        footwork: contact states and swing feet; available after the first tick.
+        progress_monitor: detector of a robot that does not follow the command.
+        transitions: transitions between the modes on the ground.
     """
 
     __slots__ = (
@@ -79,17 +80,17 @@ class GroundPhaseController:
 
     @property
     def max_leg_length(self) -> Array:
-        """(4,) largest distance of a foot from its leg's first joint [m]."""
+        """(4,) maximum distance of a foot from its leg's first joint [m]."""
         return self._height_limiter.max_leg_length
 
     @staticmethod
     def warmup() -> None:
-        """Compile what is compiled at first use."""
+        """Compiles all compiled functions of the controller."""
         for each in (preview_com, write_footholds, advance_path, fit_planes, fit_plane_under_foot, find_edges):
             each.compile()
 
     def begin(self, motion: CentroidalState) -> None:
-        """The first tick, or the first after a fall: the ground is under the feet, and the trunk where it is."""
+        """Initializes all components at the first tick, or at the first one after a fall."""
         quad, p = self._quadruped, self._quadruped.morphology
         quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii, SLOPE_TIME * p.time_scale)
         quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
@@ -111,13 +112,13 @@ class GroundPhaseController:
             quad.trunk.go_to(p.height)
 
     def update_velocity_filter(self, motion: CentroidalState) -> None:
-        """The velocity of the centre of mass seen from above, smoothed, by which feet are placed; at every tick."""
+        """Updates the filtered horizontal velocity that determines footholds; call it at every tick."""
         quad, (a, b), (u, v, _) = self._quadruped, self._filtered_velocity, motion.velocity
         share = min(1.0, quad.dt / (VELOCITY_FILTER_TIME * quad.morphology.time_scale))
         self._filtered_velocity = a + share * (u - a), b + share * (v - b)
 
     def _is_obstructed(self) -> bool:
-        """Whether an obstacle that no map has, or slipping feet, hold the robot up."""
+        """Returns whether an unknown obstacle or slipping feet block the robot."""
         stumbles, quad = self.footwork.stumble_reflex, self._quadruped
         return bool(
             stumbles.extra_clearance
@@ -134,14 +135,15 @@ class GroundPhaseController:
         measured_contacts: tuple[str, ...] | None,
         jump_plan: JumpPlan | None,
     ) -> LocomotionCommand:
-        """One tick on the ground.
+        """Computes the command of one tick on the ground.
 
         Args:
-            state: now.
-            motion: of the robot.
-            requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
-            measured_contacts: the feet that feel the ground, where that is measured.
-            jump_plan: that it crouches for: who jumps stands on a plane, often right before an edge that a map smears.
+            state: present state of the robot.
+            motion: present state of center of mass and trunk.
+            requested: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+            measured_contacts: names of the feet in contact; None without foot sensors.
+            jump_plan: plan of a jump for which it crouches: the robot is then assumed to stand on a plane, since it is
+                often right before an edge that the map smooths.
         """
         quad, footwork = self._quadruped, self.footwork
         ground, clock, course, known, trunk = (
@@ -155,7 +157,7 @@ class GroundPhaseController:
         p, dt, grip, senses = quad.morphology, quad.dt, quad.friction_model, quad.estimators
         feet, (x, y, _) = motion.feet, motion.com
 
-        # Where the robot is to go.
+        # Velocity within all limits, and path reference.
         within, limit = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
         within, steep = quad.capability.clamp_velocity_on_ground(quad.gait, within, grip, motion.yaw)
         limit = steep or limit
@@ -180,11 +182,11 @@ class GroundPhaseController:
         )
         if clock.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
             clock
-        ):  # who was pushed cannot wait for the ground
+        ):  # no waiting for the ground after a push
             clock.advance(dt)
         course.advance(dt)
 
-        # Which feet carry it, and the ground under them.
+        # Contacts, and the ground under them.
         normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
         blocked, flight = footwork.find_blocked_feet(feet, normals), not clock.vertical_force_profile.is_constant
         felt = senses.detect_contacts(
@@ -195,8 +197,9 @@ class GroundPhaseController:
             uncertainty=senses.uncertainty, model_mismatch=measured_contacts is None and senses.model_mismatch,
         )  # fmt: skip
         grip.set_normals(normals)
-        # Where a slope takes all of the friction, feet creep without saying how much there is.  A single foot scrapes
-        # along an edge of rough ground; on ice the robot is not where the plan has it, and level ground looks rough.
+        # On a slope at the friction limit feet creep, which gives no estimate of the friction.  On rough ground a
+        # single foot may scrape along an edge.  During slip, the deviation from the plan must not be classified as
+        # roughness.
         rough = footwork.stumble_reflex.extra_clearance > 0.0 and not grip.is_slippery
         senses.update_friction(state, footwork.grounded_feet(carrying), lower_bound=not grip.is_steep, rough=rough)
         if known is None:
@@ -207,7 +210,7 @@ class GroundPhaseController:
                 dt, MAP_SLOPE_TIME * p.time_scale, MAP_HEIGHT_TIME * p.time_scale, TRUNK_RISE_TIME * p.time_scale, deep
             )
 
-        # How its centre of mass moves, and where feet have to be put for it.
+        # Center-of-mass motion and footholds.
         stance = p.nominal_stance * clock.footprint_scale @ ground.compute_projection(course.yaw).T
         reference = quad.preview.reference(clock, course, ground.points[:, :2], stance, trunk.com_offset)
         error = reference.dcm_error((x, y), self._filtered_velocity)

@@ -1,4 +1,4 @@
-"""`GroundPlane`: a plane fitted to the last footholds."""
+"""`GroundPlane`: plane through the last footholds."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import numpy as np
 
 from ..urdf.tree import Array
 
-#: Steepest slope that is believed (its tangent): beyond, a foothold stands on a step.
+#: Maximum slope of the plane (tangent): a larger one is due to a foothold on a step.
 MAX_SLOPE = 0.7
-#: Time constant of the slope of ground that is only felt [sqrt(l/g)].
+#: Time constant of the slope in blind locomotion [sqrt(l/g)].
 SLOPE_TIME = 2.0
 
 
 class GroundPlane:
-    """The plane of least squares through the four last footholds, its slope smoothed.
+    """Least-squares plane through the last four footholds, with a filtered slope.
 
-    A single high foothold is taken as it is for the height (the mean of all four), and tilts the plane little by
-    little.
+    A single high foothold contributes to the height at once (the mean of all four), and to the slope gradually.
+
+    On a known terrain, a swing foot counts with a position between its last foothold and the next one
+    (`next_footholds`), and height and slope follow smoothly: the trunk moves before the foot lands.
 
     Args:
-        points: (4, 3) where the feet touch the ground, world [m].
+        points: (4, 3) contact points of the feet, world [m].
         time: time constant of the slope [s].
-
-    Where the ground is known, a foot in the air counts with a place between its last foothold and the coming one
-    (`next_footholds`), and height and slope follow smoothly: the trunk is on its way before the foot is there.
 
     Attributes:
         points: (4, 3) last footholds, world [m].
-        next_footholds: (3,) by number of the foot, instead of its last foothold, world [m].
-        slope: (2,) rise of the ground along world x and y.
-        lowering: how much lower than over a plane the trunk is to be, where the ground is known [m]; see `Stretch`.
-        climb_rate: how fast the plane less `lowering` rises in the middle of the feet there [m/s].
-        slope_rate: (2,) how fast `slope` changes there [1/s].
+        next_footholds: (3,) position that replaces the last foothold of a swing foot, by index, world [m].
+        slope: (2,) slope along world x and y.
+        lowering: lowering of the trunk relative to its height over a plane, on known terrain [m]; see
+            `TrunkHeightLimiter`.
+        climb_rate: rate of the height of the plane minus `lowering`, at the center of the feet [m/s].
+        slope_rate: (2,) rate of change of `slope`, on known terrain [1/s].
     """
 
     __slots__ = (
@@ -53,17 +53,17 @@ class GroundPlane:
         self.points = np.array(points)
         self._time = time
         self.next_footholds: dict[int, tuple[float, float, float]] = {}
-        self._map_height: float | None = None  # of the middle of the feet, where it is not just the mean of theirs
+        self._map_height: float | None = None  # filtered height at the center of the feet; None for the mean
         self._map_center, self.climb_rate, self.lowering, self.slope_rate = (0.0, 0.0), 0.0, 0.0, (0.0, 0.0)
         self.slope = self._fit_slope()
 
     @classmethod
     def from_feet(cls, feet: Array, radii: Array, time: float) -> GroundPlane:
-        """The plane that spheres stand on.
+        """Creates the plane under the foot spheres.
 
         Args:
-            feet: (4, 3) centres of the spheres, world [m].
-            radii: (4,) of them [m].
+            feet: (4, 3) centers of the spheres, world [m].
+            radii: (4,) radii of the spheres [m].
             time: time constant of the slope [s].
         """
         plane = cls(feet, time)  # of the centres: parallel, where the radii are alike
@@ -71,7 +71,12 @@ class GroundPlane:
         return plane
 
     def advance(self, dt: float, time: float | None = None) -> None:
-        """Let `dt` pass [s], with another time constant of the slope [s] if there is one."""
+        """Updates the slope by one tick, in blind locomotion.
+
+        Args:
+            dt: control period [s].
+            time: time constant of the slope [s]; None for that of the constructor.
+        """
         share = min(1.0, dt / (self._time if time is None else time))
         self.slope = self.slope + share * (self._fit_slope() - self.slope)
         self._map_height, self.climb_rate, self.lowering, self.slope_rate = None, 0.0, 0.0, (0.0, 0.0)
@@ -79,14 +84,14 @@ class GroundPlane:
     def advance_on_map(
         self, dt: float, slope_time: float, level_time: float, rise_time: float, lowering: float
     ) -> None:
-        """Let `dt` pass on ground that is known.
+        """Updates height, slope and lowering by one tick, on a known terrain.
 
         Args:
-            dt: [s].
+            dt: control period [s].
             slope_time: time constant of the slope [s].
-            level_time: that of the height, and of `dip` as it grows [s].
-            rise_time: that of `dip` as it shrinks [s].
-            lowering: what `dip` goes to [m].
+            level_time: time constant of the height, and of `lowering` as it grows [s].
+            rise_time: time constant of `lowering` as it shrinks [s].
+            lowering: target of the lowering [m].
         """
         places, (a, b) = self.list_support_points(), self.slope.tolist()
         mx, my, mz = _mean_point(places)
@@ -107,11 +112,11 @@ class GroundPlane:
 
     @property
     def follows_map(self) -> bool:
-        """Whether it follows ground that is known, instead of what feet have met."""
+        """Whether the plane follows a known terrain instead of past footholds."""
         return self._map_height is not None
 
     def height(self, x: float, y: float) -> float:
-        """Of the plane at a point (x, y) [m]."""
+        """Computes the height of the plane at the point (x, y) [m]."""
         mx, my, mz = _mean_point(self.list_support_points())
         slope_x, slope_y = self.slope.tolist()
         mz = mz if self._map_height is None else self._map_height
@@ -119,21 +124,21 @@ class GroundPlane:
 
     @property
     def normal(self) -> Array:
-        """(3,) unit, upwards."""
+        """(3,) unit normal, upward, world."""
         a, b = self.slope.tolist()
         n = 1.0 / math.sqrt(1.0 + a * a + b * b)
         return np.array([-a * n, -b * n, n])
 
     def axes(self, yaw: float) -> Array:
-        """(3, 3) `heading_axes` on this plane."""
+        """Computes the `heading_axes` (3, 3) on this plane for a yaw angle [rad]."""
         a, b = self.slope.tolist()
         return heading_axes(yaw, a, b)
 
     def compute_projection(self, yaw: float) -> Array:
-        """(2, 2) from lengths along the ground, forward and left, to those seen from above.
+        """Computes the matrix (2, 2) that projects lengths along the ground, forward and left, onto the horizontal.
 
         Args:
-            yaw: of forward [rad].
+            yaw: yaw angle of the forward direction [rad].
         """
         c, s = math.cos(yaw), math.sin(yaw)
         a, b = self.slope.tolist()
@@ -143,17 +148,18 @@ class GroundPlane:
         return np.array([[f, -rise * side * f * n], [0.0, n / f]])
 
     def list_support_points(self) -> list[Any]:
-        """Of each foot, x, y and z of its last foothold, or of what stands for the coming one [m]."""
+        """Returns x, y and z of the last foothold of each foot, or of its replacement in `next_footholds` [m]."""
         points: list[Any] = self.points.tolist()
         for i, place in self.next_footholds.items():
             points[i] = place
         return points
 
     def _fit_slope(self) -> Array:
+        """Fits the slope (2,) of the plane by least squares, limited to `MAX_SLOPE`."""
         points = self.list_support_points()
         mx, my, mz = _mean_point(points)
         xx = xy = xz = yy = yz = 0.0
-        for x, y, z in points:  # plain numbers: quicker than arrays of so few
+        for x, y, z in points:  # plain floats are faster than small arrays
             x, y, z = x - mx, y - my, z - mz
             xx, xy, xz, yy, yz = xx + x * x, xy + x * y, xz + x * z, yy + y * y, yz + y * z
         determinant = xx * yy - xy * xy
@@ -165,15 +171,15 @@ class GroundPlane:
 
 
 def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Array:
-    """Axes in which velocities along the ground are commanded and measured: columns forward, left and normal, world.
+    """Computes the axes in which velocities along the ground are given: columns forward, left and normal, world.
 
     Args:
-        yaw: where forward points, seen from above [rad].
-        slope_x: rise of the ground along world x.
-        slope_y: rise of the ground along world y.
+        yaw: yaw angle of the forward direction [rad].
+        slope_x: slope of the ground along world x.
+        slope_y: slope of the ground along world y.
 
     Returns:
-        (3, 3) rotation; forward and left lie in the ground.
+        (3, 3) rotation; forward and left lie in the ground plane.
     """
     c, s = math.cos(yaw), math.sin(yaw)
     a, b = slope_x, slope_y
@@ -191,5 +197,6 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
 
 
 def _mean_point(points: list[Any]) -> tuple[float, float, float]:
+    """Returns the mean of four points."""
     (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
     return 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)

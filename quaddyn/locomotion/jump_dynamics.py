@@ -1,4 +1,4 @@
-"""`JumpDynamics`: what the push of a jump takes of motors, joints and friction, and what legs can give at most."""
+"""`JumpDynamics`: loads of motors, joints and friction in the push-off of a jump, and the maximum work of the legs."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from .morphology import FEET, Morphology
 from .slope_statics import GROUND_FRICTION, N_BASE_CORRECTIONS, OUTSIDE_SUPPORT, REACH_OF, TORQUE_OF
 from .torque_limiter import TorqueLimiter
 
-#: Height of the centre of mass before the push, as a share of that at home; less deep where legs do not fold so far.
+#: Height of the center of mass in the crouch, as a fraction of that at home; higher if the legs do not fold that far.
 CROUCH_HEIGHT_FRACTION = 0.55
-#: Instants of the push that are looked at.
+#: Number of samples of the push-off.
 N_PUSH_SAMPLES = 9
-#: What of torque, friction, speed and acceleration a push may use: the rest is for feedback.
+#: Usable fraction of torque, friction, speed and acceleration limits: the rest is reserved for feedback.
 MAX_LIMIT_FRACTION = 0.9
-#: Corrections of the trunk's spin.
+#: Number of corrections of the trunk's angular velocity.
 N_SPIN_CORRECTIONS = 4
-#: Halvings of the way to a height that legs do not reach.
+#: Number of bisections to a height that the legs do not reach.
 N_HEIGHT_BISECTIONS = 12
-#: What a push asks too much of, beside those of `SlopeStatics`; the joint follows.
+#: Reasons for which a push-off is infeasible, besides those of `SlopeStatics`; the name of the joint follows.
 JOINT_SPEED, JOINT_ACCELERATION = "speed of", "acceleration of"
 
 
 class JumpDynamics:
-    """Inverse dynamics of a push, from the crouch to where the feet leave the ground.
+    """Inverse dynamics of a push-off, from the crouch to lift-off.
 
-    The trunk moves as planned while the feet stand still; the configurations follow from the legs' kinematics, joint
-    velocities and accelerations from the rows that say so, and torques from the equations of motion, with the contact
-    forces of least norm.
+    The trunk moves as planned while the feet are at rest; the configurations follow from the leg kinematics, joint
+    velocities and accelerations from least squares, and torques from the equations of motion with minimum-norm contact
+    forces.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        torque_limiter: of its motors.
-        bounds: of its joints; None for those of speed alone.
-        acceleration_ratio: how many times larger accelerations than those of `bounds` may be.
-        poses: of the robot.
+        morphology: lengths and units of the robot.
+        torque_limiter: limits of its motors.
+        bounds: joint bounds; None for speed limits alone.
+        poses: leg kinematics.
+        acceleration_ratio: ratio of the allowed joint accelerations to those of `bounds`.
 
     Attributes:
-        heights: of the centre of mass in the crouch, and with legs at their full reach [m].
+        heights: height of the center of mass in the crouch, and with legs at full reach [m].
 
     Raises:
-        ArgumentError: legs that reach the ground only in parts between.
+        ArgumentError: the legs do not reach the ground at all heights between these.
     """
 
     __slots__ = (
@@ -114,11 +114,12 @@ class JumpDynamics:
     # -- what legs can do at most ------------------------------------------------------------------------------
     @property
     def ballistic_height(self) -> float:
-        """The rise for which all work of the legs would be used [m]: ``int F dz / (m g) - s`` over the whole stroke s.
+        """Rise for which all work of the legs would be used [m]: ``int F dz / (m g) - s`` over the whole stroke s.
 
-        F is the largest vertical force on a robot that is held still at each height, of all feet alike, from the crouch
-        to legs at full reach: of torque limits and the lengths of legs alone.  What inertia of the legs takes, and
-        speeds that joints do not reach, make real jumps lower.
+        F is the maximum vertical force on a robot at rest at each height, of all feet alike, from the crouch to full
+        reach: it depends on torque limits and leg lengths alone.  The inertia of the legs and the joint speed limits
+            make
+        real jumps lower.
         """
         if self._ballistic is None:
             p, (low, high) = self._p, self.heights
@@ -129,7 +130,7 @@ class JumpDynamics:
         return self._ballistic[0]
 
     def _compute_max_vertical_force(self, height: float) -> tuple[float, str]:
-        """Largest vertical force on the robot [N], and the motor that sets it."""
+        """Computes the maximum vertical force on the robot at a height [N], and the motor that limits it."""
         p = self._p
         q = self._configurations(np.array([[0.0, 0.0, height]]), np.eye(3)[None])
         assert not isinstance(q, str)
@@ -150,7 +151,7 @@ class JumpDynamics:
         return float(most[worst]) * p.mass * p.gravity, f"{TORQUE_OF} {self._robot.actuated[self._motors[worst]]}"
 
     def _find_reachable_height(self, height: float) -> float:
-        """The height of the centre of mass that all legs reach, nearest to one on the way there from home [m]."""
+        """Finds the height of the center of mass that all legs reach, nearest to a given one, starting from home [m]."""
         good, bad = self._p.height, height
         middle = bad
         for _ in range(12):
@@ -164,7 +165,7 @@ class JumpDynamics:
         return good
 
     def _find_base_offset(self, height: float) -> Array | None:
-        """(3,) of the base frame's origin from the centre of mass at a height, trunk level [m]; None out of reach."""
+        """Finds the base origin (3,) relative to the center of mass at a height, trunk level [m]; None out of reach."""
         offset, com = self._p.base_offset, np.array([[0.0, 0.0, height]])
         for k in range(N_BASE_CORRECTIONS + 1):
             self._offsets = np.array([height]), np.array([offset])
@@ -175,13 +176,16 @@ class JumpDynamics:
                 offset = offset + com[0] - self._dynamics.update(q[0], np.zeros(self._robot.nv)).com
         return np.asarray(offset)
 
-    # -- proof ---------------------------------------------------------------------------------------------------
+    # -- verification
+    # ---------------------------------------------------------------------------------------------------
     def compute_peak_limit_fraction(self, plan: JumpPlan, friction: float) -> tuple[float, str]:
-        """The largest share of a limit that the push of a plan uses, and of which; of a bad plan, one beyond `USED`.
+        """Computes the largest ratio of a load to its limit in the push-off of a plan, and its reason.
+
+        For an infeasible plan it stops at the first ratio beyond `MAX_LIMIT_FRACTION`.
 
         Args:
-            plan: of this robot.
-            friction: Coulomb's coefficient of the ground.
+            plan: plan of this robot.
+            friction: friction coefficient of the ground.
         """
         time = plan.push_time
         times = np.linspace(0.0, time, N_PUSH_SAMPLES)
@@ -193,7 +197,7 @@ class JumpDynamics:
         if isinstance(q, str):
             return math.inf, q
         worst, why = 0.0, ""
-        for k in (N_PUSH_SAMPLES - 1, *range(N_PUSH_SAMPLES - 1)):  # most fail at the end
+        for k in (N_PUSH_SAMPLES - 1, *range(N_PUSH_SAMPLES - 1)):  # most infeasible plans fail at the end
             t = float(times[k])
             for share, reason in self._compute_limit_fractions(q[k], t * rush, t * turning, rush, turning, friction):
                 if share > worst * (1.0 + TIE_TOLERANCE):
@@ -206,6 +210,7 @@ class JumpDynamics:
     def _compute_limit_fractions(
         self, q: Array, velocity: Array, spin: Array, rush: Array, turning: Array, friction: float
     ) -> list[tuple[float, str]]:
+        """Computes the ratios of the loads to their limits at one sample, with their reasons."""
         robot, columns, legs = self._robot, self._columns, self._motors
         s = self._dynamics.update(q, np.zeros(robot.nv))
         A = self._compute_motion_jacobian(s)
@@ -241,7 +246,10 @@ class JumpDynamics:
         return out
 
     def solve_liftoff_angular_velocity(self, plan: JumpPlan) -> Array | str:
-        """(3,) angular velocity of the trunk as feet leave the ground, for the wanted angular momentum [rad/s]."""
+        """Solves for the angular velocity (3,) of the trunk at lift-off with the desired angular momentum [rad/s].
+
+        Returns the reason as text if the legs do not reach the ground.
+        """
         robot, com = self._robot, np.array([[*plan.liftoff_com_position, plan.liftoff_com_height]])
         flying, spin = self._compute_yaw_inertia(np.array(robot.q_home)), np.zeros(3)
         for _ in range(
@@ -267,12 +275,12 @@ class JumpDynamics:
         return spin
 
     def _compute_angular_momentum_map(self, q: Array) -> Array:
-        """(3, nv) from velocities to angular momentum about the centre of mass, world axes."""
+        """Computes the matrix (3, nv) from velocities to angular momentum about the center of mass, world axes."""
         A: Array = self._robot.algorithms.computeCentroidalMap(self._robot.model, self._data, q)
         return A.reshape(6, -1)[3:].copy()
 
     def _compute_yaw_inertia(self, q: Array) -> float:
-        """About the vertical through the centre of mass, joints held [kg m^2]."""
+        """Computes the inertia about the vertical through the center of mass, with joints fixed [kg m^2]."""
         s = self._dynamics.update(q, np.zeros(self._robot.nv))
         J = s.jacobian(self._robot.bodies[0].name)[3:, :6]
         v = np.linalg.lstsq(J, np.array([0.0, 0.0, 1.0]), rcond=None)[0]
@@ -280,9 +288,10 @@ class JumpDynamics:
 
     # -- configurations ------------------------------------------------------------------------------------------
     def _configurations(self, com: Array, R: Array) -> Array | str:
-        """(n, nq) with the centre of mass at (n, 3), the trunk turned by (n, 3, 3), and feet as at home; or what fails.
+        """Computes configurations (n, nq) with home footholds for center of mass (n, 3) and trunk rotation (n, 3, 3).
 
-        Heading frame: the middle of the feet, on the ground, is the origin.
+        Heading frame with the origin at the center of the feet, on the ground.  Returns the reason as text if a leg is
+        out of reach.
         """
         p, robot = self._p, self._robot
         feet = np.column_stack((p.nominal_stance, p.radii))
@@ -299,19 +308,19 @@ class JumpDynamics:
         return q
 
     def _compute_motion_jacobian(self, s: State) -> Array:
-        """(18, 6 + legs' joints) from velocities to those of centre of mass, trunk's turning and feet."""
+        """Computes the matrix (18, 6 + joints) from velocities to those of center of mass, trunk and feet."""
         base = self._robot.bodies[0].name
         rows = (s.com_jacobian, s.jacobian(base)[3:], *(s.jacobian(foot)[:3] for foot in FEET))
         return np.vstack(rows)[:, self._columns]
 
     def _compute_contact_jacobian(self, s: State, i: int) -> Array:
-        """(3, nv) Jacobian of the point where foot i touches the ground."""
+        """Computes the Jacobian (3, nv) of the contact point of foot i."""
         J = s.jacobian(FEET[i])
         down = np.array([0.0, 0.0, -float(self._p.radii[i])])
         return np.asarray(J[:3] - cross_matrix(down) @ J[3:])
 
     def _distribute_wrench(self, s: State, force: Array, moment: Array) -> Array:
-        """(4, 3) forces of the feet, of least norm, that make a force and a moment about the centre of mass."""
+        """Computes the minimum-norm forces (4, 3) of the feet for a force and a moment about the center of mass [N]."""
         points = s.origins(FEET) - np.array([0.0, 0.0, 1.0]) * self._p.radii[:, None] - s.com
         B = np.vstack((np.hstack([np.eye(3)] * 4), np.hstack([cross_matrix(point) for point in points])))
         wrench = np.concatenate((force, moment))

@@ -1,4 +1,4 @@
-"""`Jump`: a `JumpPlan` on its way: references for the push, and for the feet in flight."""
+"""`JumpExecution`: execution of a `JumpPlan`: references for the push-off, and for the feet in flight."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from ..wbc import JointBounds, WholeBodyController
 from .jump_plan import JumpPlan, compute_horizontal_fraction, place_footprint
 from .morphology import FEET, Morphology
 
-#: Errors of the push are made up for until it ends, but over no shorter share of it.
+#: Minimum time in which errors of the push-off are corrected, as a fraction of its duration.
 MIN_CORRECTION_FRACTION = 0.35
-#: Share of the flight after which the ground is looked for, once the robot sinks.
+#: Fraction of the flight after which touchdowns are expected, if the robot sinks.
 TOUCHDOWN_SEARCH_FRACTION = 0.5
 
 
 class JumpExecution:
-    """One jump, from the crouch on.
+    """Execution of one jump, after the crouch.
 
-    *Push*: with c* the plan's centre of mass, the acceleration is that of the plan and what makes up for errors until
-    the end of the push, ``6 (c* - c) / t^2 + 4 (cdot* - cdot) / t`` with t the time left, the start of the cubic that
-    meets place and velocity there.  *Flight*: from the parabola that the robot is on follows when and where it comes
-    down; feet go to the planned footholds, as seen from there, whatever the push missed.
+    *Push-off*: with the planned center of mass c*, the acceleration is the planned one plus the correction of errors
+    until the end of the push-off, ``6 (c* - c) / t^2 + 4 (cdot* - cdot) / t`` with the remaining time t: the start of
+    the cubic that reaches position and velocity there.  *Flight*: from the parabola on which the robot is follow time
+    and position of the touchdown; the feet move to the planned footholds, relative to that, whatever the error of the
+    push-off.
 
-    The plan has looked at joint limits and at the end of the push; so, until the ground is found again, contacts are
-    broken at once, and joint bounds look ahead by no more than a period.
+    The plan respects joint limits and the end of the push-off; so, until touchdown, contacts are released at once, and
+    the horizon of the joint bounds is one period.
 
     Args:
-        plan: of the jump.
-        morphology: of the robot.
-        wbc: the whole-body controller, whose tasks get the references.
-        origin: (3,) middle of the feet on the ground, world [m].
-        yaw: of the heading frame [rad].
-        acceleration_ratio: how many times larger accelerations joints may have meanwhile.
+        plan: plan of the jump.
+        morphology: lengths and units of the robot.
+        wbc: the whole-body controller, whose references are set.
+        origin: (3,) center of the feet on the ground, world [m].
+        yaw: yaw angle of the heading frame [rad].
+        acceleration_ratio: ratio of the joint accelerations allowed meanwhile to the normal ones.
 
     Attributes:
         plan: as given.
-        footholds: (4, 2) where feet are to land, world [m].
+        footholds: (4, 2) footholds of the landing, world [m].
         landing_height: height of the ground there, world [m].
-        yaw: of the heading after the jump [rad].
-        is_pushing: whether feet are still on the ground.
+        yaw: yaw angle of the heading after the jump [rad].
+        is_pushing: whether the feet are still on the ground.
     """
 
     __slots__ = (
@@ -78,7 +79,9 @@ class JumpExecution:
         self._origin, self.yaw = np.array(origin), yaw + plan.turn
         self._bounds = next((item for item in wbc.tasks.values() if isinstance(item, JointBounds)), None)
         self._acceleration_ratio = acceleration_ratio
-        self._saved_limits: tuple[float, float, Array, Array] | None = None  # ramps and bounds before the jump
+        self._saved_limits: tuple[float, float, Array, Array] | None = (
+            None  # ramp time and joint bounds before the jump
+        )
         self._rotation = make_yaw_rotation(yaw)
         self.footholds = origin[:2] + place_footprint(morphology, plan.distance, plan.turn) @ self._rotation.T
         self.landing_height = float(origin[2]) + plan.landing_height
@@ -89,11 +92,12 @@ class JumpExecution:
 
     @property
     def com_offset(self) -> tuple[float, float]:
-        """Of the centre of mass from the middle of the feet as the push begins, world [m]."""
+        """(2,) center of mass relative to the center of the feet at the start of the push-off, world [m]."""
         x, y = (self._rotation @ self.plan.com_offset).tolist()
         return x, y
 
     def _relax_limits(self) -> None:
+        """Sets the ramp time and the joint bounds of the push-off, and saves the normal ones."""
         whole, bounds, none = self._wbc, self._bounds, np.zeros(0)
         if bounds is None:
             self._saved_limits = whole.ramp_time, 0.0, none, none
@@ -108,7 +112,7 @@ class JumpExecution:
         whole.ramp_time = 0.0
 
     def restore_limits(self) -> None:
-        """The whole-body controller is as it was before; also after a jump that was not begun."""
+        """Restores ramp time and joint bounds of the whole-body controller, also if the jump has not begun."""
         if self._saved_limits is not None:
             self._wbc.ramp_time, horizon, up, down = self._saved_limits
             if self._bounds is not None:
@@ -117,7 +121,7 @@ class JumpExecution:
             self._saved_limits = None
 
     def push(self, state: State, dt: float) -> None:
-        """References of a tick with all feet on the ground."""
+        """Sets the references of one tick with all feet on the ground."""
         plan, p, t = self.plan, self._p, self._time
         if t == 0.0:
             self._relax_limits()
@@ -140,13 +144,13 @@ class JumpExecution:
             self.is_pushing, self._time = False, 0.0
 
     def fly(self, state: State, base: str, yaw: float, dt: float) -> tuple[Array, Array]:
-        """(4, 3) places and velocities of the feet now, world [m, m/s].
+        """Computes the desired positions and velocities (4, 3) of the feet in flight, world [m, m/s].
 
         Args:
-            state: now.
+            state: present state of the robot.
             base: name of the trunk.
-            yaw: where it points [rad].
-            dt: [s].
+            yaw: yaw angle of the trunk [rad].
+            dt: control period [s].
         """
         plan, p, g = self.plan, self._p, self._p.gravity
         com, velocity = state.com, state.com_velocity
@@ -169,15 +173,15 @@ class JumpExecution:
 
     @property
     def flight_fraction(self) -> float:
-        """Of the flight that has passed."""
+        """Elapsed fraction of the flight."""
         return self._time / max(self._time + self._remaining_flight, 1e-9)
 
     def expects_touchdown(self, rate: float) -> bool:
-        """Whether the ground may come; `rate` is the vertical velocity of the centre of mass [m/s]."""
+        """Returns whether touchdowns are expected, given the vertical velocity of the center of mass [m/s]."""
         return not self.is_pushing and rate < 0.0 and self.flight_fraction > TOUCHDOWN_SEARCH_FRACTION
 
 
 def make_yaw_rotation(yaw: float) -> Array:
-    """(2, 2) from heading axes to the world's."""
+    """Returns the rotation (2, 2) from heading axes to world axes for a yaw angle [rad]."""
     c, s = math.cos(yaw), math.sin(yaw)
     return np.array([[c, -s], [s, c]])

@@ -1,4 +1,4 @@
-"""`JumpPlanner`: the jump that a robot's legs can do of one that is asked for."""
+"""`JumpPlanner`: planning of single jumps within the limits of the legs."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .morphology import Morphology
 from .velocity_limits import NO_LATERAL_MOTION
 
 # Lengths in units of l, times in sqrt(l / g).
-#: Heights at which feet leave the ground that are tried, as shares of the way from the crouch to legs at full reach.
+#: Trial heights of the center of mass at lift-off, as fractions of the stroke from the crouch to full reach.
 LIFTOFF_STRETCHES = 0.75, 0.6, 0.45, 0.9, 0.3
-#: Height of the centre of mass at touchdown: by how much of the rise higher than at take-off, but not above that at
-#: home; and the least [h].
+#: Height of the center of mass at touchdown: the difference to that at lift-off, as a fraction of the rise, but not
+#: above that at home; and the minimum [h].
 TOUCHDOWN_RISE_FRACTION, MIN_TOUCHDOWN_HEIGHT = 0.6, 0.75
-#: Bisections of a command that is beyond the legs.
+#: Number of bisections of a request beyond the limits of the legs.
 N_BISECTIONS = 7
-#: Rises that are tried where none is asked for [l]: in flights that are shorter feet have little time.
+#: Trial rises where none is requested [l]: in shorter flights the feet have little time.
 TRIAL_RISES = 0.2, 0.3, 0.4, 0.55, 0.75, 0.14, 0.08
-#: How far above known ground feet have to pass [l], and at how many instants this is looked at.
+#: Minimum clearance of the feet over known terrain [l], and number of samples at which it is checked.
 FOOT_CLEARANCE, N_WAYPOINTS = 0.03, 24
-#: How far apart heights may be of ground to land on, and what counts as a level way; how far about each foot [l].
+#: Maximum height difference of the terrain at the landing and of a level path, and radius around each foot [l].
 LEVEL_TOLERANCE, LANDING_PATCH_RADIUS = 0.05, 0.05
-#: What else keeps a robot from a jump.
-CLEARANCE_MISSING, FALL_TOO_DEEP = "feet would not clear the ground", "fall is too deep"
-LANDING_UNEVEN = "ground to land on is not even"
+#: Further reasons for which a jump is infeasible.
+CLEARANCE_MISSING, FALL_TOO_DEEP = "feet would not clear the terrain", "fall is too deep"
+LANDING_UNEVEN = "landing area is not even"
 
-#: Heights of the ground [m] at (n,) x and y about the robot, heading axes, over that on which it stands; NaN: unknown.
+#: Heights of the terrain [m] at (n,) x and y relative to the robot, heading axes, over its stance; NaN where unknown.
 LocalTerrain = Callable[[Array, Array], Array]
 
 
 class _JumpTarget(NamedTuple):
-    """A jump as it is tried: rise [m], distance (2,) [m], turn [rad], height of the ground where it lands [m]."""
+    """Trial jump: rise [m], distance (2,) [m], turn [rad], height of the ground at the landing [m]."""
 
     rise: float
     distance: Array
@@ -48,29 +48,29 @@ class _JumpTarget(NamedTuple):
 
 
 class JumpPlanner:
-    """Plans single jumps from closed forms, and proves them by inverse dynamics.
+    """Planner of single jumps from closed-form solutions, verified by inverse dynamics.
 
-    *Push*: the centre of mass goes straight from the crouch to where the feet leave the ground, at constant
-    acceleration from rest, so that the force has one direction.  It begins and ends ahead of the middle of the feet by
-    so much that the centre of pressure, about which the force turns nothing, is in their middle half-way.  The trunk
-    turns at constant angular acceleration such that the whole robot's angular momentum, the legs' included, is nothing
-    as the feet leave the ground, but for what a turn asks for about the vertical.  *Flight*: a parabola, and that
-    momentum kept.  *Landing*: the push in reverse, feet as far ahead of the centre of mass as they were behind.
+    *Push-off*: the center of mass moves straight from the crouch to lift-off, at constant acceleration from rest, so
+    that the force has one direction.  It starts and ends ahead of the center of the feet by distances for which the
+    center of pressure, about which the force has no moment, is in their center half-way.  The trunk rotates at constant
+    angular acceleration such that the angular momentum of the whole robot, legs included, is zero at lift-off, except
+    for that of a turn about the vertical.  *Flight*: a parabola with constant angular momentum.  *Landing*: the
+    push-off in reverse, with the feet as far ahead of the center of mass as they were behind.
 
-    With rise H, ``v = sqrt(2 g H)`` upwards, the push over the stroke s takes ``T = 2 s / v``; with flight time F and
-    heights z0, z1 of its ends, a distance d takes the speed
+    With rise H, ``v = sqrt(2 g H)`` upward, the push-off over the stroke s takes ``T = 2 s / v``; with flight time F
+    and heights z0, z1 of its ends, a distance d needs the horizontal speed
 
         d / (F + T / 2 + (z0 + z1) / (v + g T)).
 
-    At instants of the push the configurations follow from the legs' kinematics, and motor torques from the equations of
-    motion with forces of least norm; friction, speed, acceleration and range of joints are looked at as well
-    (`load`).  Of the heights to leave the ground at that are tried, the one of least load is taken (compare Nguyen et
-    al. 2019, "Optimized jumping on the MIT Cheetah 3 robot", where an optimization finds what is closed here).
+    At samples of the push-off the configurations follow from the leg kinematics, and the motor torques from the
+    equations of motion with minimum-norm forces; friction, speed, acceleration and range of the joints are checked as
+    well (`JumpDynamics.compute_peak_limit_fraction`).  Of the trial lift-off heights the one with the smallest load is
+    taken (compare Nguyen et al. 2019, "Optimized jumping on the MIT Cheetah 3 robot", which optimizes numerically).
 
     Args:
-        morphology: of the robot.
-        dynamics: of its pushes.
-        name: of the robot.
+        morphology: lengths and units of the robot.
+        dynamics: inverse dynamics of push-offs.
+        name: name of the robot.
     """
 
     __slots__ = ("_dynamics", "_name", "_p")
@@ -86,18 +86,17 @@ class JumpPlanner:
         friction: float,
         ground: LocalTerrain | None = None,
     ) -> JumpPlan:
-        """A jump, cut to what the legs can do.
+        """Plans a jump, scaled down to the limits of the legs.
 
         Args:
-            height: rise of the centre of mass from where the feet leave the ground [m]; None for one that distance,
-                turn and ground allow.
-            distance: forward and leftward [m].
-            turn: to the left [rad].
-            friction: Coulomb's coefficient of the ground.
-            ground: where it is known.
+            height: rise of the center of mass after lift-off [m]; None to choose it from distance, turn and terrain.
+            distance: (2,) forward and leftward displacement [m].
+            turn: yaw angle, positive to the left [rad].
+            friction: friction coefficient of the ground.
+            ground: terrain heights relative to the robot; None for level ground.
 
         Raises:
-            ArgumentError: the robot cannot jump at all, or a jump over ground that is not level would have to be cut.
+            ArgumentError: the robot cannot jump at all, or a jump over uneven terrain would have to be scaled down.
         """
         asked = math.nan if height is None else height, *distance, turn
         found, why = self._find_best_plan(1.0, height, distance, turn, friction, ground)
@@ -132,7 +131,7 @@ class JumpPlanner:
         *,
         any_one: bool = False,
     ) -> tuple[JumpPlan | None, str]:
-        """The plan of least load for a share of what is asked for, or just any good one; or what prevents it."""
+        """Returns the plan of smallest load for a fraction of the request; None and the reason if there is none."""
         p = self._p
         way, yaw = fraction * np.array(distance), fraction * turn
         if not p.can_step_sideways and (way[1] or yaw):
@@ -159,6 +158,7 @@ class JumpPlanner:
     def _try_plan(
         self, target: _JumpTarget, stretch: float, friction: float, ground: LocalTerrain | None
     ) -> tuple[JumpPlan | None, float, str]:
+        """Returns the plan for one lift-off height, its load and the reason for the load; None if infeasible."""
         p, g, push_off, (z0, top) = self._p, self._p.gravity, self._dynamics, self._dynamics.heights
         z1 = z0 + stretch * (top - z0)
         ready = min(p.height, z1 + TOUCHDOWN_RISE_FRACTION * target.rise - target.landing_height)
@@ -204,7 +204,7 @@ class JumpPlanner:
         return replace(plan, peak_limit_fraction=load), load, why
 
     def _find_landing_height(self, distance: Array, turn: float, ground: LocalTerrain | None) -> float | None:
-        """Height of the ground where a jump lands [m]; None if it is not even there."""
+        """Returns the mean terrain height at the landing [m]; None if it is not even."""
         if ground is None:
             return 0.0
         around = (
@@ -218,7 +218,7 @@ class JumpPlanner:
         return float(heights.mean()) if np.ptp(heights) <= LEVEL_TOLERANCE * self._p.length else None
 
     def _is_path_level(self, distance: tuple[float, float], turn: float, ground: LocalTerrain | None) -> bool:
-        """Whether the ground is level all the way, as far as it is known."""
+        """Returns whether the known terrain along the whole jump is level."""
         if ground is None:
             return True
         begin, end = place_footprint(self._p, np.zeros(2), 0.0), place_footprint(self._p, np.array(distance), turn)
@@ -229,7 +229,7 @@ class JumpPlanner:
         return not len(heights) or float(np.abs(heights).max()) <= LEVEL_TOLERANCE * self._p.length
 
     def _has_clearance(self, plan: JumpPlan, ground: LocalTerrain) -> bool:
-        """Whether feet pass over the ground between where they leave it and where they land."""
+        """Returns whether the feet clear the terrain between lift-off and landing."""
         p, g = self._p, self._p.gravity
         begin, end = place_footprint(p, np.zeros(2), 0.0), place_footprint(p, plan.distance, plan.turn)
         over = plan.velocity[:2] * plan.flight_time + plan.liftoff_com_position
@@ -251,11 +251,11 @@ class JumpPlanner:
 
 
 def reverse_push(plan: JumpPlan, fall_height: float) -> JumpPlan:
-    """The push that a landing would be if time ran backwards.
+    """Returns the push-off that equals the landing with time reversed.
 
     Args:
-        plan: of the jump.
-        fall_height: how far the centre of mass falls from its highest place [m].
+        plan: plan of the jump.
+        fall_height: height from which the center of mass falls [m].
     """
     speed = float(plan.velocity[2]) * math.sqrt(fall_height / plan.height)
     push = 2.0 * (plan.touchdown_com_height - plan.crouch_com_height) / speed

@@ -1,4 +1,4 @@
-"""`Landing`: from the air to a stance: legs held ready, and a trunk that is stopped by the feet that touch."""
+"""`LandingController`: control of legs and trunk from the air to a stance."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from .morphology import FEET, Morphology
 from .path_reference import PathReference
 from .trunk_controller import TrunkController
 
-#: Height of the centre of mass over the feet in the air, as a share of that at home, and how far feet are put where
-#: the robot goes, as a share of the way that its centre of mass needs to stop.
+#: Height of the center of mass over the feet in the air, as a fraction of that at home, and offset of the feet in the
+#: direction of motion, as a fraction of the capture point's.
 READY_HEIGHT, CAPTURE_POINT_FRACTION = 1.0, 1.0
-#: How far from its place under the body a foot is put at most [l].
+#: Maximum offset of the feet from their nominal position under the body [l].
 MAX_LANDING_FOOT_OFFSET = 0.3
-#: Weight of the centre of mass while the feet that touch can only turn the robot over: then attitude comes first.
+#: Weight of the center of mass while the feet in contact could only tip the robot over: attitude then has priority.
 LOW_COM_WEIGHT = 1e-3
-#: How far below the highest foot that touches others look for the ground [l].
+#: Depth below the feet in contact to which the others are lowered at first [l].
 SEARCH_DEPTH = 0.03
-#: Over what length a fall is stopped [l], as long as the centre of mass stays above a share of its height.
+#: Stopping distance of a fall [l], and minimum height of the center of mass, as a fraction of that at home.
 STOPPING_DISTANCE, MIN_STOPPING_HEIGHT = 0.22, 0.55
-#: How long enough feet have to touch before the robot rises [sqrt(l/g)].
+#: Time for which enough feet must be in contact before the robot rises [sqrt(l/g)].
 SETTLED_TIME = 0.15
-#: Speed at which a foot without contact goes down to the ground, and of the trunk that follows it where the leg is at
-#: its full length [sqrt(g l)]; the fraction of that length which is used.
+#: Speed at which a foot without contact is lowered, and speed of the trunk if the leg is at its full length [sqrt(g
+#: l)]; usable fraction of that length.
 SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
-#: Time for which a foot may lose contact and still count as one that carries [sqrt(l/g)].
+#: Time for which a foot may lose contact and still counts as a stance foot [sqrt(l/g)].
 CONTACT_LOSS_TOLERANCE = 0.05
 
 
 class LandingController:
-    """What legs and trunk do from the loss of the ground until the robot stands on it again.
+    """Controller of legs and trunk from the loss of the ground until the robot stands on it again.
 
-    *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
-    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a robot
-    that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
-    2006).  *From the first touchdown* on, feet in contact carry the load; the others go down until they touch, too, or
-    until their legs are at full length; then the trunk is lowered for them, as far as a stop may go.  A foot that finds
-    no ground there stays where it is, and the robot stands on three.  The centre of mass is stopped along a path of
-    least jerk that begins with the height and the speed it has, and the trunk is levelled; with every further foot the
-    path begins anew, as one foot alone can neither stop nor turn the robot as is wanted; a foot that trembles on the
-    ground is no further one.
+    *In the air* nothing moves the center of mass off its parabola.  The feet are held at their home positions under a
+    level heading frame, however the trunk is tilted, so that all reach flat ground at once; for a drifting robot they
+    are moved by ``v / omega``, to the point above which it comes to rest (the capture point of Pratt et al. 2006).
+    *After the first touchdown*, feet in contact carry the load; the others are lowered until they touch the ground,
+    too, or until their legs are at full length; then the trunk is lowered for them, down to the minimum height.  A foot
+    that finds no ground there stays where it is, and the robot stands on three.  The center of mass is stopped along a
+    minimum-jerk path that starts with its present height and speed, and the trunk is leveled; with every further foot
+    the path starts again, since one foot alone can neither stop nor rotate the robot as desired.  A foot that loses
+    contact for a short time does not count as a further one.
 
     Args:
-        morphology: of the robot.
-        wbc: the whole-body controller, whose tasks get the references.
-        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
+        morphology: lengths and units of the robot.
+        wbc: the whole-body controller, whose references are set.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
     """
 
     __slots__ = (
@@ -66,17 +66,21 @@ class LandingController:
 
     def __init__(self, morphology: Morphology, wbc: WholeBodyController, reach: Array) -> None:
         self._p, self._wbc, self._reach = morphology, wbc, reach
-        #: How far below the level of the others each foot looks for the ground [m].
+        #: Depth of each foot below the level of the feet in contact [m].
         self._depth = np.zeros(4)
-        self._time_without_contact = np.zeros(4)  # for how long each foot has had no contact [s]
-        #: Feet that have touched since the robot was last in the air.
+        self._time_without_contact = np.zeros(4)  # time since the last contact of each foot [s]
+        #: Names of the feet that were in contact since the robot was last in the air.
         self._feet_touched: set[str] = set()
         self._settled_time, self._stopping_distance = 0.0, STOPPING_DISTANCE * morphology.length
-        #: Weight of the task "com" on the ground, while another holds.
+        #: Weight of the task "com" on the ground, while another one is set.
         self._com_weight: Array | None = None
 
     def begin(self, distance: float = 0.0) -> None:
-        """The ground has just been lost; the fall to come is stopped over at least a `distance` [m]."""
+        """Starts a landing, after the loss of the ground.
+
+        Args:
+            distance: minimum stopping distance of the fall [m].
+        """
         self._stopping_distance = max(distance, STOPPING_DISTANCE * self._p.length)
         self._settled_time = 0.0
         self._depth[:] = self._time_without_contact[:] = 0.0
@@ -85,14 +89,20 @@ class LandingController:
             self._com_weight = np.array(self._wbc.tasks["com"].weight)
 
     def restore_com_weight(self) -> None:
-        """The robot stands, or has fallen: the centre of mass has its weight again."""
+        """Restores the weight of the task "com", when the robot stands or has fallen."""
         if self._com_weight is not None:
             self._wbc.tasks["com"].weight, self._com_weight = self._com_weight, None
 
     def compute_foot_positions(
         self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float
     ) -> Array:
-        """(4, 3) where feet are held, world [m]."""
+        """Computes the positions (4, 3) of the feet in the air, world [m].
+
+        Args:
+            com: (3,) center of mass, world [m].
+            velocity: (3,) its velocity [m/s].
+            yaw: yaw angle of the heading [rad].
+        """
         p, omega = self._p, self._p.natural_frequency
         c, s = math.cos(yaw), math.sin(yaw)
         out = np.empty((4, 3))
@@ -104,12 +114,12 @@ class LandingController:
         return out
 
     def hold_ready(self, positions: Array, velocities: Array, trunk: TrunkController) -> None:
-        """References of feet in free flight, to which the trunk gives way.
+        """Sets the references of the feet in free flight and reduces the weight of the attitude.
 
         Args:
-            positions: (4, 3) of the feet, world [m].
-            velocities: (4, 3) of them [m/s].
-            trunk: of the robot.
+            positions: (4, 3) positions of the feet, world [m].
+            velocities: (4, 3) velocities of the feet [m/s].
+            trunk: trunk controller.
         """
         self._feet_touched.clear()
         self._depth[:] = self._time_without_contact[:] = 0.0
@@ -129,17 +139,17 @@ class LandingController:
         trunk: TrunkController,
         dt: float,
     ) -> bool:
-        """One tick with feet on the ground; whether the robot is stopped and may rise.
+        """Sets the references of one tick with feet in contact; returns whether the robot is stopped and may rise.
 
         Args:
-            carrying: the feet that touch, one at least.
-            feet: (4, 3) centres of the feet's spheres, world [m].
-            com: the centre of mass, world [m].
-            vertical_velocity: its vertical velocity [m/s].
-            path: of the robot; its position becomes the middle of the feet.
-            ground: gets level ground at the height of the feet that touch.
-            trunk: gets the path on which the centre of mass stops.
-            dt: [s].
+            carrying: names of the feet in contact, at least one.
+            feet: (4, 3) centers of the foot spheres, world [m].
+            com: (3,) center of mass, world [m].
+            vertical_velocity: vertical velocity of the center of mass [m/s].
+            path: path reference; its position becomes the center of the feet.
+            ground: plane of the feet; becomes level at the height of the feet in contact.
+            trunk: trunk controller; receives the path on which the center of mass stops.
+            dt: control period [s].
         """
         p = self._p
         down = [i for i, foot in enumerate(FEET) if foot in carrying]
@@ -183,7 +193,7 @@ class LandingController:
     def _compute_search_depth(
         self, i: int, foot: Array, com: tuple[float, float, float], level: float, yaw: float
     ) -> float:
-        """How far below the level of the others a leg reaches [m], with the trunk level and where it is."""
+        """Computes the depth below the feet in contact to which a leg reaches with the trunk level and in place [m]."""
         c, s = math.cos(yaw), math.sin(yaw)
         hip_x, hip_y, hip_z = self._p.hips[i].tolist()
         x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
@@ -193,5 +203,5 @@ class LandingController:
 
 
 def can_stop_fall(carrying: tuple[str, ...]) -> bool:
-    """Whether feet can stop a fall without turning the trunk: three, or a diagonal pair."""
+    """Returns whether feet can stop a fall without tipping the trunk: three feet, or a diagonal pair."""
     return len(carrying) > 2 or set(carrying) in ({"FL", "RR"}, {"FR", "RL"})

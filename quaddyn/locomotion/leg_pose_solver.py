@@ -1,4 +1,4 @@
-"""`Poses`: configurations of a robot whose trunk and feet are at given places."""
+"""`LegPoseSolver`: robot configurations for given foot positions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .morphology import FEET
 
 
 class LegPoseSolver:
-    """Puts feet where they are wanted, leg by leg; all that is no leg stays as at home.
+    """Inverse kinematics that places feet leg by leg; joints that do not belong to legs stay at home.
 
     Args:
         robot: a quadruped.
 
     Attributes:
-        legs: kinematics by foot.
+        legs: leg kinematics by name of the foot.
 
     Raises:
-        QuaddynError: legs whose kinematics are refused, as of joints that follow others.
+        QuaddynError: the kinematics of the legs are not supported, for example for coupled joints.
     """
 
     __slots__ = ("_joint_entries", "legs")
@@ -35,15 +35,15 @@ class LegPoseSolver:
         }
 
     def place_foot(self, q: Array, foot: str, points: Array) -> bool:
-        """Set the joints of a leg in configurations, on its branch at home.
+        """Sets the joints of a leg in configurations, on its branch at home.
 
         Args:
-            q: (nq,) or (n, nq) to be changed.
-            foot: by name.
-            points: (3,) or (n, 3) of its centre, base frame [m].
+            q: (nq,) or (n, nq) configurations, updated.
+            foot: name of the foot.
+            points: (3,) or (n, 3) positions of the center of the foot sphere, base frame [m].
 
         Returns:
-            Whether it gets there within the limits of its joints, in all of them.
+            Whether all positions are reached within the joint limits.
         """
         found = self.legs[foot].inverse(points)
         if not (np.all(found.reached) and np.all(found.within_limits)):

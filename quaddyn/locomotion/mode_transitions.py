@@ -1,4 +1,4 @@
-"""`Transitions`: when the robot changes from one mode to another."""
+"""`ModeTransitions`: conditions for a change of the mode of the controller."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from .steering import MAX_REFERENCE_LEAD
 from .step_timing import StepTimingAdapter
 from .trunk_controller import TrunkController
 
-#: Height of the centre of mass of who lies, and of who must rise first, as shares of that at home.
+#: Height of the center of mass when lying, and height below which the robot must rise first, as fractions of that at
+#: home.
 LYING_HEIGHT, MIN_STANDING_HEIGHT = 0.5, 0.95
-#: Height of who begins too high, as a share of that at home.
+#: Height of the center of mass above which the robot must sink first, as a fraction of that at home.
 MAX_STANDING_HEIGHT = 1.02
-#: How far from the middle of the feet the centre of mass may begin [l].
+#: Maximum offset of the center of mass from the center of the feet at the start [l].
 MAX_STANDING_OFFSET = 0.1
 
 
 class ModeTransitions:
-    """The conditions under which a robot rises, walks, recovers, stops or lies down.
+    """Conditions under which a robot rises, walks, recovers, stops or lies down.
 
     Args:
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
 
     Attributes:
         is_lying_requested: whether the robot is to lie down.
@@ -43,17 +44,17 @@ class ModeTransitions:
     def initial_trunk_state(
         self, motion: CentroidalState, ground: GroundPlane, slope_lowering: float, path: PathReference
     ) -> tuple[float, tuple[float, float]]:
-        """Where the trunk begins that has to rise, to sink or to shift first, and where it belongs if it has not.
+        """Returns height and offset of the trunk at the start, from which it moves to its nominal position.
 
         Args:
-            motion: of the robot, which stands.
-            ground: the plane of its feet.
-            slope_lowering: how much lower the trunk is over such ground, see `crouch` [m].
-            path: whose position is the middle of its feet.
+            motion: present state of center of mass and trunk.
+            ground: plane of the feet.
+            slope_lowering: lowering of the trunk over such ground [m], see `compute_slope_lowering`.
+            path: path reference at the center of the feet.
 
         Returns:
-            Height of the centre of mass over the ground, as on level ground [m], and how far it is from the middle of
-            the feet, world [m].
+            Height of the center of mass over the ground, as on level ground [m], and its offset from the center of the
+            feet, world x and y [m]; the nominal values where the deviations are small.
         """
         p, (x, y, z), (middle_x, middle_y) = self._p, motion.com, path.position.tolist()
         height, lean = z - ground.height(x, y) + slope_lowering, (x - middle_x, y - middle_y)
@@ -76,19 +77,19 @@ class ModeTransitions:
         trunk: TrunkController,
         contact_monitor: ContactMonitor,
     ) -> LocomotionMode:
-        """The mode from the next tick on, of who is on the ground; starts, stops and paces the clock.
+        """Returns the mode of the next tick for a robot on the ground; starts, stops and paces the gait scheduler.
 
         Args:
-            mode: now.
-            gait: to move with.
-            command: (3,) commanded velocity, within reach.
-            error: of the divergent component, world [m].
-            feet: (4, 3) centres of the feet's spheres, world [m].
-            stance: (4, 2) of the feet about the course, heading axes [m].
-            scheduler: of the gait.
-            path: of the robot.
-            trunk: of the robot.
-            contact_monitor: of the robot.
+            mode: present mode.
+            gait: gait to move with.
+            command: (3,) commanded velocity, clamped [m/s, rad/s].
+            error: (2,) error of the divergent component, world x and y [m].
+            feet: (4, 3) centers of the foot spheres, world [m].
+            stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+            scheduler: phases of the gait.
+            path: path reference.
+            trunk: trunk controller.
+            contact_monitor: contact monitor.
         """
         p, still = self._p, not any(command.tolist())
         self._step_timing.adapt(scheduler, error)
@@ -116,7 +117,7 @@ class ModeTransitions:
                 scheduler.stop_stepping()
             elif not still:
                 scheduler.set_gait(gait)
-                scheduler.start()  # takes back a stop
+                scheduler.start()  # cancels a stop
                 return LocomotionMode.MOVING
         elif not trunk.is_moving:
             return {

@@ -1,4 +1,4 @@
-"""`UnknownLoad`: mass that the robot's file does not know of, found while it stands and walks, and carried."""
+"""`PayloadCompensation`: estimate and compensation of mass that the robot carries beyond its model."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .morphology import Morphology
 
-#: Masses that are believed, as shares of the robot's, and how far from its centre of mass [l].
+#: Range of payload masses, as fractions of the robot's mass, and maximum distance from its center of mass [l].
 MIN_PAYLOAD_FRACTION, MAX_PAYLOAD_FRACTION, MAX_PAYLOAD_OFFSET = -0.3, 0.6, 0.3
-#: How many standard deviations a mass must be away from none.
+#: Minimum ratio of the estimated mass to its standard deviation.
 SIGNIFICANCE_LEVEL = 3.0
-#: Time between readings [sqrt(l/g)].
+#: Time between updates of the estimate [sqrt(l/g)].
 UPDATE_INTERVAL = 0.04
-#: Memory of the estimator, and time constant with which what is counted on follows it [sqrt(l/g)].
+#: Time constant of the estimator, and time constant with which the compensated payload follows the estimate
+#: [sqrt(l/g)].
 ESTIMATOR_TIME_CONSTANT, COMPENSATION_TIME_CONSTANT = 8.0, 2.0
-#: Largest change of a foot's force for the sake of moments, as a share of the force.
+#: Maximum change of a foot's force for the moment of the payload, as a fraction of the force.
 MAX_FORCE_SHIFT_FRACTION = 0.5
 
 
 class PayloadCompensation:
-    """A load on the trunk: found from torques (`PayloadEstimator`), and borne by forces of its own.
+    """Payload on the trunk: estimated from torques (`PayloadEstimator`) and carried by additional contact forces.
 
-    The planned motion is that of the robot with its load, whose centre of mass is `com_shift` beside the robot's.  The
-    load takes part in the robot's acceleration: where the feet give F to the robot's mass m, they give ``F M / m`` more
-    to a load M, at its place.  Each foot gives it in proportion to what it gives anyway, so that forces stay in their
-    friction cones; what is missing of the moment then is had, as far as it can be, by shifting forces between the feet.
+    The planned motion is that of the robot with its payload, whose center of mass is `com_shift` beside the robot's.
+    The payload takes part in the robot's acceleration: where the feet exert F on the robot's mass m, they exert
+    ``F M / m`` more for a payload M, at its position.  Each foot contributes in proportion to its force, so that forces
+    stay in their friction cones; the remaining moment is obtained, as far as possible, by redistributing forces between
+    the feet.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        dt: [s].
+        morphology: lengths and units of the robot.
+        dt: control period [s].
 
     Attributes:
-        mass: that is counted on [kg]; negative where the robot is lighter than its file says.
-        first_moment: (3,) mass times place in the axes of the root link [kg m].
+        mass: compensated mass [kg]; negative where the robot is lighter than its model.
+        first_moment: (3,) mass times center of mass, axes of the root link [kg m].
     """
 
     __slots__ = (
@@ -68,21 +70,21 @@ class PayloadCompensation:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is carried, as far as is known."""
+        """Resets the estimate; the payload is zero."""
         self._estimator.reset()
         self._ticks, self._tau = 0, np.zeros(len(self._index))
         self.mass, self.first_moment = 0.0, np.zeros(3)
 
     def pause(self) -> None:
-        """The next state does not follow one that was seen, or feet are not on the ground."""
+        """Interrupts the estimate: the next state does not follow the last one, or feet are not on the ground."""
         self._estimator.observer.reset()
         self._ticks, self._tau = 0, np.zeros(len(self._index))
 
     def update(self, state: State, tau: Array) -> None:
-        """One step further.
+        """Updates the estimate by one tick.
 
         Args:
-            state: now.
+            state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
         """
         self._tau += tau
@@ -101,21 +103,21 @@ class PayloadCompensation:
         self.first_moment = self.first_moment + self._alpha * (moment - self.first_moment)
 
     def _first_moment_about(self, state: State, point: Array) -> Array:
-        """(3,) mass times its place from a point, world axes [kg m]."""
+        """Returns the first moment (3,) of the payload about a point, world axes [kg m]."""
         base = state.placement(self._base)
         return self.mass * (base.translation - point) + base.rotation @ self.first_moment
 
     def com_shift(self, state: State) -> tuple[float, float]:
-        """Of the centre of mass of robot and load from that of the robot, along world x and y [m]."""
+        """Returns the center of mass of robot and payload minus that of the robot, world x and y [m]."""
         x, y, _ = (self._first_moment_about(state, state.com) / (self._p.mass + self.mass)).tolist()
         return x, y
 
     def torques(self, state: State, forces: Mapping[str, Array]) -> Array:
-        """(nu,) that the load takes beside those of the robot [N m].
+        """Computes the torques (nu,) that carry the payload, in addition to those of the robot [N m].
 
         Args:
-            state: now.
-            forces: of the feet for the robot without its load, (3,) by foot, world axes [N].
+            state: present state of the robot.
+            forces: (3,) contact forces for the robot without payload, by name of the foot, world axes [N].
         """
         bearing = {foot: f for foot, f in forces.items() if f[2] > 0.0}
         weight = math.fsum(float(f[2]) for f in bearing.values())
@@ -127,7 +129,7 @@ class PayloadCompensation:
         total = sum(bearing.values(), np.zeros(3))
         given = sum((np.cross(points[foot] - middle, f) for foot, f in bearing.items()), np.zeros(3))
         missing = np.cross(self._first_moment_about(state, middle) / p.mass, total) - share * given
-        # Forces of the feet that add up to none and have this moment: the smallest, of what can be had.
+        # The smallest contact forces with zero sum and this moment, as far as feasible.
         G = np.vstack(
             (
                 np.hstack([np.eye(3)] * len(points)),

@@ -1,4 +1,4 @@
-"""`Quadruped`: the robot that is moved, its parts and its senses, and what it is doing now."""
+"""`Quadruped`: the controlled robot with its estimators and shared components, and the present mode."""
 
 from __future__ import annotations
 
@@ -30,53 +30,53 @@ from .vertical_force import LOADING_TIME
 #: Nominal friction divided by the coefficient that is assumed where friction is estimated, and that coefficient.
 NOMINAL_FRICTION_RATIO = 1.5
 ASSUMED_FRICTION = round(NOMINAL_FRICTION / NOMINAL_FRICTION_RATIO, 3)
-#: Natural frequency of feet in the air [1/sqrt(l/g)], and the weight of their accelerations against those of the centre
-#: of mass, 1.  Whose joints are too slow or too weak for its swing comes late: what it loses is not taken from the
-#: centre of mass, whose error would ask for a longer and faster swing.
+#: Natural frequency of swing feet [1/sqrt(l/g)], and weight of their accelerations relative to those of the center of
+#: mass, 1.  A foot whose joints are too slow or too weak lands late: the center of mass must not suffer from it, since
+#: its error would require a longer and faster swing.
 SWING_FOOT_FREQUENCY, SWING_FOOT_WEIGHT = 8.0, 0.125
-#: How many times larger accelerations joints may have in a jump than on the way, where the whole-body controller is the
-#: default one: torques limit them, too.
+#: Ratio of the joint accelerations allowed in a jump to those in walking, with the default whole-body controller;
+#: torque limits hold as well.
 JUMP_ACCELERATION_RATIO = 3.0
 
 
 class Quadruped:
-    """What `Walking`, `Flight` and `Fall` share: each is given the same one, and may change what it is doing.
+    """Components shared by the controllers of ground phase, flight phase and falls, which may change the mode.
 
     Args:
         robot: a quadruped with a free root.
         dt: control period [s].
-        gait: to move with.
-        friction: "estimated", "assumed", or Coulomb's coefficient of the ground.
-        terrain: heights of the ground, as far as it is known.
+        gait: gait to move with.
+        friction: "estimated", "nominal", or the friction coefficient of the ground.
+        terrain: terrain heights; None for blind locomotion.
         payload: "estimated" or None.
         contact_detection: "estimated" or "scheduled".
-        wbc: of the same robot and period; None for the default one.
+        wbc: whole-body controller of the same robot and period; None for the default one.
 
     Attributes:
         robot: as given.
         dt: as given [s].
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
         wbc: the whole-body controller.
         base: name of the trunk's body.
-        torque_limiter: cuts torques to what motors may be sent.
-        capability: what the robot can do.
-        friction_model: friction and normals that are counted on.
-        estimators: what joint torques tell.
-        contact_monitor: who touches the ground, of a robot that may have lost it.
-        preview: from footfalls to the motion of the centre of mass.
-        gait: to move with.
+        torque_limiter: limiter of the motor torques.
+        capability: limits of velocities, slopes, gaits and jumps.
+        friction_model: friction and normals of the contacts.
+        estimators: estimators of payload, contacts and friction.
+        contact_monitor: detector of lost ground contact and touchdowns.
+        preview: planner of the center-of-mass motion.
+        gait: gait to move with.
         terrain: as given.
-        foothold_map: of the ground that is known; None where nothing is.
-        mode: what it is doing.
-        ground: as far as it is known; None before the first tick, and where the next tick is to be a first one.
-        path_reference: the wanted motion of the middle of the feet, from the first tick on.
-        gait_scheduler: of the gait, from the first tick on.
-        trunk: references of centre of mass and base.
+        foothold_map: foothold costs; None in blind locomotion.
+        mode: present mode.
+        ground: plane of the feet; None before the first tick, and where the next tick is to be a first one.
+        path_reference: path reference; available after the first tick.
+        gait_scheduler: phases of the gait; available after the first tick.
+        trunk: trunk controller.
         tau: (nu,) torques since the last tick [N m].
 
     Raises:
-        ArgumentError: a robot that cannot walk, or an option out of range.
-        UnknownNameError: no such gait or option.
+        ArgumentError: the robot cannot walk, or an option is out of range.
+        UnknownNameError: there is no such gait or option.
     """
 
     __slots__ = (
@@ -162,7 +162,7 @@ class Quadruped:
         self.capability.require_feasible(self.gait, self.friction_model.nominal)
 
     def reset(self) -> None:
-        """Stand, with nothing known of the motion."""
+        """Resets all estimates and sets the mode "standing"."""
         self.request_restart()
         self.set_terrain_knowledge(self.terrain)
         self.trunk.restore_base_weight()
@@ -177,21 +177,21 @@ class Quadruped:
         raise AttributeError(name)
 
     def request_restart(self) -> None:
-        """The next tick is a first one."""
+        """Makes the next tick a first one."""
         self.wbc.reset()
         self.ground = None
 
     def set_terrain_knowledge(self, terrain: Heights | None) -> None:
-        """The ground is this, as far as it is known; None where nothing is."""
+        """Sets the terrain heights; None for blind locomotion."""
         self.foothold_map = None if terrain is None else FootholdMap(terrain, self.morphology)
         self.terrain = terrain
 
     def ground_normals(self, ground: GroundPlane, *, ignore_map: bool = False) -> list[tuple[float, float, float]]:
-        """Of the ground under each foot: where it is known, its own, else that of the plane of all.
+        """Returns the unit normals of the ground under each foot, world, from the map or from the plane.
 
         Args:
-            ground: the plane of the feet.
-            ignore_map: whether all feet stand on that plane, whatever is known.
+            ground: plane of the feet.
+            ignore_map: whether the normal of the plane is used for all feet.
         """
         x, y, z = ground.normal.tolist()
         if self.foothold_map is None or ignore_map:

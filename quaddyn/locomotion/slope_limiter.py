@@ -1,4 +1,4 @@
-"""`SlopeVerdict`: what of a command the slope under the robot allows."""
+"""`SlopeLimiter`: limits of the velocity on the slope under the robot."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from .friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from .gait import Gait
 from .slope_statics import GROUND_FRICTION, SlopeStatics
 
-#: Ground that rises by less is not looked into.
+#: Minimum slope that is evaluated.
 MIN_SLOPE = 0.1
-#: A verdict holds until the slope, seen from the robot, has changed by so much, or the command by so much [sqrt(g l)].
+#: Change of the slope in the heading frame, and of the command [sqrt(g l)], after which the evaluation is repeated.
 MIN_SLOPE_CHANGE, MIN_VELOCITY_CHANGE = 0.03, 0.03
-#: The shares of a command that are tried one after the other; none is left of who can do no such share.
+#: Fractions of a command that are tried in this order; if none is feasible, the robot stops.
 VELOCITY_FRACTIONS = 1.0, 0.75, 0.5, 0.25
-#: Who was stopped by friction that slips have shown goes on where so many times as much is counted on.
+#: Ratio of assumed to slip-estimated friction above which a stopped command is released.
 RELEASE_FRICTION_RATIO = 1.5
 
 
 class SlopeLimiter:
-    """Cuts a command to what friction and torques allow on the slope that the robot is on.
+    """Limiter of velocities by friction and torques on the slope under the robot.
 
-    *Friction*: with the lesser of what is told and what slips have shown, the weight must be in the pyramid about the
-    ground's normal; friction that is only assumed forbids nothing, for ground on which a robot stands has shown that it
-    has more.  *Legs*: `SlopeStatics` at the ends of the strides, for the whole command and then for smaller shares of
-    it.  That takes milliseconds, so it is worked out in the background, one leg a tick; until then, what was found
-    before holds.
+    *Friction*: with the smaller of the given friction and that of slips, the weight must be in the friction pyramid
+    about the ground normal; a friction that is only assumed limits nothing, since ground on which a robot stands must
+    have enough.  *Legs*: `SlopeStatics` at the ends of the strides, for the whole command and then for smaller
+    fractions of it.  That takes milliseconds, and is evaluated in the background, one leg per tick; meanwhile the last
+    result holds.
 
     Args:
-        statics: of the robot; None for legs that have none, or no quick ones.
-        speed_scale: of speed, ``sqrt(g l)`` [m/s].
+        statics: static conditions of the robot; None where the leg kinematics have no closed form.
+        speed_scale: unit of speed, ``sqrt(g l)`` [m/s].
     """
 
     __slots__ = ("_evaluated_case", "_evaluation", "_is_sliding", "_result", "_speed_scale", "_statics")
@@ -43,7 +43,7 @@ class SlopeLimiter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the slope."""
+        """Resets the evaluation."""
         self._evaluated_case: tuple[Gait, Array, Array] | None = None
         self._result = 1.0, ""
         self._evaluation: Generator[None, None, tuple[float, str]] | None = None
@@ -52,14 +52,14 @@ class SlopeLimiter:
     def clamp_velocity(
         self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float, torque_limits: Array
     ) -> tuple[Array, str]:
-        """The part of a velocity that the slope allows, cut in all components alike, and what cuts it ("": nothing).
+        """Returns the velocity scaled down for the slope, and the reason ("" if it was not limited).
 
         Args:
-            gait: to walk with.
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
             friction_model: normal and friction of the ground.
-            yaw: of the heading frame [rad].
-            torque_limits: (nu,) of the motors [N m].
+            yaw: yaw angle of the heading frame [rad].
+            torque_limits: (nu,) torque limits of the motors [N m].
         """
         x, y, z = friction_model.normal.tolist()
         steep = math.hypot(x, y) / z
@@ -81,7 +81,7 @@ class SlopeLimiter:
         return share * velocity, why
 
     def _advance_evaluation(self, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array) -> None:
-        """One part of the judgement, if there is anything to judge."""
+        """Evaluates one part of the leg limits, or starts a new evaluation if the case has changed."""
         if self._statics is None:
             return
         if self._evaluation is None and self._has_changed(gait, velocity, uphill):
@@ -94,6 +94,7 @@ class SlopeLimiter:
                 self._result, self._evaluation = end.value, None
 
     def _has_changed(self, gait: Gait, velocity: Array, uphill: Array) -> bool:
+        """Returns whether gait, velocity (3,) or slope (2,) differ enough from the last evaluated ones."""
         if self._evaluated_case is None:
             return True
         before, speed, slope = self._evaluated_case
@@ -104,7 +105,7 @@ class SlopeLimiter:
     def _evaluate_fractions(
         statics: SlopeStatics, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array
     ) -> Generator[None, None, tuple[float, str]]:
-        """The largest share of a command that legs can do, and what keeps them from all of it."""
+        """Returns the largest feasible fraction of a command, and the reason against the whole command; a generator."""
         first = yield from statics.evaluate_legs(gait, np.zeros(3), uphill, torque_limits)
         if first:
             return 0.0, first

@@ -1,4 +1,4 @@
-"""`SlopeStatics`: whether a robot can stand and walk on a slope at all, from statics alone."""
+"""`SlopeStatics`: static conditions under which a robot can stand and walk on a slope."""
 
 from __future__ import annotations
 
@@ -23,47 +23,49 @@ from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
 from .vertical_force import N_CYCLE_SAMPLES
 
-#: What keeps a robot from a slope; of torque and reach the joint or the leg follows.
+#: Reasons for which a slope is infeasible; for torque and reach the name of the joint or the leg follows.
 TOO_STEEP, GROUND_FRICTION, OUTSIDE_SUPPORT = (
-    "steeper than ground is believed to be",
+    "slope above the supported maximum",
     "friction of the ground",
-    "topples where it stands",
+    "center of mass outside the support",
 )
 TORQUE_OF, REACH_OF = "torque of", "reach of"
-#: What a motor may lack of the peak force of a gait with flight phases, as a share of its limit: it jumps less high.
+#: Ratio of the required peak torque to the limit up to which a gait with flight phases is feasible: its flights are
+#: lower.
 PEAK_TORQUE_RATIO = 1.2
-#: Rise of the slopes up and down which legs have to reach for a robot to crouch more, and the speed there [sqrt(g l)].
+#: Slope and speed [sqrt(g l)] for which the legs must reach the ground with a larger lowering of the trunk.
 LOWERING_TEST_SLOPE, LOWERING_TEST_SPEED = 0.5, 0.3
-#: How much farther than the place of the next step the divergent component may have come by then, left alone, of who
-#: begins beside its feet and is caught: the feet that stand meanwhile hold it back.
+#: Ratio of the uncontrolled displacement of the divergent component until the next step to the distance of that step,
+#: up to which a robot that starts beside its support can recover: the present stance feet reduce the displacement.
 CAPTURE_DISTANCE_RATIO = 1.28
-#: Corrections of the base's place for what the legs weigh.
+#: Number of corrections of the base position for the mass of the legs.
 N_BASE_CORRECTIONS = 3
 
-#: An answer that is worked out in short parts, between which it yields.
+#: Evaluation in short parts, between which it yields; returns a reason or "".
 Evaluation = Generator[None, None, str]
 
 
 class SlopeStatics:
-    """The stance of locomotion on a slope, held still: trunk parallel to the ground, weight above the feet.
+    """Static conditions of a stance on a slope: trunk parallel to the ground, center of mass above the feet.
 
-    Three things have to hold.  *Friction*: a vertical weight is in the pyramid about the ground's normal.  *Place*: who
-    comes to the slope standing as at home, trunk parallel to it, has its weight between its feet, and so the time to
-    shift it, or so little beside them that a step catches it (capture point; Pratt et al. 2006).  *Legs*: for every set
-    of feet that the gait stands on, in the middle and at both ends of their stance, the legs reach the ground, and no
-    motor needs more than its limit for an equal share of the weight on each of them; for gaits with flight phases, of
-    the largest force with which these feet push off (`Thrust`): one that stands alone pushes with less than two.
-    Motion takes more: a robot may fall where this sees nothing.  Who only topples from where it stands may be saved by
-    more steps, or by coming to the slope from level ground.
+    Three conditions are checked.  *Friction*: a vertical force is in the friction pyramid about the ground normal.
+    *Support*: a robot that comes to the slope in its home stance, trunk parallel to the slope, has its center of mass
+    above the support polygon, and so the time to shift it, or so little outside that a step recovers it (capture point;
+    Pratt et al. 2006).  *Legs*: for every set of stance feet of the gait, at mid-stance and at both ends of the stance,
+    the legs reach the ground, and no motor exceeds its limit if the weight is distributed equally; in gaits with flight
+    phases, the peak force of these feet (`VerticalForceProfile`): a single foot exerts less than two.  Motion needs
+    more: a robot may fall where these conditions hold.  A robot whose center of mass is outside its support may recover
+    by more steps, or by coming to the slope from level ground.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
 
     Attributes:
-        poses: of the robot.
-        has_closed_form: whether all legs have a closed form, so that every part of `evaluate_legs` is short.
-        slope_lowering: how much lower the trunk is on slopes that are only felt, times the sine of their angle [l].
+        poses: leg kinematics.
+        has_closed_form: whether the kinematics of all legs have a closed form, so that every part of `evaluate_legs` is
+            short.
+        slope_lowering: lowering of the trunk on slopes in blind locomotion, divided by the sine of their angle [l].
     """
 
     __slots__ = ("_dynamics", "_p", "_robot", "has_closed_form", "poses", "slope_lowering")
@@ -75,7 +77,7 @@ class SlopeStatics:
         self.slope_lowering = self._find_slope_lowering() if self.has_closed_form else KNOWN_SLOPE_LOWERING
 
     def _find_slope_lowering(self) -> float:
-        """The deepest crouch with which a trot's legs reach the ground up and down a steep slope."""
+        """Finds the largest lowering with which the legs of a trot reach the ground up and down a steep slope."""
         limits, ahead = (
             np.full(self._robot.nu, math.inf),
             np.array([LOWERING_TEST_SPEED * self._p.speed_scale, 0.0, 0.0]),
@@ -92,15 +94,15 @@ class SlopeStatics:
     def limit_reason(
         self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float, torque_limits: Array
     ) -> str:
-        """What keeps the robot from a slope, "" where nothing does.
+        """Returns the reason for which the robot cannot walk on a slope, "" if it can.
 
         Args:
-            gait: to walk with.
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
-            angle: of the slope [rad].
-            direction: uphill, from the robot's forward direction [rad].
-            friction: Coulomb's coefficient of the ground.
-            torque_limits: (nu,) of the motors [N m].
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped.
+            angle: angle of the slope [rad].
+            direction: uphill direction, from the robot's forward direction [rad].
+            friction: friction coefficient of the ground.
+            torque_limits: (nu,) torque limits of the motors [N m].
         """
         p, steep = self._p, math.tan(angle)
         if steep > PYRAMID_FACE_RATIO * friction:
@@ -115,10 +117,10 @@ class SlopeStatics:
         return run_to_end(self.evaluate_legs(gait, velocity, uphill, torque_limits))
 
     def _is_capturable(self, com_offset: tuple[float, float]) -> bool:
-        """Whether a step of a trot saves who stands with the centre of mass so far beside the middle of its feet.
+        """Returns whether a step of a trot recovers a robot with a given offset of its center of mass.
 
         Args:
-            com_offset: (2,) of the centre of mass, heading axes [m].
+            com_offset: (2,) offset from the center of the feet, heading axes [m].
         """
         p, trot = self._p, GAITS["trot"]
         growth: float = math.exp(
@@ -130,17 +132,17 @@ class SlopeStatics:
         return bool((growth * np.abs(com_offset) <= room).all())
 
     def evaluate_legs(self, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array) -> Evaluation:
-        """What motors lack or legs do not reach on a slope, "" for nothing; in parts of a leg each.
+        """Evaluates, leg by leg, the torque or reach that limits the legs on a slope; "" if none does.
 
         Args:
-            gait: to walk with.
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
-            uphill: (2,) rise of the slope forward and leftward.
-            torque_limits: (nu,) of the motors [N m].
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped.
+            uphill: (2,) slope of the ground forward and leftward.
+            torque_limits: (nu,) torque limits of the motors [N m].
         """
         p, plane = self._p, self._make_plane(uphill)
         steady = gait.vertical_force_profile.is_constant
-        # At both ends of its stance who jumps pushes with little.
+        # In gaits with flight phases the force is small at the ends of the stance.
         half = 0.5 * gait.duty_factor * gait.period * p.time_scale * velocity[:2] * float(steady)
         worst, motor = 0.0, 0
         for share in (0.0, -1.0, 1.0) if half.any() else (0.0,):
@@ -155,18 +157,18 @@ class SlopeStatics:
         return f"{TORQUE_OF} {self._robot.actuated[motor]}" if worst > (1.0 if steady else PEAK_TORQUE_RATIO) else ""
 
     def _make_plane(self, uphill: Array) -> GroundPlane:
-        """Through the feet at home, below the centre of mass; heading axes."""
+        """Returns the plane through the home feet, below the center of mass, with a slope (2,), heading axes."""
         return GroundPlane(np.column_stack((self._p.nominal_stance, self._p.nominal_stance @ uphill)), 1.0)
 
     def _evaluate_torques(
         self, gait: Gait, plane: GroundPlane, displacement: Array
     ) -> Generator[None, None, Array | str]:
-        """(sets, nu) of the motors for each set of feet that the gait stands on, or what is out of reach.
+        """Evaluates the motor torques (sets, nu) for each set of stance feet [N m], or the leg out of reach.
 
         Args:
-            gait: to walk with.
-            plane: of the ground; it is taken to go through the origin, below the centre of mass.
-            displacement: (2,) of the feet from the middle of their stance, along the ground [m].
+            gait: gait to walk with.
+            plane: plane of the ground through the origin, below the center of mass.
+            displacement: (2,) displacement of the feet from mid-stance, along the ground [m].
         """
         p, robot = self._p, self._robot
         axes = plane.axes(0.0)
@@ -186,7 +188,7 @@ class SlopeStatics:
                     return f"{REACH_OF} {foot}"
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
-        # Nobody else updates the dynamics before the state is read: no part ends here.
+        # The state stays valid: the evaluation does not yield between here and its last use.
         weight = np.array([0.0, 0.0, p.mass * p.gravity])
         bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
         out = []
@@ -198,7 +200,7 @@ class SlopeStatics:
 
 
 def run_to_end(evaluation: Evaluation) -> str:
-    """The answer, at once."""
+    """Runs an evaluation to its end and returns its result."""
     while True:
         try:
             next(evaluation)
@@ -209,7 +211,7 @@ def run_to_end(evaluation: Evaluation) -> str:
 
 @functools.lru_cache(maxsize=64)
 def list_stances(gait: Gait) -> Mapping[tuple[str, ...], float]:
-    """The sets of feet that a gait stands on in a cycle, with the most that each pushes [weights], see `Thrust`."""
+    """Returns the sets of stance feet of a gait in a cycle, with the peak vertical force of each [weights]."""
     found: dict[tuple[str, ...], float] = {}
     for k, push in enumerate(gait.vertical_force_profile.force.tolist()):
         phase = (k + 0.5) / N_CYCLE_SAMPLES

@@ -1,4 +1,4 @@
-"""`Steering`: the course follows the command, and waits for a robot that lags behind."""
+"""`Steering`: motion of the path reference toward the velocity command, with limits for a robot that lags behind."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from .morphology import Morphology
 from .path_reference import PathReference
 from .velocity_limits import VelocityLimits
 
-#: How far the robot may lag behind its course before the course waits [l], and how fast the course then gives way
+#: Maximum distance of the path reference from the robot [l], and time constant with which a larger one is reduced
 #: [sqrt(l/g)].
 MAX_REFERENCE_LEAD, REFERENCE_WAIT_TIME = 0.08, 0.3
-#: Time constant in which the course's velocity makes up for a leash that keeps giving way [sqrt(l/g)], the share of the
-#: wanted speed that it lets pass (from twice that on, it makes up for all), and the largest that it makes up for; the
-#: same of gaits with flight phases: heavy legs that gallop push a robot back in every cycle.
+#: Lag of the robot that persists is compensated by a faster path reference: time constant [sqrt(l/g)]; fraction of the
+#: commanded speed below which a lag is ignored (from twice that on, it is compensated completely); maximum compensation
+#: as a fraction of the commanded speed; the same for gaits with flight phases, in which heavy legs push the robot back
+#: in every cycle.
 LAG_COMPENSATION_TIME, LAG_DEADBAND_FRACTION, MAX_LAG_COMPENSATION, MAX_FLIGHT_LAG_COMPENSATION = 4.0, 0.05, 0.5, 1.0
 MAX_YAW_LEAD = 0.2
-#: Fraction of the course's speed below which something holds the robot up, the time constant of both speeds
-#: [sqrt(l/g)], and the speed of the course from which on it is measured [sqrt(g l)].
+#: Fraction of the reference speed below which the robot is blocked, time constant of both speeds [sqrt(l/g)], and
+#: minimum reference speed for which this is evaluated [sqrt(g l)].
 MIN_PROGRESS_FRACTION, PROGRESS_TIME, MIN_MEASURED_SPEED = 0.5, 4.0, 0.05
-#: Share of the command that is followed on the way to a gait that rocks the trunk.
+#: Fraction of the command that is followed during the transition to a gait with end support.
 TRANSITION_SPEED_FRACTION = 0.6
-#: How fast the course changes its velocity [g] and its yaw rate [g/l].
+#: Acceleration [g] and yaw acceleration [g/l] of the path reference.
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
-#: How much of what friction allows is used for that.
+#: Fraction of the friction limit that the acceleration may use.
 TURN_FRICTION_FRACTION = 0.45
 
 
 class Steering:
-    """Moves the course as the command wants and the robot can.
+    """Motion of the path reference according to the command and to the motion of the robot.
 
-    A robot that cannot keep up holds its course back by a leash.  Where the leash gives way all the time, as under a
-    load or on soft ground, the course is led ahead of the command so that the robot has the commanded velocity.  Where
-    an obstacle or slipping feet hold the robot up, or where it gets less than half of the course's speed for whatever
-    reason, the course never goes faster than the command.
+    The distance of the path reference from a robot that cannot keep up is limited.  If the robot lags behind all the
+    time, for example under a load or on soft ground, the path reference moves faster than the command so that the robot
+    reaches the commanded velocity.  If an obstacle or slipping feet block the robot, or if it has less than half of the
+    reference speed for any reason, the path reference never moves faster than the command.
 
     Args:
-        morphology: of the robot.
-        legs: what of a velocity they can do.
-        dt: [s].
+        morphology: lengths and units of the robot.
+        legs: velocity limits of the legs.
+        dt: control period [s].
     """
 
     __slots__ = ("_dt", "_legs", "_mean_lag", "_mean_speeds", "_p")
@@ -54,16 +55,16 @@ class Steering:
         self.reset()
 
     def reset(self) -> None:
-        """Forget how the robot follows."""
+        """Resets all averages."""
         self._mean_lag = 0.0, 0.0
         self._mean_speeds = 0.0, 0.0
 
     def update_speed_averages(self, path: PathReference, velocity: tuple[float, float, float]) -> None:
-        """One tick of the averages of the course's speed and of the robot's along it.
+        """Updates the averages of the reference speed and of the robot's speed along it by one tick.
 
         Args:
-            path: of the robot.
-            velocity: of the centre of mass, world [m/s].
+            path: path reference.
+            velocity: (3,) velocity of the center of mass, world [m/s].
         """
         x, y, _ = path.velocity.tolist()
         speed = math.hypot(x, y)
@@ -74,7 +75,7 @@ class Steering:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the robot gets much less than the course's speed."""
+        """Whether the robot is much slower than the path reference."""
         led, had = self._mean_speeds
         return led > MIN_MEASURED_SPEED * self._p.speed_scale and had < MIN_PROGRESS_FRACTION * led
 
@@ -89,17 +90,16 @@ class Steering:
         is_transitioning: bool = False,
         is_obstructed: bool = False,
     ) -> None:
-        """The course's velocity follows the command for one tick, as fast as the robot can accelerate.
+        """Moves the velocity of the path reference toward the command, within the acceleration limits.
 
         Args:
-            path: of the robot.
-            ground: along which velocities are commanded.
-            gait: to move with.
-            command: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
-            friction: Coulomb's coefficient that is counted on.
-            is_transitioning: whether the robot is still on its way to the gait: what it lags behind then is no matter
-                of either gait.
-            is_obstructed: whether an obstacle or slipping feet hold the robot up.
+            path: path reference.
+            ground: plane of the feet, along which velocities are commanded.
+            gait: gait to move with.
+            command: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped.
+            friction: friction coefficient that the contact constraints assume, dimensionless.
+            is_transitioning: whether a gait transition is in progress; the lag of the robot is then ignored.
+            is_obstructed: whether an obstacle or slipping feet block the robot.
         """
         p, dt = self._p, self._dt
         if is_transitioning:
@@ -119,7 +119,12 @@ class Steering:
         ]
 
     def _compensate_lag(self, gait: Gait, command: Array) -> list[float]:
-        """The velocity for the course whose leash gives way all the time, so that the robot's is the wanted one."""
+        """Returns the velocity of the path reference with which a robot that lags behind reaches the command.
+
+        Args:
+            gait: gait to move with.
+            command: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+        """
         u, v = self._mean_lag
         x, y, turn = command.tolist()
         speed, fast = self._legs.max_hip_speed(x, y, turn), math.hypot(u, v)
@@ -134,12 +139,12 @@ class Steering:
         return made_up
 
     def limit_reference_lead(self, path: PathReference, error: tuple[float, float], yaw: float) -> None:
-        """The course waits if the robot cannot follow.
+        """Limits position and heading of the path reference relative to the robot.
 
         Args:
-            path: of the robot.
-            error: of the divergent component, world [m].
-            yaw: of the robot's heading [rad].
+            path: path reference.
+            error: (2,) error of the divergent component, world x and y [m].
+            yaw: yaw angle of the robot's heading [rad].
         """
         p, dt = self._p, self._dt
         away, slack = math.hypot(*error), MAX_REFERENCE_LEAD * p.length
@@ -147,7 +152,7 @@ class Steering:
         x, y = share * error[0], share * error[1]
         if share:
             path.position += (x, y)
-        # In the heading frame: who turns drifts in a direction of his own.
+        # In the heading frame: the direction of the lag turns with the robot.
         u, v = self._mean_lag
         c, s, fresh = math.cos(path.yaw) / dt, math.sin(path.yaw) / dt, dt / (LAG_COMPENSATION_TIME * p.time_scale)
         self._mean_lag = u + (c * x + s * y - u) * fresh, v + (c * y - s * x - v) * fresh

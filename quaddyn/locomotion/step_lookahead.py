@@ -1,4 +1,4 @@
-"""`Steps`: what of a velocity the steps ahead allow, on ground that is known."""
+"""`StepLookahead`: limits of the velocity for terrain steps ahead, with a terrain map."""
 
 from __future__ import annotations
 
@@ -20,46 +20,47 @@ from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits
 
 # Lengths in units of l.
-#: How far ahead of the front feet an edge counts, and how much farther for who stands before one.
+#: Distance ahead of the front feet up to which edges count, and additional distance for a robot stopped by an edge.
 LOOKAHEAD_DISTANCE, STOPPED_EXTRA_DISTANCE = 0.8, 0.2
-#: How far the robot goes, and how much it turns [rad], until the way is looked at again.
+#: Distance and rotation [rad] after which the path is evaluated again.
 UPDATE_DISTANCE, UPDATE_ANGLE = 0.05, 0.1
-#: Ditches that are narrower are stepped across.
+#: Maximum width of ditches that are stepped across.
 MAX_DITCH_WIDTH = 0.25
-#: Over how long a way the slope of steps is taken.
+#: Length over which the slope of a flight of steps is measured.
 SLOPE_LENGTH = 1.0
-#: Way of a foot up and down for every height of an edge: who climbs has to be over it before the foot goes on.
+#: Path length of a foot per height of an edge, up and down: a climbing foot has to be above the edge before it moves
+#: on.
 CLIMB_PATH_RATIO, DESCENT_PATH_RATIO = 1.3, 0.6
-#: No foot is lifted over more, and nothing is higher.
+#: Maximum height of a step, and height to which terrain heights are clamped.
 MAX_STEP_HEIGHT, UNLIMITED_HEIGHT = 0.4, 10.0
-#: How far above an edge a leg must be able to lift its foot; swings go for more (`foothold_map.CLEAR`) where they can.
+#: Minimum clearance over an edge that a leg must reach; swings use more (`foothold_map.TERRAIN_CLEARANCE`) if possible.
 EDGE_CLEARANCE = 0.05
-#: Least share of a command that is worth going with; below it the robot stands.
-#: How much lower steps have to be for who stands before them.
+#: Minimum fraction of a command below which the robot stops, and factor by which steps must be lower before a stopped
+#: robot starts again.
 MIN_COMMAND_FRACTION, RESUME_HEIGHT_RATIO = 0.3, 0.85
-#: Half the width of a place for which a leg's room is known, places forward and back, angles of a joint looked at, and
-#: of one that moves the foot aside.
+#: Half-width of the cells and forward positions for which the lift of a leg is measured, and number of sampled angles
+#: of a joint and of a joint that moves the foot sideways.
 CELL_HALF_WIDTH, LIFT_POSITIONS, N_JOINT_ANGLES, N_LATERAL_ANGLES = 0.12, np.linspace(-0.4, 0.4, 17), 41, 9
-#: What cuts a velocity.
+#: Reasons for which a velocity is limited.
 STEP_JOINT_SPEED, STEP_LEG_REACH, STEP_TOO_HIGH = (
-    "steps ahead: speed of the joints",
-    "steps ahead: reach of",
-    "steps ahead: too high",
+    "terrain steps ahead: speed of the joints",
+    "terrain steps ahead: reach of",
+    "terrain steps ahead: too high",
 )
 
 
-#: Results of `lift` by all the numbers that they follow from, of the last `MAX_LIFTS` legs: a result takes 30 ms.
+#: Cached results of `measure_foot_lift`, by all numbers on which they depend: computing one takes 30 ms.
 _lift_cache: dict[bytes, Array] = {}
 MAX_CACHED_LIFTS = 64
 
 
 class Edges(NamedTuple):
-    """Of the ground along a way [l].
+    """Edges of the terrain along a path [l].
 
     Attributes:
-        up: height of the highest one that rises.
-        down: height of the highest one that falls.
-        slope: the steepest rise or fall over `FLIGHT`.
+        up: height of the highest rising edge.
+        down: height of the highest falling edge.
+        slope: largest rise or fall over `SLOPE_LENGTH`, divided by that length.
     """
 
     up: float = 0.0
@@ -68,25 +69,25 @@ class Edges(NamedTuple):
 
 
 class StepLookahead:
-    """Cuts velocities for edges across the way, and refuses steps that are too high for the legs.
+    """Limits of velocities at terrain edges across the path; steps that are too high for the legs stop the robot.
 
-    An edge is where most ground across the way rises or falls at once: boxes that lie about are gone around or over,
-    one foot at a time, and narrow ditches are stepped across.  Behind what is not known, the ground begins where it is
-    known again.  Two things limit what legs do there.
+    An edge is where most ground across the path rises or falls at once: single boxes are avoided or crossed one foot at
+    a time, and narrow ditches are stepped across.  Behind unknown terrain, the ground continues where it is known
+    again. Two limits of the legs are checked.
 
-    *Speed of the joints*: in a swing they have time for some way of the foot, ``quick`` (`LegLimits`), of which the way
-    against the hip and that over the edge are two sides at a right angle.
+    *Joint speed*: in one swing the joints can cover a path length (`VelocityLimits.swing_length`) of which the
+    horizontal path relative to the hip and the path over the edge are two sides at a right angle.
 
-    *Range of the joints*: forward and back of its hip, at both ends of the stride, the leg has to lift its foot by the
-    height of the edge and what it clears it by, while the trunk is as low as the slope of the steps has it.
+    *Joint range*: at both ends of the stride, forward and back of its hip, the leg has to lift its foot by the height
+    of the edge and its clearance, with the trunk lowered for the slope of the steps.
 
-    Edges behind the middle of the robot, which its rear feet are still to pass, slow it down and stop nobody.  Who was
-    stopped may turn in place, and goes on where steps are clearly low enough.
+    Edges behind the robot's center, which its rear feet still have to pass, limit the speed but never stop the robot.
+    A stopped robot may turn in place, and continues where steps are clearly low enough.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
-        legs: what of a velocity they can do on level ground.
+        morphology: lengths and units of the robot.
+        legs: velocity limits on level ground.
     """
 
     __slots__ = (
@@ -112,7 +113,7 @@ class StepLookahead:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the ground."""
+        """Resets the evaluation of the terrain."""
         self._window: Array | None = None
         self._evaluated_pose = 0.0, 0.0, 0.0
         self._work = np.empty((2, 0))
@@ -124,15 +125,15 @@ class StepLookahead:
     def clamp_velocity(
         self, gait: Gait, velocity: Array, reason: str, window: TerrainWindow, position: tuple[float, float], yaw: float
     ) -> tuple[Array, str]:
-        """The part of a velocity that the steps ahead allow, and what cuts it.
+        """Returns the velocity clamped for the terrain steps ahead, and the reason.
 
         Args:
-            gait: to move with.
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
-            reason: what has cut it so far, "" where nothing did.
-            window: the ground about the robot.
-            position: of the robot, world [m].
-            yaw: of the heading frame [rad].
+            gait: gait to move with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
+            reason: reason for which it was clamped so far, else "".
+            window: terrain window around the robot.
+            position: (2,) position of the robot, world [m].
+            yaw: yaw angle of the heading frame [rad].
         """
         x, y, turn = velocity.tolist()
         if not (x or y):
@@ -144,7 +145,7 @@ class StepLookahead:
             self._is_stopped = False
             return velocity, reason
         asked = gait, x, y, turn, before, behind, self._is_stopped
-        if asked != self._cached_query:  # neither commands nor edges change at every tick
+        if asked != self._cached_query:  # commands and edges rarely change from tick to tick
             share, why = self._allowed_fraction(
                 gait, velocity, way, before, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
             )
@@ -162,7 +163,15 @@ class StepLookahead:
     def _allowed_fraction(
         self, gait: Gait, velocity: Array, direction: float, edges: Edges, height_scale: float = 1.0
     ) -> tuple[float, str]:
-        """What edges leave of a velocity, and what cuts it; `height_scale` times as high ones."""
+        """Returns the fraction of a velocity that edges allow, and the reason.
+
+        Args:
+            gait: gait to move with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+            direction: direction of motion from the forward direction [rad].
+            edges: edges along the path.
+            height_scale: factor by which the edges are taken to be higher.
+        """
         p, (x, y, turn) = self._p, velocity.tolist()
         if height_scale * max(edges.up, edges.down) > MAX_STEP_HEIGHT:
             return 0.0, STEP_TOO_HIGH
@@ -184,7 +193,7 @@ class StepLookahead:
         return min(cuts, key=lambda each: each[0])
 
     def _update_edges(self, window: TerrainWindow, position: tuple[float, float], yaw: float) -> None:
-        """Find the edges along a way from a place, where that is to be looked at again."""
+        """Searches the edges along the path from a position (2,) [m], if robot or terrain have changed enough."""
         p, (x, y, before) = self._p, self._evaluated_pose
         turned = abs(math.remainder(yaw - before, 2.0 * math.pi)) >= UPDATE_ANGLE
         gone = math.hypot(position[0] - x, position[1] - y) >= UPDATE_DISTANCE * p.length
@@ -213,14 +222,14 @@ class StepLookahead:
 
 
 def measure_foot_lift(leg: Chain, i: int, morphology: Morphology) -> Array:
-    """How far up a foot can be lifted at `PLACES` forward and back of where it stands, within its joints' range [l].
+    """Measures how far a foot can be lifted at `LIFT_POSITIONS` around its stance, within the joint range [l].
 
-    `ENDLESS` for legs of more than three joints, of which too many postures would have to be looked at.
+    Returns `UNLIMITED_HEIGHT` for legs with more than three joints, for which too many postures would be needed.
 
     Args:
-        leg: from the trunk to the foot.
-        i: number of the foot.
-        morphology: of the robot.
+        leg: kinematic chain from the trunk to the foot.
+        i: index of the foot.
+        morphology: lengths and units of the robot.
     """
     if leg.n > 3:
         return np.full(len(LIFT_POSITIONS), UNLIMITED_HEIGHT)

@@ -1,4 +1,4 @@
-"""The compiled search for edges along a way; see `Steps`."""
+"""Compiled search for terrain edges along the path; see `StepLookahead`."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import NamedTuple
 
 from ..compiler import Matrix, Vector, compiled, entry, local
 
-#: Lines along the way, beside each other.
+#: Number of parallel lines along the path.
 N_LINES = 5
 
 
 class StepPath(NamedTuple):
-    """Over which ground a way leads, and where."""
+    """Strip of terrain along the direction of motion."""
 
-    heights: Matrix  # (n, m) of the ground, NaN where unknown [m]
-    origin_x: float  # where the first of them is, along x [m]
-    origin_y: float  # along y [m]
-    cell: float  # distance between them, and between places along the way [m]
-    x: float  # where the way passes, world [m]
-    y: float  # the same
-    yaw: float  # of the way [rad]
-    start_distance: float  # where it begins, behind (x, y) [m]
+    heights: Matrix  # (n, m) heights of the ground, NaN where unknown [m]
+    origin_x: float  # x of the first cell, world [m]
+    origin_y: float  # y of the first cell, world [m]
+    cell: float  # side of a cell, and distance between samples along the path [m]
+    x: float  # position of the robot, world x [m]
+    y: float  # position of the robot, world y [m]
+    yaw: float  # direction of the path [rad]
+    start_distance: float  # distance of its start behind (x, y) [m]
     half_width: float  # half its width [m]
-    max_height: float  # absolute height beyond which ground counts as this high [m]
+    max_height: float  # absolute height to which heights are clamped [m]
 
 
 @entry("steps on ground that is known")
 def find_edges(
     path: StepPath, max_ditch: int, slope_length: int, middle: int, min_rise: float, work: Matrix, edges: Vector
 ) -> None:
-    """Find the highest edges that rise and fall along a way, and its steepest part.
+    """Finds the highest rising and falling edges along a path, and its steepest part.
 
-    Across the way the height is the lower median of those that are known at `LINES` points, and where none is known it
-    is that of before.  Ditches are filled, which leaves open those at the end of what is seen: nothing falls there.
+    Across the path the height is the lower median of the known heights at `N_LINES` points; where none is known it is
+    the previous one.  Ditches are filled, except at the end of the known ground, where a fall does not count.
 
     Args:
-        path: of the robot.
-        max_ditch: width of the ditches that are filled, in places; edges in the first `max_ditch` places do not count.
-        slope_length: over how many places its slope is taken.
-        middle: place from which on edges are ahead.
-        min_rise: rise over two places from which on that is an edge [m].
-        work: (2, places); is written, the first row with the heights along the way.
-        edges: (5,) rise and fall behind, the same ahead, and rise or fall over `slope_length`, 0 where there is none
-            [m]; is set.
+        path: strip of terrain along the direction of motion.
+        max_ditch: width up to which ditches are filled [samples]; edges in the first `max_ditch` samples do not count.
+        slope_length: length over which the slope is measured [samples].
+        middle: sample from which on edges are ahead of the robot.
+        min_rise: minimum rise over two samples of an edge [m].
+        work: (2, samples) scratch; the first row receives the heights along the path.
+        edges: (5,) written: rise and fall behind, rise and fall ahead, and rise or fall over `slope_length`; 0 where
+            there is none [m].
     """
     count, along, spare, line = work.shape[1], work[0], work[1], local(N_LINES)
     seen = sample_heights(path, line, along)
@@ -64,7 +64,7 @@ def find_edges(
 
 @compiled()
 def sample_heights(path: StepPath, line: Vector, profile: Vector) -> int:
-    """Heights along a way, as `find_edges` says, NaN where nothing before is known; how many are seen, the last too."""
+    """Computes the heights along a path, NaN before the first known one; returns the number of known samples."""
     heights, cell = path.heights, path.cell
     n, m, c, s = heights.shape[0], heights.shape[1], math.cos(path.yaw), math.sin(path.yaw)
     seen, before = 0, math.nan
@@ -89,7 +89,13 @@ def sample_heights(path: StepPath, line: Vector, profile: Vector) -> int:
 
 @compiled()
 def fill_ditches(heights: Vector, width: int, scratch: Vector) -> None:
-    """Fill ditches of up to `width` places in heights along a way, NaN where unknown: a morphological closing."""
+    """Fills ditches of up to `width` samples in heights along a path, NaN where unknown, by morphological closing.
+
+    Args:
+        heights: (n,) heights along the path [m]; updated.
+        width: maximum width of the ditches [samples].
+        scratch: (n,) scratch.
+    """
     n, less, more = len(heights), width // 2, width - width // 2
     for k in range(n):
         top = -math.inf

@@ -1,4 +1,4 @@
-"""`Stumbles`: swings that meet an obstacle nobody knew of, or did not clear, and how high feet are lifted then."""
+"""`StumbleReflex`: reaction of swing feet to unknown obstacles, and roughness of the ground from footholds."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from ..urdf.tree import Array
 from .morphology import FEET, Morphology
 from .swing import UNIFORM_TIMING, SwingTiming, SwingTrajectory
 
-#: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down for how
-#: long [sqrt(l/g)], to be held up by something: legs that are slow are behind as well, but go on.
+#: A foot is blocked if it lags behind its path by at least this distance [l] and is slower than this fraction of the
+#: path's speed for this time [sqrt(l/g)]: slow legs lag behind, too, but keep moving.
 BLOCKED_FOOT_DISTANCE, BLOCKED_SPEED_FRACTION, BLOCKED_TIME = 0.04, 0.3, 0.05
-#: Force against the path of a foot from which on something holds it up, as a fraction of what a foot carries of the
-#: weight, and as a multiple of the vertical force: a foot that lands early, or scrapes along the ground, feels friction
-#: against its path, which is less than what presses it to the ground.
+#: Minimum contact force against the path of a blocked foot, as a fraction of the weight per foot, and as a multiple of
+#: the vertical force: friction against the path of a foot that lands early or scrapes along the ground is less than its
+#: normal force.
 MIN_BLOCKING_FORCE, MIN_BLOCKING_FORCE_RATIO = 0.05, 1.0
-#: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
+#: Fraction of the swing until which a blocked foot is lifted over the obstacle; later it is put down in front of it.
 ELEVATING_PHASE = 0.6
-#: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
-#: swing.
+#: Fraction of the swing at which the swing of a blocked foot restarts at most, and duration of its purely vertical
+#: motion, as a fraction of the swing.
 RESTART_PHASE, VERTICAL_PHASE = 0.1, 0.2
-#: How high what holds up a foot is taken to be [l]; nobody knows.
+#: Assumed height of an obstacle that blocks a foot [l].
 ASSUMED_OBSTACLE_HEIGHT = 0.12
-#: Difference in height from the plane of the feet that is taken for rough ground, and the most that feet are lifted
-#: for [l].
+#: Minimum deviation of a foothold from the plane of the feet that counts as rough ground, and maximum additional
+#: clearance of the feet [l].
 ROUGH_HEIGHT, MAX_EXTRA_CLEARANCE = 0.03, 0.15
-#: How far a standing foot moves along the normal of the ground until it is taken to have none under it any more [l].
+#: Displacement of a stance foot along the ground normal above which it has left its foothold [l].
 SLIP_DISTANCE = 0.03
-#: Time constant in which roughness is forgotten [sqrt(l/g)].
+#: Time constant with which the roughness decays [sqrt(l/g)].
 ROUGHNESS_DECAY_TIME = 15.0
 NO_FORCE = np.zeros(3)
-#: On rough ground feet go up first, then over.
+#: On rough ground feet move up first, then forward.
 UP_FIRST = SwingTiming(0.12, 1.0, 0.0, 1.0)
 
 
 class StumbleReflex:
-    """What feet that met the ground elsewhere than on the plane of the others tell of the ground to come.
+    """Reaction to swing feet that meet an obstacle, and estimate of the roughness of the ground.
 
-    A foot in the air that falls behind its path, hardly moves and feels a force against its way is held up by
-    something, most likely a riser; one that is late without a force is just slow, and one that the ground pushes
-    upwards more than backwards has landed early.  Early in its swing it is lifted and
-    goes over it, late in the swing it is put down in front of it: the two strategies of people who trip (Eng, Winter
-    and Patla 1994, "Strategies for recovery from a trip in early and late swing during human walking").  After that,
-    and after footholds beside the plane, all feet are lifted higher, and go up before they go over, for a while.
-    A foot that stood and has left its foothold, off an edge, has to come down again.
+    A swing foot that lags behind its path, hardly moves and has a contact force against its path is blocked, most
+    likely by a riser.  A foot that lags behind without such a force is just slow, and a foot that the ground pushes
+    upward more than backward has landed early.  Early in its swing a blocked foot is lifted over the obstacle, late in
+    the swing it is put down in front of it: the two strategies of humans who trip (Eng, Winter and Patla 1994,
+    "Strategies for recovery from a trip in early and late swing during human walking").  After that, and after
+    footholds off the plane of the feet, all feet are lifted higher, and move up before they move forward, for a while.
+    A stance foot that has left its foothold, off an edge, is lowered again.
 
     Args:
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
 
     Attributes:
-        roughness: height of obstacles that are to be expected [l]; 0 on even ground.
-        lowered_feet: by number of the foot, where one is put down in front of an obstacle, world x and y [m].
+        roughness: expected height of obstacles [l]; 0 on even ground.
+        lowered_feet: positions of the feet that are put down in front of an obstacle, world x and y [m], by index.
     """
 
     __slots__ = (
@@ -77,21 +77,21 @@ class StumbleReflex:
 
     @property
     def extra_clearance(self) -> float:
-        """How much higher than on even ground feet are lifted [l]."""
+        """Additional clearance of the feet on rough ground [l]."""
         return self.roughness if self.roughness > ROUGH_HEIGHT else 0.0
 
     @property
     def timing(self) -> SwingTiming:
-        """Of swings that begin."""
+        """Timing of swings that begin now."""
         return UP_FIRST if self.roughness > ROUGH_HEIGHT else UNIFORM_TIMING
 
     def record_touchdown(self, i: int, position: Array, height_error: float) -> None:
-        """A foot stands.
+        """Records the touchdown of a foot.
 
         Args:
-            i: number of the foot.
-            position: (3,) where it touches the ground, world [m].
-            height_error: height of its foothold over the plane of the others [m].
+            i: index of the foot.
+            position: (3,) contact point of the foot, world [m].
+            height_error: height of the foothold over the plane of the others [m].
         """
         self.lowered_feet.pop(i, None)
         self._touchdown_positions[i] = position
@@ -100,14 +100,14 @@ class StumbleReflex:
             self.roughness = min(max(self.roughness, high), MAX_EXTRA_CLEARANCE)
 
     def has_left_foothold(self, i: int, position: Array, normal: tuple[float, float, float]) -> bool:
-        """Whether a foot that stands has left its foothold; it is then put down where it is, until it has `landed`.
+        """Returns whether a stance foot has left its foothold; it is then lowered until its next touchdown.
 
-        Sliding along the ground, it stands; an edge that it slides off it leaves along the normal.
+        A foot that slides along the ground stays in contact; one that slides off an edge moves along the normal.
 
         Args:
-            i: number of the foot.
-            position: (3,) of it that touches the ground, world [m].
-            normal: of the ground.
+            i: index of the foot.
+            position: (3,) contact point of the foot, world [m].
+            normal: (3,) unit normal of the ground, world.
         """
         away = float((position - self._touchdown_positions.setdefault(i, position)) @ np.array(normal))
         if abs(away) < SLIP_DISTANCE * self._p.length:
@@ -126,17 +126,17 @@ class StumbleReflex:
         dt: float,
         uncertainty: float = 0.0,
     ) -> None:
-        """Let `dt` pass, and take up feet that are held up.
+        """Advances by `dt` and replaces the swings of blocked feet.
 
         Args:
-            swings: by number of the foot; those of feet that are held up are replaced.
-            monitored: the feet that may meet something; others go on.
-            feet: (4, 3) centres of the feet's spheres, world [m].
-            forces: (3,) by foot, on the robot, world axes [N]; a foot that is left out feels none.  None where they are
-                not known: `monitored` are feet that touch something, then.
-            duration: of swings [s].
-            dt: [s].
-            uncertainty: force that may be an error of the estimate [N].
+            swings: swing trajectories by index of the foot; those of blocked feet are replaced.
+            monitored: indices of the feet that may meet an obstacle.
+            feet: (4, 3) centers of the foot spheres, world [m].
+            forces: (3,) contact forces on the robot, by name of the foot, world axes [N]; zero for a missing foot.
+                None where they are unknown: `monitored` are then feet in contact.
+            duration: duration of swings [s].
+            dt: control period [s].
+            uncertainty: contact force that may be an error of the estimate [N].
         """
         p = self._p
         self.roughness -= self.roughness * min(1.0, dt / (ROUGHNESS_DECAY_TIME * p.time_scale))

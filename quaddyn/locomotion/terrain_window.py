@@ -1,4 +1,4 @@
-"""`Window`: the ground about a robot as it was read once; `Reading`: one that is being read, some rows at a time."""
+"""`TerrainWindow`: terrain around the robot as read once; `WindowReader`: reads it over several ticks."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .foothold_kernel import PATCH_RADIUS, fit_planes
 # Lengths in units of l.
 #: Side of a cell, and half the side of a window.
 CELL_SIZE, HALF_WIDTH = 0.04, 1.6
-#: How far from where it is wanted a foot may be put, in cells.
+#: Maximum distance of a foothold from the nominal one [cells].
 SEARCH_RADIUS = 6
-#: Difference of heights that were read twice from which on the ground has changed meanwhile.
+#: Minimum difference of heights that were read twice at which the terrain counts as changed.
 MAX_HEIGHT_CHANGE = 0.02
-#: Slope, distance from a plane and deviation from the wanted place that cost 1.
+#: Slope, roughness and distance from the nominal foothold that cost 1.
 SLOPE_SCALE, ROUGHNESS_SCALE, DEVIATION_SCALE = 0.7, 0.012, 0.15
 
 
 class TerrainWindow(NamedTuple):
-    """Ground about a robot as it was read once; nothing in it is written again once its `Reading` is done.
+    """Terrain around the robot as read once; constant after its `WindowReader` is done.
 
     Attributes:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        slopes: (n, m, 2) rise along x and y of the planes about each cell, NaN where not all of the patch is known.
-        cost: (n, m) of steepness and roughness, inf where not all of the patch is known.
-        corner: x and y of the first cell, world [m].
+        heights: (n, m) heights of the ground, NaN where unknown [m].
+        slopes: (n, m, 2) slopes along x and y of the planes around each cell, NaN near unknown ground.
+        cost: (n, m) cost of steepness and roughness, dimensionless; inf near unknown ground.
+        corner: (2,) position of the first cell, world x and y [m].
         cell: side of a cell [m].
-        deviation_scale: distance from the wanted place that costs 1 [m].
+        deviation_scale: distance from the nominal foothold that costs 1 [m].
     """
 
     heights: Array
@@ -43,20 +43,26 @@ class TerrainWindow(NamedTuple):
 
     @classmethod
     def empty(cls, x: float, y: float, length: float) -> TerrainWindow:
-        """About a robot at (x, y) [m] with legs of a length [m], to be written by a `Reading`."""
+        """Creates an unread window around a robot.
+
+        Args:
+            x: position of the robot, world x [m].
+            y: position of the robot, world y [m].
+            length: leg length [m].
+        """
         cell, half = CELL_SIZE * length, round(HALF_WIDTH / CELL_SIZE)
         side, corner = 2 * half + 1, ((round(x / cell) - half) * cell, (round(y / cell) - half) * cell)
         heights, slopes = np.full((side, side), np.nan), np.full((side, side, 2), np.nan)
         return cls(heights, slopes, np.full((side, side), np.inf), corner, cell, DEVIATION_SCALE * length)
 
     def find_cell(self, x: float, y: float) -> tuple[int, int] | None:
-        """Of the cell at a point, with `AROUND` cells on all sides of it."""
+        """Returns row and column of the cell at a point (x, y) [m]; None within `SEARCH_RADIUS` cells of the border."""
         i, j = round((x - self.corner[0]) / self.cell), round((y - self.corner[1]) / self.cell)
         n, m = self.cost.shape
         return (i, j) if SEARCH_RADIUS <= i < n - SEARCH_RADIUS and SEARCH_RADIUS <= j < m - SEARCH_RADIUS else None
 
     def compute_deviation_costs(self, i: int, j: int, x: float, y: float) -> Array:
-        """(2 `AROUND` + 1, 2 `AROUND` + 1) what the distance from (x, y) [m] costs, of the cells about (i, j)."""
+        """Computes the costs of the distance from (x, y) [m], for the cells around (i, j)."""
         away = self.cell * np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
         dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
         way = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
@@ -64,19 +70,19 @@ class TerrainWindow(NamedTuple):
 
 
 class WindowReader:
-    """A window that is being read: all of it at once would take longer than a tick may.
+    """Reader of a terrain window, a few rows per tick: all of it at once would take longer than a tick.
 
-    Ground that has changed at the end of a reading, as maps do that correct their drift, is read once more, at once.
+    If the terrain has changed at the end, for example by a map that corrects its drift, it is read again at once.
 
     Args:
-        height_function: for heights of arrays x and y.
-        x: of the robot, world [m].
-        y: the same.
-        length: of its legs [m].
-        time: in which to read all of it [s]; 0 for at once.
+        height_function: heights [m] of arrays x and y [m], world.
+        x: position of the robot, world x [m].
+        y: position of the robot, world y [m].
+        length: leg length [m].
+        time: time in which all of it is read [s]; 0 for at once.
 
     Attributes:
-        window: complete when it is `is_done`.
+        window: terrain window, complete when `is_done`.
     """
 
     __slots__ = ("_axes", "_height_function", "_rows_fitted", "_rows_read", "_time", "window")
@@ -92,14 +98,14 @@ class WindowReader:
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it is read."""
+        """Whether the window is complete."""
         return self._rows_fitted == len(self.window.heights)
 
     def advance(self, dt: float) -> None:
-        """Read so many rows that all are read in time, one at least.
+        """Reads the rows of one tick, at least one.
 
         Args:
-            dt: since the last call [s].
+            dt: time since the last call [s].
         """
         window, n, begin = self.window, len(self.window.heights), self._rows_read
         end = n if dt >= self._time else min(n, begin + max(1, math.ceil(dt / self._time * n)))
@@ -114,12 +120,12 @@ class WindowReader:
         self._rows_fitted = ready
 
     def _has_changed(self) -> bool:
-        """Whether the ground that was read first is elsewhere now; that it has become known is no such change."""
-        with np.errstate(invalid="ignore"):  # walls without end
+        """Returns whether the first row has other heights now; heights that have become known do not count."""
+        with np.errstate(invalid="ignore"):  # infinite heights
             off = np.abs(self._read_rows(0, 1)[0] - self.window.heights[0])
         return bool(np.fmax.reduce(off, initial=0.0) > MAX_HEIGHT_CHANGE / CELL_SIZE * self.window.cell)
 
     def _read_rows(self, begin: int, end: int) -> Array:
-        """Heights of some rows, as they are now."""
+        """Returns the present heights of some rows [m]."""
         x, y = self._axes
         return self._height_function(*np.meshgrid(x[begin:end], y, indexing="ij"))

@@ -1,19 +1,19 @@
-"""`TickPeriod`: the time between ticks, estimated from the motion of the robot."""
+"""`TickPeriodMonitor`: estimate of the time between ticks from the motion of the robot."""
 
 from __future__ import annotations
 
 from .centroidal_state import CentroidalState
 
-#: Ratios of the period that the motion shows to the one that the controller was made for, outside of which they differ.
+#: Range of the ratio of the measured period to that of the controller in which they agree.
 MIN_RATIO, MAX_RATIO = 0.75, 1.33
-#: Minimum fraction of the squared displacements that a period explains: a state that jumps has no period.
+#: Minimum fraction of the squared displacements that a period must explain: a state that jumps has no period.
 MIN_EXPLAINED_FRACTION = 0.95
 #: Minimum time [s] and displacement [m] of the centre of mass from which a period is computed.
 MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
 
 
 class TickPeriodMonitor:
-    """Compares the displacements of the centre of mass from tick to tick with its velocity times the control period.
+    """Comparison of the displacements of the center of mass between ticks with its velocity times the control period.
 
     Args:
         dt: control period [s].
@@ -31,14 +31,15 @@ class TickPeriodMonitor:
         self._restart()
 
     def _restart(self) -> None:
+        """Restarts the sums of the estimate."""
         self._ticks, self._displacement, self._product, self._speed = 0, 0.0, 0.0, 0.0
 
     def update(self, motion: CentroidalState) -> float | None:
-        """Count a tick.
+        """Updates the estimate by one tick.
 
         Returns:
-            The period [s] that the last fifth of a second or more shows where it differs from the controller's; else
-            None.
+            The measured period of the last fifth of a second or more [s] if it differs from that of the controller,
+            else None.
         """
         before, self._before = self._before, motion
         if before is None:
@@ -49,7 +50,7 @@ class TickPeriodMonitor:
             self._product += way * speed
             self._speed += speed * speed
         self._ticks += 1
-        # The way is at most the root of the number of displacements times the sum of their squares.
+        # The distance is at most the root of the number of displacements times the sum of their squares.
         if self._ticks * self._dt < MIN_TIME or self._ticks * self._displacement < MIN_DISPLACEMENT**2:
             return None
         explained = self._product**2 > MIN_EXPLAINED_FRACTION * self._speed * self._displacement

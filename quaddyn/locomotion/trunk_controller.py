@@ -1,4 +1,4 @@
-"""`Trunk`: references of the whole-body controller for the centre of mass and the base."""
+"""`TrunkController`: references of the whole-body controller for center of mass, base and contact forces."""
 
 from __future__ import annotations
 
@@ -16,65 +16,65 @@ from .morphology import FEET, Morphology
 from .path_reference import ComReference, OffsetMotion, PathReference
 from .swing import advance_quintic
 
-#: Natural frequency of the height [1/sqrt(l/g)].
+#: Natural frequency of the height control [1/sqrt(l/g)].
 HEIGHT_FREQUENCY = 2.5
-#: Weights of height and attitude (per l) against the horizontal motion of the centre of mass, 1.  The two cannot be had
-#: together on two feet; the trunk gives way a little, for what the pendulum does decides about falling.
+#: Weights of height and attitude (per l) relative to that of the horizontal motion of the center of mass, 1.  With two
+#: feet in contact not all can be satisfied; the horizontal motion has priority, since it decides about falling.
 HEIGHT_WEIGHT, BASE_WEIGHT = 2.0, 1.25
-#: Share of that weight of attitude while nobody touches: there legs go where they will land, and the trunk gives way.
+#: Fraction of the attitude weight in flight: the legs move to their footholds, and the trunk rotates in reaction.
 FLIGHT_BASE_FRACTION = 8e-4
-#: The same of a robot that was pushed and hurries: its trunk turns instead, like a flywheel.
+#: The same after a push that accelerates the steps: the trunk then acts as a flywheel.
 FAST_STEP_BASE_FRACTION = 0.25
 #: Feedback of the divergent component [omega].
 DIVERGENT_GAIN = 0.5
-#: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction,
-#: or, in a hurry, of what friction does: whole-body control knows the pyramid, whose edges reach so far.
+#: Maximum horizontal acceleration, as a fraction of what the friction pyramid allows in any direction or, after a push
+#: that accelerates the steps, of what the friction cone allows: the edges of the pyramid reach that far.
 GROUND_FORCE_FRACTION = 0.9
-#: How much lower the trunk is on a slope, times the sine of its angle [l]: feet that are put down ahead by so much, or
-#: lift off behind, are no farther from their hips than on level ground.
+#: Lowering of the trunk on a slope, divided by the sine of its angle [l]: feet at touchdown ahead and at lift-off
+#: behind are then no farther from their hips than on level ground.
 KNOWN_SLOPE_LOWERING = 0.1
-#: The same on ground that is felt only, of robots whose legs can be folded so far there: a leg that is nearly straight
-#: as its foot lifts off has to turn its knee very fast.
+#: The same in blind locomotion, for robots whose legs fold that far: a leg that is nearly straight at lift-off needs a
+#: very fast knee.
 BLIND_SLOPE_LOWERINGS = 0.3, 0.2
 #: Time to stand up or to lie down [sqrt(l/g)].
 RISING_TIME = 6.0
 #: Longest time to stop a fall [sqrt(l/g)].
 STOPPING_TIME = 1.0
-#: What slow integral action may add to the height [h] and to the tilt [rad], and its time constant [sqrt(l/g)].
+#: Maximum integral correction of height [h] and tilt [rad], and its time constant [sqrt(l/g)].
 HEIGHT_TRIM, TILT_TRIM, TRIM_TIME = 0.06, 0.15, 4.0
-#: Of who leans nowhere.
+#: Offset of a center of mass above the center of the feet.
 NO_OFFSET: OffsetMotion = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 class TrunkController:
     """References of the tasks "com", "base" and "forces".
 
-    *Across the ground* the centre of mass has no position to hold.  With e the error of its divergent component, the
-    centre of pressure ``z* + (1 + k) e`` makes e decay at the rate k lambda / omega (Englsberger et al. 2015; lambda is
-    omega^2 but for gaits with flight phases, see `Preview`), hence
+    *Horizontally* the center of mass has no position reference.  With the error e of its divergent component, the
+    center of pressure ``z* + (1 + k) e`` makes e decay at the rate k lambda / omega (Englsberger et al. 2015; lambda is
+    omega^2 except in gaits with flight phases, see `ComPreview`), hence
 
         cddot = lambda (c - z*) - lambda (1 + k) e,
 
-    cut to what friction can give.  Two point feet give no moment about the line between them: a force that pushes the
-    centre of mass across that line turns the trunk, and a trunk that is kept upright takes force away.  Of a robot that
-    was pushed so far that it hurries (`Pace`) the attitude gives way: the trunk is a flywheel for a while (Stephens
-    2007, "Humanoid push recovery").  *Height* is over the plane of the feet, measured vertically: then the same holds
-    on a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to that plane and looks
-    along the course.  Integral action makes up for mass that the robot's file does not know of.
+    clamped to the friction limit.  Two point feet exert no moment about the line between them: a force that moves the
+    center of mass across that line rotates the trunk, and keeping the trunk upright costs force.  After a push that
+    accelerates the steps (`StepTimingAdapter`) the weight of the attitude is reduced: the trunk acts as a flywheel for
+    a while (Stephens 2007, "Humanoid push recovery").  The *height* is measured vertically over the plane of the feet:
+    then the same law holds on a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to
+    that plane and points along the path reference.  Integral action compensates mass that is not in the robot's model.
 
     Args:
-        morphology: of the robot.
-        wbc: the whole-body controller, whose tasks get the references.
-        friction_model: what is counted on of the ground.
-        height: of the centre of mass over the ground now [m].
-        com_offset: (2,) of the centre of mass from the middle of the feet now, world [m].
-        slope_lowering: how much lower it is on slopes that are only felt, times the sine of their angle [l].
+        morphology: lengths and units of the robot.
+        wbc: the whole-body controller, whose references are set.
+        friction_model: friction and normals of the contacts.
+        height: present height of the center of mass over the ground [m].
+        com_offset: (2,) present offset of the center of mass from the center of the feet, world [m].
+        slope_lowering: lowering on slopes in blind locomotion, divided by the sine of their angle [l].
 
     Attributes:
-        is_moving: whether it is on its way up, down, or over the middle of its feet.
-        desired_height: of the centre of mass over the plane of the feet, measured vertically, as last commanded [m]:
-            the lowering on slopes and for low footholds and the bounce of a gait with flight phases included.
-        desired_rate: at which that changes [m/s].
+        is_moving: whether a motion to another height or offset is in progress.
+        desired_height: height of the center of mass over the plane of the feet as last commanded, measured vertically
+            [m]: the lowering on slopes and for low footholds and the vertical motion of the gait included.
+        desired_rate: rate of change of `desired_height` [m/s].
     """
 
     __slots__ = (
@@ -115,7 +115,12 @@ class TrunkController:
 
     @staticmethod
     def set_gains(morphology: Morphology, tasks: Mapping[str, Any]) -> None:
-        """Gains and weights of the tasks."""
+        """Sets gains and weights of the tasks.
+
+        Args:
+            morphology: lengths and units of the robot.
+            tasks: tasks "com" and "base" of the whole-body controller.
+        """
         p = morphology
         rate = (HEIGHT_FREQUENCY / p.time_scale) ** 2
         tasks["com"].gains(np.array([0.0, 0.0, rate]), np.array([0.0, 0.0, 2.0 * math.sqrt(rate)]))
@@ -123,23 +128,23 @@ class TrunkController:
         tasks["base"].weight = BASE_WEIGHT * p.length
 
     def go_to(self, height: float, com_offset: tuple[float, float] = (0.0, 0.0), time: float = RISING_TIME) -> None:
-        """Bring the centre of mass to another height over the ground, smoothly, and over the middle of the feet.
+        """Starts a smooth motion of the center of mass to another height and offset.
 
         Args:
-            height: over the ground [m].
-            com_offset: (2,) of the centre of mass from the middle of the feet then, world [m].
-            time: it takes [sqrt(l/g)].
+            height: target height over the ground [m].
+            com_offset: (2,) target offset from the center of the feet, world [m].
+            time: duration [sqrt(l/g)].
         """
         self._target_height, self._target_offset, self._remaining_time = height, com_offset, time * self._p.time_scale
 
     def stop_fall(self, height: float, rate: float, distance: float, min_height: float) -> None:
-        """Bring the centre of mass to rest from where it is, as steadily as can be.
+        """Starts to bring the center of mass to rest, with minimum jerk.
 
         Args:
-            height: of the centre of mass over the ground now [m].
-            rate: at which it changes [m/s].
-            distance: over which to stop [m], as long as it stays above `min_height`.
-            min_height: height [m].
+            height: present height of the center of mass over the ground [m].
+            rate: its rate of change [m/s].
+            distance: stopping distance [m], as far as it stays above `min_height`.
+            min_height: minimum height [m].
         """
         self._height, self._height_trim, self._tilt_trim = (height, rate, 0.0), 0.0, (0.0, 0.0)
         distance = min(distance, max(height - min_height, 0.2 * distance))
@@ -148,12 +153,12 @@ class TrunkController:
         self._target_height = height + 0.5 * rate * self._remaining_time
 
     def lower(self, rate: float, min_height: float, dt: float) -> bool:
-        """One tick of sinking at a rate [m/s] that goes no further than `min_height` [m]; whether it went down.
+        """Lowers the trunk by one tick; returns False if it is already at the minimum height.
 
         Args:
-            rate: at which the height shrinks [m/s].
-            min_height: height of the centre of mass over the ground at which it stays [m].
-            dt: [s].
+            rate: speed of the lowering [m/s].
+            min_height: minimum height of the center of mass over the ground [m].
+            dt: control period [s].
         """
         height = self._height[0]
         sinks = height > min_height
@@ -163,12 +168,12 @@ class TrunkController:
 
     @property
     def is_moving(self) -> bool:
-        """Whether it is on its way up, down, or over the middle of its feet."""
+        """Whether a motion to another height or offset is in progress."""
         return self._remaining_time > 0.0
 
     @property
     def com_offset(self) -> OffsetMotion:
-        """Of the centre of mass that goes to the middle of its feet, along x and y: place, velocity, acceleration."""
+        """Offset of the center of mass during such a motion: position [m], velocity and acceleration along x and y."""
         x, y = self._com_offset
         return x, y
 
@@ -184,17 +189,17 @@ class TrunkController:
         *,
         is_stepping_fast: bool = False,
     ) -> None:
-        """Set the references.
+        """Sets the references of the whole-body controller for one tick.
 
         Args:
-            reference: of the centre of mass.
-            path: of the robot.
-            ground: as far as it is known.
-            com: the centre of mass, world [m].
-            velocity: its velocity [m/s].
+            reference: reference of the center of mass from the preview.
+            path: path reference.
+            ground: plane of the feet.
+            com: (3,) center of mass, world [m].
+            velocity: (3,) its velocity [m/s].
             R_base: (3, 3) attitude of the base.
-            dt: [s].
-            is_stepping_fast: whether it was pushed so far that it steps sooner.
+            dt: control period [s].
+            is_stepping_fast: whether a push has accelerated the steps.
         """
         p, omega = self._p, reference.frequency
         x, y, z = com
@@ -209,7 +214,7 @@ class TrunkController:
             )
             self._remaining_time -= dt
         height, rate, rush = self._height
-        # What the ground pushes upwards, per mass: while a fall is stopped, much more than the weight.
+        # Vertical contact force per mass: while a fall is stopped, much more than the weight.
         weight = max(reference.vertical_force * p.gravity + rush, 0.0)
         rise, rising = reference.height_motion
         stiffness = weight / (p.height + rise)
@@ -261,16 +266,16 @@ class TrunkController:
         tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
 
     def restore_base_weight(self) -> None:
-        """The task "base" has the weight again that it had before it gave way; `guide` does so where feet carry."""
+        """Restores the weight of the task "base"; `update_references` does so where feet carry load."""
         if self._base_weight is not None:
             self._wbc.tasks["base"].weight = self._base_weight
             self._base_weight, self._weight_fraction = None, 1.0
 
     def reduce_base_weight(self, fraction: float = FLIGHT_BASE_FRACTION) -> None:
-        """The attitude gives way, until `end`: in flight to the legs.
+        """Reduces the weight of the task "base", until `restore_base_weight`.
 
         Args:
-            fraction: of its weight that it keeps.
+            fraction: fraction of the weight that remains.
         """
         if fraction == self._weight_fraction:
             return
@@ -281,12 +286,12 @@ class TrunkController:
 
 
 def compute_slope_lowering(morphology: Morphology, axes: Array, fraction: float = KNOWN_SLOPE_LOWERING) -> float:
-    """How much lower the trunk is on a slope [m].
+    """Computes the lowering of the trunk on a slope [m].
 
     Args:
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
         axes: (3, 3) `heading_axes` of the slope.
-        fraction: of the leg's length, times the sine of the slope's angle.
+        fraction: lowering divided by leg length and sine of the slope's angle.
     """
     return fraction * morphology.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
 
@@ -294,18 +299,18 @@ def compute_slope_lowering(morphology: Morphology, axes: Array, fraction: float 
 def compute_friction_fraction(
     x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float
 ) -> float:
-    """The share of an acceleration along the ground that friction can give, in [0, 1].
+    """Computes the fraction of an acceleration along the ground that friction allows, in [0, 1].
 
-    With a weight m g, the force tangential to the ground is ``m (a + g sin(angle) u)``, u uphill, and the normal one
-    ``m g cos(angle)``.
+    With the weight m g, the force tangential to the ground is ``m (a + g sin(angle) u)`` with the uphill direction u,
+    and the normal force ``m g cos(angle)``.
 
     Args:
-        x: of the acceleration seen from above [m/s^2].
-        y: of the acceleration seen from above [m/s^2].
-        slope_x: rise of the ground along x.
-        slope_y: rise of the ground along y.
-        friction: largest tangential over normal force.
-        gravity: [m/s^2].
+        x: horizontal acceleration along x [m/s^2].
+        y: horizontal acceleration along y [m/s^2].
+        slope_x: slope of the ground along x.
+        slope_y: slope of the ground along y.
+        friction: maximum ratio of tangential to normal force.
+        gravity: gravitational acceleration [m/s^2].
     """
     rise = slope_x * x + slope_y * y
     steep = slope_x * slope_x + slope_y * slope_y
@@ -320,7 +325,7 @@ def compute_friction_fraction(
 
 
 def make_tilt_rotation(a: float, b: float) -> Array:
-    """(3, 3) the rotation by the horizontal rotation vector (a, b, 0) [rad] (Rodrigues' formula)."""
+    """Returns the rotation matrix (3, 3) of the horizontal rotation vector (a, b, 0) [rad] (Rodrigues' formula)."""
     angle = math.hypot(a, b)
     s = math.sin(angle) / angle if angle > 1e-9 else 1.0
     k = 0.5 * (math.sin(0.5 * angle) / (0.5 * angle)) ** 2 if angle > 1e-9 else 0.5
