@@ -37,9 +37,9 @@ class Run(NamedTuple):
 
 def climb(robot: qd.Robot, *, told: bool) -> Run:
     """Returns a run up stairs, with a terrain map if `told`, otherwise blind."""
-    p = Morphology.of(robot)
+    p = Morphology.from_robot(robot)
     rise, tread, count = (0.25 if told else 0.1) * p.length, 0.6 * p.length, 4
-    start = float(p.stance[:, 0].max()) + 0.5 * p.length
+    start = float(p.nominal_stance[:, 0].max()) + 0.5 * p.length
     end = start + count * tread
     top = Box([end + 2.0, 0.0, 0.5 * count * rise], [4.0, 3.0, count * rise])
     ground = Terrain.from_surfaces([Plane.floor(), *stairs(count, rise=rise, tread=tread, distance=start), top])
@@ -49,8 +49,8 @@ def climb(robot: qd.Robot, *, told: bool) -> Run:
 
 def slope(robot: qd.Robot) -> Run:
     """Returns a blind run up a ramp of 15 degrees."""
-    p = Morphology.of(robot)
-    angle, start, length = np.radians(15.0), float(p.stance[:, 0].max()) + 0.5 * p.length, 3.0
+    p = Morphology.from_robot(robot)
+    angle, start, length = np.radians(15.0), float(p.nominal_stance[:, 0].max()) + 0.5 * p.length, 3.0
     R = pin.exp3(np.array([0.0, -angle, 0.0]))
     thick = 0.1
     middle = np.array([start, 0.0, 0.0]) + R @ (0.5 * length, 0.0, -0.5 * thick)
@@ -61,9 +61,9 @@ def slope(robot: qd.Robot) -> Run:
 
 def ice(robot: qd.Robot) -> Run:
     """Returns a run in which the friction coefficient falls to 0.1 for a second, without notice."""
-    p = Morphology.of(robot)
+    p = Morphology.from_robot(robot)
     controller = LocomotionController(robot, dt=DT)
-    plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed, 0.0, 0.0])
+    plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed_scale, 0.0, 0.0])
 
     def ask(t: float) -> np.ndarray:
         plant.friction = 0.1 if 2.0 <= t < 3.0 else 0.8
@@ -89,7 +89,7 @@ def get_up(robot: qd.Robot) -> Run:
     from quaddyn.planning import plan_righting
 
     controller = LocomotionController(robot, dt=DT, righting_plan=plan_righting(robot))
-    p, plant = controller.proportions, Simulation(robot, dt=DT)
+    p, plant = controller.morphology, Simulation(robot, dt=DT)
     q = np.array(robot.q_home)
     q[3:7] = pin.Quaternion(pin.exp3(np.array([3.0, 0.0, 0.0])) @ p.heading.T).coeffs()
     q[2] += 0.1 * p.length
@@ -98,14 +98,14 @@ def get_up(robot: qd.Robot) -> Run:
     def ask(t: float) -> np.ndarray:
         if t > 1.0 and controller.mode is LocomotionMode.FALLEN:
             controller.stand_up()
-        return np.array([SPEED * p.speed if t > 10.0 else 0.0, 0.0, 0.0])
+        return np.array([SPEED * p.speed_scale if t > 10.0 else 0.0, 0.0, 0.0])
 
     return Run(13.0, controller, plant, ask)
 
 
 def ahead(p: Morphology) -> Callable[[float], np.ndarray]:
     """Returns velocity commands: zero at first, then straight ahead."""
-    return lambda t: np.array([SPEED * p.speed if t > 0.3 else 0.0, 0.0, 0.0])
+    return lambda t: np.array([SPEED * p.speed_scale if t > 0.3 else 0.0, 0.0, 0.0])
 
 
 #: Function, title and text of each recording, by name.
@@ -158,7 +158,7 @@ def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
                     friction=run.plant.friction,
                     show_friction_cones=True,
                     footholds=command.footholds,
-                    normals=command.normals,
+                    normals=command.contact_normals,
                     curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
                     caption=f"{RECORDINGS[name][1]}: {command.mode.value}",
                 )

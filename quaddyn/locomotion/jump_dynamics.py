@@ -151,7 +151,7 @@ class JumpDynamics:
         return float(most[worst]) * p.mass * p.gravity, f"{TORQUE_OF} {self._robot.actuated[self._motors[worst]]}"
 
     def _find_reachable_height(self, height: float) -> float:
-        """Finds the height of the center of mass that all legs reach, nearest to a given one, starting from home [m]."""
+        """Finds the height of the center of mass that all legs reach, nearest to a given one [m]."""
         good, bad = self._p.height, height
         middle = bad
         for _ in range(12):
