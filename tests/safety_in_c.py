@@ -17,7 +17,7 @@ import quaddyn as qd
 from quaddyn.compiler import silence_messages
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.safety import OTHERS
-from quaddyn.runtime.safety_checks import UNCOMMANDED
+from quaddyn.runtime.safety_checks import NO_COMMAND
 from quaddyn.simulation import Measurement
 
 DT = 2e-3
@@ -45,7 +45,7 @@ class SafetyInC:
         pointers, number = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_double
         self.library.layer_tick_at.argtypes = (*pointers, number, number, ctypes.c_int)
         self.library.layer_tick.argtypes = (*pointers, ctypes.c_bool, number, ctypes.c_int)
-        self.damp = MotorCommand.from_damping(safety.limit_arrays.brake)
+        self.damp = MotorCommand.from_damping(safety.limit_arrays.fault_damping)
 
     def reset(self) -> None:
         """As `Safety.reset`."""
@@ -74,7 +74,7 @@ class SafetyInC:
         reading = (ctypes.c_void_p * len(PARTS))(*(None if part is None else part.ctypes.data for part in kept))
         given = self.damp if command is None else command
         out = np.array([given.tau, given.position, given.velocity, given.stiffness, given.damping])
-        raised = UNCOMMANDED if command is None and not raised else raised
+        raised = NO_COMMAND if command is None and not raised else raised
         code = function(ctypes.byref(reading), out.ctypes.data, first, second, raised)
         joint = self.library.layer_joint()
         return code, None if joint < 0 else self.safety.robot.actuated[joint], out

@@ -40,7 +40,7 @@ from quaddyn.runtime import (
 )
 from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, plant_of
-from quaddyn.runtime.safety_checks import LINK_LOST
+from quaddyn.runtime.safety_checks import LINK_LOSS
 from quaddyn.runtime.server import FAULT, SILENCES
 from quaddyn.simulation import Actuators, Measurement, Simulation
 
@@ -358,7 +358,7 @@ def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
     assert report.fault is None and report.stage is Stage.RUN and hold.resets == 2
     assert server.fault is None and server.interface.command.stiffness.any()
     # A robot that stops by itself in the midst of a run is a fault here, too, with its reason.
-    server.safety.raise_fault(LINK_LOST, "nobody there")
+    server.safety.raise_fault(LINK_LOSS, "nobody there")
     report = loop.run(0.05)
     assert report.stage is Stage.DAMP and report.fault.name == "robot stopped" and "link lost" in report.fault.reason
     assert server.fault is None  # since it is told to damp

@@ -68,7 +68,7 @@ def in_python(robot, path):
     """What main.c does."""
     scene, side, safety = Scene(robot, path), SharedMemoryInterface(robot, path), Safety(robot, dt=DT)
     estimator, wbc, dynamics = BaseEstimator(robot, dt=DT), qd.WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
-    brake, begun = MotorCommand.from_damping(safety.limit_arrays.brake), None
+    brake, begun = MotorCommand.from_damping(safety.limit_arrays.fault_damping), None
     for _ in range(round(SECONDS / DT)):
         m, command = side.read(), brake
         if begun is None:

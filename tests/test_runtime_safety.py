@@ -15,7 +15,14 @@ import quaddyn as qd
 from quaddyn.compiler import interpret
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
-from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, GAVE_UP, LINK_LOST, ROBOT_STOPPED, STOPPED
+from quaddyn.runtime.safety_checks import (
+    CONTROLLER_ABORT,
+    CONTROLLER_FAILURE,
+    CONTROLLER_OVERRUN,
+    LINK_LOSS,
+    OPERATOR_STOP,
+    ROBOT_STOP,
+)
 from quaddyn.simulation import Measurement
 
 BEGIN = 150  # the fault comes with this tick
@@ -33,7 +40,7 @@ def trot(go2: qd.Robot) -> Trot:
 
 def run(safety: Safety, trot: Trot) -> list[object]:
     """Reports of all ticks; torques are within limits at every one."""
-    effort, out = safety.limit_arrays.effort, []
+    effort, out = safety.limit_arrays.max_torque, []
     for k, (m, tau) in enumerate(trot):
         with np.errstate(invalid="ignore"):
             report = safety.filter_command(m, MotorCommand.from_torques(tau), now=DT * k)
@@ -146,19 +153,19 @@ def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
 @pytest.mark.parametrize(
     ("code", "name"),
     [
-        (CONTROLLER_FAILED, "controller failed"),
-        (CONTROLLER_LATE, "controller late"),
-        (LINK_LOST, "link lost"),
-        (STOPPED, "stopped"),
-        (ROBOT_STOPPED, "robot stopped"),
-        (GAVE_UP, "controller gave up"),
+        (CONTROLLER_FAILURE, "controller failed"),
+        (CONTROLLER_OVERRUN, "controller late"),
+        (LINK_LOSS, "link lost"),
+        (OPERATOR_STOP, "stopped"),
+        (ROBOT_STOP, "robot stopped"),
+        (CONTROLLER_ABORT, "controller gave up"),
     ],
 )
 def test_what_others_find_is_latched_too(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:
     safety = Safety(go2, dt=DT)
     run(safety, trot[:20])
     safety.raise_fault(code, "ZeroDivisionError: division by zero")
-    safety.raise_fault(STOPPED, "too late")
+    safety.raise_fault(OPERATOR_STOP, "too late")
     fault = run(safety, trot[20:22])[0].fault
     assert fault.name == name and "division by zero" in fault.reason
     safety.reset()
@@ -275,7 +282,7 @@ def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot)
         for k in range(12):
             safety.filter_command(at_rest(go2, k, velocity=velocity), full)
         if fault:  # damping as the fault's answer, as far as the motors have it; a reset begins from nothing
-            safety.raise_fault(STOPPED, "")
+            safety.raise_fault(OPERATOR_STOP, "")
         damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
         np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
         if fault:
@@ -286,7 +293,7 @@ def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot)
 
 def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT, limits=SafetyLimits(fault_damping=50.0))
-    safety.raise_fault(STOPPED, "")
+    safety.raise_fault(OPERATOR_STOP, "")
     m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
     given = safety.filter_command(m, MotorCommand.from_torques(np.zeros(12))).command
     assert np.allclose(

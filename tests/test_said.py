@@ -18,7 +18,7 @@ from quaddyn.identification.base_parameters import RankCertificate
 from quaddyn.identification.identification_result import SCREEN, Identification
 from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
-from quaddyn.runtime.faults import KINDS, Fault
+from quaddyn.runtime.faults import FAULT_TEXTS, Fault
 from quaddyn.runtime.loop import LoopReport
 from quaddyn.runtime.loop_statistics import LoopStatistics
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
@@ -76,7 +76,9 @@ def test_statistics_and_faults_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> Non
         statistics.latency.add(5e-5 if k else 2.5e-3)
     statistics.ticks, statistics.overruns, statistics.missed_deadlines = 1000, 3, 4
     faults = [
-        Fault.of(code, index, 1.2345, 1.0, robot, what="said", time=0.5) for code in sorted(KINDS) for index in (-1, 1)
+        Fault.from_code(code, index, 1.2345, 1.0, robot, what="said", time=0.5)
+        for code in sorted(FAULT_TEXTS)
+        for index in (-1, 1)
     ]
     several(
         "said_loop",

@@ -1,4 +1,4 @@
-"""`Fault`: why the safety layer has stopped a robot, in plain words."""
+"""`Fault`: reason for which the safety layer has stopped a robot."""
 
 from __future__ import annotations
 
@@ -9,65 +9,81 @@ import numpy as np
 from ..robot.robot import Robot
 from . import safety_checks as checks
 
-#: By code: name, and words with {joint}, {value}, {allowed}.
-KINDS: dict[int, tuple[str, str]] = {
-    checks.CONTROLLER_FAILED: ("controller failed", "the controller raised an exception: {what}"),
-    checks.CONTROLLER_LATE: ("controller late", "the controller missed its deadline too often: {what}"),
-    checks.LINK_LOST: ("link lost", "commands do not reach the robot: {what}"),
-    checks.STOPPED: ("stopped", "stopped by the operator{what}"),
-    checks.STALE: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
-    checks.NOT_A_NUMBER: ("reading not a number", "{sensor} reads NaN or infinity"),
-    checks.JUMP: ("encoder jumps", "joint {joint}: the position jumped by {value:+.3g} rad beside its velocity"),
-    checks.FROZEN_JOINT: ("encoder frozen", "joint {joint}: {value:.0f} readings in a row are equal while others move"),
-    checks.CONTRADICTION: (
+#: Name and message of each fault code; messages have the fields {joint}, {value}, {allowed}, {what}, {kind}.
+FAULT_TEXTS: dict[int, tuple[str, str]] = {
+    checks.CONTROLLER_FAILURE: ("controller failed", "the controller raised an exception: {what}"),
+    checks.CONTROLLER_OVERRUN: ("controller late", "the controller missed its deadline too often: {what}"),
+    checks.LINK_LOSS: ("link lost", "commands do not reach the robot: {what}"),
+    checks.OPERATOR_STOP: ("stopped", "stopped by the operator{what}"),
+    checks.STALE_READING: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
+    checks.NON_FINITE_READING: ("reading not a number", "{sensor} reads NaN or infinity"),
+    checks.ENCODER_JUMP: (
+        "encoder jumps",
+        "joint {joint}: the position jumped by {value:+.3g} rad beside its velocity",
+    ),
+    checks.FROZEN_ENCODER: (
+        "encoder frozen",
+        "joint {joint}: {value:.0f} readings in a row are equal while others move",
+    ),
+    checks.ENCODER_INCONSISTENCY: (
         "encoder contradicts itself",
         "joint {joint}: position and velocity have drifted {value:+.3g} rad apart, allowed are {allowed:.3g} rad",
     ),
-    checks.FROZEN_GYRO: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
+    checks.FROZEN_GYROSCOPE: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
     checks.FROZEN_ACCELEROMETER: (
         "accelerometer frozen",
         "the accelerometer gave {value:.0f} equal readings while joints move",
     ),
-    checks.IMU_CONTRADICTION: (
+    checks.IMU_INCONSISTENCY: (
         "IMU contradicts itself",
         "gyroscope and accelerometer disagree about the vertical by {value:.3g} rad/s, allowed are {allowed:.3g} rad/s",
     ),
-    checks.TILT: ("tilted", "the trunk leans by {angle:.0f} degrees, allowed are {angle_allowed:.0f}"),
-    checks.POSITION: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
-    checks.SPEED: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
-    checks.TORQUE: ("torque limit", "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m"),
-    checks.NOT_FOLLOWING: (
+    checks.EXCESSIVE_TILT: ("tilted", "the trunk leans by {angle:.0f} degrees, allowed are {angle_allowed:.0f}"),
+    checks.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
+    checks.VELOCITY_LIMIT: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
+    checks.TORQUE_LIMIT: ("torque limit", "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m"),
+    checks.TORQUE_TRACKING_ERROR: (
         "motor does not follow",
         "joint {joint}: the measured torque is {value:+.3g} N m off what was asked for, allowed are {allowed:.3g} N m",
     ),
-    checks.TEMPERATURE: ("temperature limit", "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}"),
-    checks.POWER: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
-    checks.COMMAND: ("command not a number", "joint {joint}: the command is NaN, infinite, or has a negative gain"),
-    checks.ROBOT_STOPPED: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
-    checks.GAVE_UP: ("controller gave up", "{what}"),
-    checks.MISSING: ("sensor missing", "there are no {kind} in the readings any more, as there were before"),
+    checks.TEMPERATURE_LIMIT: (
+        "temperature limit",
+        "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}",
+    ),
+    checks.POWER_LIMIT: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
+    checks.INVALID_COMMAND: (
+        "command not a number",
+        "joint {joint}: the command is NaN, infinite, or has a negative gain",
+    ),
+    checks.ROBOT_STOP: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
+    checks.CONTROLLER_ABORT: ("controller gave up", "{what}"),
+    checks.MISSING_SENSOR: ("sensor missing", "there are no {kind} in the readings any more, as there were before"),
 }
-#: By index of a sensor that is missing.
-SENSORS = {checks.TORQUES: "torques", checks.FEET: "foot forces", checks.TEMPERATURES: "temperatures"}
-#: Codes by name.
-CODES = {name: code for code, (name, _) in KINDS.items()}
+#: Name of each optional sensor by its index.
+SENSOR_NAMES = {
+    checks.TORQUE_SENSOR_NAMES: "torques",
+    checks.FOOT_SENSOR_NAMES: "foot forces",
+    checks.TEMPERATURE_SENSOR_NAMES: "temperatures",
+}
+#: Fault codes by name.
+FAULT_CODES = {name: code for code, (name, _) in FAULT_TEXTS.items()}
 
 
-def named(code: int) -> str:
-    """Name of a code, as another process tells it; "" of 0."""
-    return KINDS[code][0] if code in KINDS else f"fault {code}" if code else ""
+def fault_name(code: int) -> str:
+    """Returns the name of a fault code, as another process reports it; "" for 0."""
+    return FAULT_TEXTS[code][0] if code in FAULT_TEXTS else f"fault {code}" if code else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was found first; it stays until the safety layer is reset.
+    """First fault that the safety layer has detected; it stays until a reset.
 
     Attributes:
-        code: of `quaddyn.runtime.safety_checks`.
-        name: in two or three words, such as "encoder jumps".
-        reason: in a sentence, with joint and numbers.
-        joint: name of the joint that it is about; None where it is about none.
-        time: at which it was found, by the caller's clock [s].
+        code: one of the fault codes in `quaddyn.runtime.safety_checks`.
+        name: short name, such as "encoder jumps".
+        reason: message with joint and values.
+        joint: name of the joint concerned; None if it concerns no joint.
+        time: time of detection by the caller's clock [s].
     """
 
     code: int
@@ -80,21 +96,21 @@ class Fault:
         return f"{self.name}: {self.reason}"
 
     @classmethod
-    def of(
+    def from_code(
         cls, code: int, index: int, value: float, allowed: float, robot: Robot, *, what: str = "", time: float = 0.0
     ) -> Fault:
-        """From the numbers of the compiled layer.
+        """Makes a fault from the code and values of the compiled safety layer.
 
         Args:
-            code: of the kind.
-            index: of a joint in torque order, -1 for the IMU, or of a sensor that is missing.
-            value: what was found.
-            allowed: what is allowed.
-            robot: whose joints these are.
-            what: what others have said about it.
-            time: [s].
+            code: fault code.
+            index: index of a joint in torque order, -1 for the IMU, or of the missing sensor.
+            value: offending value, in the unit of the quantity.
+            allowed: its limit.
+            robot: robot of the joints.
+            what: message of the component that raised the fault; "" for faults of the layer itself.
+            time: time of detection [s].
         """
-        name, words = KINDS[code]
+        name, words = FAULT_TEXTS[code]
         about = "{joint}" in words or "{sensor}" in words
         joint = robot.actuated[index] if about and 0 <= index < robot.nu else None
         angle, angle_allowed = (float(np.rad2deg(np.arccos(np.clip(x, -1.0, 1.0)))) for x in (value, allowed))
@@ -106,6 +122,6 @@ class Fault:
             angle=angle,
             angle_allowed=angle_allowed,
             what=what,
-            kind=SENSORS.get(index),
+            kind=SENSOR_NAMES.get(index),
         )
         return cls(code, name, reason, joint, time)

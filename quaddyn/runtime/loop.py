@@ -163,7 +163,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                 f"between which no tick can be; make it with dt={nearest:g}"
             )
         self._decay, self._real_time, self._recorder = int(decay_ticks), real_time or RealTimeOptions(), recorder
-        self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.brake)
+        self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
         self._off = MotorCommand.zero(interface.robot.nu)
         self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
         self._stamps = Stamps(bounded=True)
@@ -250,10 +250,10 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.safety.reset()
             self._late = 0.0
         if request.stop_reason:
-            self.safety.raise_fault(checks.STOPPED, f": {request.stop_reason}")
+            self.safety.raise_fault(checks.OPERATOR_STOP, f": {request.stop_reason}")
         before, stopped = self._machine.stage, self.interface.stop_reason
         if stopped and before.is_controlled:
-            self.safety.raise_fault(checks.ROBOT_STOPPED, stopped)
+            self.safety.raise_fault(checks.ROBOT_STOP, stopped)
         # Damping is what a robot that has stopped waits for.
         goal = (
             Stage.DAMP
@@ -289,10 +289,10 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                 self.controller.reset(measurement)
             command = self.controller.compute(measurement, stage, request.velocity)
             if failure := self.controller.failure_reason:
-                self.safety.raise_fault(checks.GAVE_UP, failure)
+                self.safety.raise_fault(checks.CONTROLLER_ABORT, failure)
             return command
         except Exception as error:
-            self.safety.raise_fault(checks.CONTROLLER_FAILED, f"{type(error).__name__}: {error}")
+            self.safety.raise_fault(checks.CONTROLLER_FAILURE, f"{type(error).__name__}: {error}")
             return self._damp
 
     def _decayed(self, command: MotorCommand) -> MotorCommand:
@@ -313,11 +313,13 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         statistics.missed_deadlines += missed
         self._late += missed
         if self.overrun is OverrunPolicy.STOP or (self.overrun is OverrunPolicy.DECAY and self._late >= self._decay):
-            self.safety.raise_fault(checks.CONTROLLER_LATE, f"{missed} deadlines missed in one tick of {self.dt:g} s")
+            self.safety.raise_fault(
+                checks.CONTROLLER_OVERRUN, f"{missed} deadlines missed in one tick of {self.dt:g} s"
+            )
 
     def _write(self, command: MotorCommand, statistics: LoopStatistics) -> None:
         try:
             self.interface.write(command)
         except Exception as error:
             statistics.write_failures += 1
-            self.safety.raise_fault(checks.LINK_LOST, f"writing failed, {type(error).__name__}: {error}")
+            self.safety.raise_fault(checks.LINK_LOSS, f"writing failed, {type(error).__name__}: {error}")

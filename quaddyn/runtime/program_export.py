@@ -214,7 +214,7 @@ def program_c(
     files |= estimator_c(estimator, name=f"{name}_estimator").files
     files |= interface_c(robot, name=f"{name}_interface").files
     parts = {
-        "DAMPING": ", ".join(map(repr, safety.limit_arrays.brake.tolist())),
+        "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
         "STANDING": ", ".join("1" for _ in robot.feet),
         "LATEST": repr(LATEST),
         "UPPER_Memory": f"{name}_interface_memory",

@@ -1,4 +1,4 @@
-"""`Safety`: stands between controller and motors, knows neither, and ends faults in damping."""
+"""`Safety`: layer between controller and motors that limits commands and damps the motors after a fault."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 from . import safety_checks as checks
 from .faults import Fault
 from .motor_command import MotorCommand
-from .safety_checks import Reading, SafetyMemory
-from .safety_filter import Asked, guard
+from .safety_checks import SafetyMemory, SensorArrays
+from .safety_filter import CommandArrays, filter_command
 from .safety_limits import SafetyLimits
 
-#: Codes of what the layer does not find itself.
-OTHERS = (
-    checks.CONTROLLER_FAILED,
-    checks.CONTROLLER_LATE,
-    checks.LINK_LOST,
-    checks.STOPPED,
-    checks.ROBOT_STOPPED,
-    checks.GAVE_UP,
+#: Codes of faults that are detected outside of the layer.
+EXTERNAL_FAULTS = (
+    checks.CONTROLLER_FAILURE,
+    checks.CONTROLLER_OVERRUN,
+    checks.LINK_LOSS,
+    checks.OPERATOR_STOP,
+    checks.ROBOT_STOP,
+    checks.CONTROLLER_ABORT,
 )
 FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
-NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
+CLAMP_NAMES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
 @renamed_fields(feet="valid_foot_sensors")
 @dataclass(frozen=True, slots=True, eq=False)
 class SafetyReport(FrozenArrays):
-    """What a tick of the safety layer has made of a command.
+    """Result of one tick of the safety layer.
 
     Attributes:
-        command: what the motors are to get.
-        fault: that is latched; None while all is well.
-        valid_foot_sensors: (nf,) which foot sensors are to be believed; empty where there are none.
+        command: command for the motors.
+        fault: the latched fault; None without one.
+        valid_foot_sensors: (nf,) whether each foot sensor is valid; empty without foot sensors.
     """
 
     command: MotorCommand
@@ -52,33 +52,33 @@ class SafetyReport(FrozenArrays):
 
 @renamed_attributes(examine="filter_command", cuts="clamp_counts", allowed="limit_arrays")
 class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
-    """Checks readings and commands at every tick; commands are cut at limits, faults end in damping until a reset.
+    """Checks sensor readings and limits commands at every tick, independently of the controller.
 
-    What is *cut* goes on: gains, torque, its rate, torques that drive a joint that is as fast as it may be or that
-    stands at a stop.  `cuts` counts it.  A foot sensor that is stuck or reads NaN is left out, and the robot goes on
-    by its gait's schedule.
+    *Limited* commands continue: gains, torques, torque rates, torques that accelerate a joint at its speed limit or
+    push it into its position limit are clamped and counted in `clamp_counts`.  A foot sensor that is frozen or reads
+    NaN is ignored.
 
-    What is a *fault* ends in damping at once, and stays: readings that are not finite, stale, frozen, that jump or
-    contradict each other; sensors that were there and are no more; positions, velocities, torques, temperatures and
-    power beyond limits; motors that do not do what they are asked for; a trunk that leans; a command that is not
-    finite; and whatever others `raise_fault`.
+    A *fault* switches the motors to damping from the same tick on until `reset`: readings that are not finite, stale,
+    frozen, jumping or inconsistent; sensors that stop reporting; positions, velocities, torques, temperatures and power
+    beyond their limits; measured torques that do not track the command; a tilted trunk; a command that is not finite;
+    and faults raised by `raise_fault`.
 
-    It knows no controller and no dynamics, and is compiled; `quaddyn.runtime.export_safety` writes it as C99.
+    The layer contains no controller and no dynamics.  It is compiled; `quaddyn.runtime.export_safety` writes it as C99.
 
     Args:
         robot: any robot.
         dt: period of the loop [s].
-        limits: what is allowed; those of the robot's record and `SafetyLimits`' defaults by default.
-        imu_rotation: (3, 3) rotation from the IMU's axes to the base's; none by default.
+        limits: limits; None: those of the robot's model and the defaults of `SafetyLimits`.
+        imu_rotation: (3, 3) rotation matrix from IMU axes to base axes; None: identity.
 
     Attributes:
         robot: as given.
         dt: as given [s].
         limits: as given.
-        allowed: the limits by joint and period, as the compiled layer takes them.
+        limit_arrays: the limits by joint and period, for the compiled layer.
 
     Raises:
-        ArgumentError: a limit of another shape, NaN, or not positive.
+        ArgumentError: a limit of a wrong shape, NaN, or not positive.
     """
 
     @renamed_parameters(imu="imu_rotation")
@@ -94,12 +94,12 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         if not self.dt > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         self.limit_arrays = limits.to_arrays(robot, self.dt, imu_rotation)
-        self._damp = MotorCommand.from_damping(self.limit_arrays.brake)
-        self._asked = Asked(*(np.zeros(robot.nu) for _ in range(5)))
+        self._damp = MotorCommand.from_damping(self.limit_arrays.fault_damping)
+        self._asked = CommandArrays(*(np.zeros(robot.nu) for _ in range(5)))
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, a latched fault included: the next reading is a first one."""
+        """Clears all state and a latched fault; the next reading is treated as the first."""
         nu, nf = self.robot.nu, len(self.robot.feet)
         self.memory = SafetyMemory(
             position=np.zeros(nu),
@@ -107,66 +107,66 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             gyro=np.zeros(3),
             accelerometer=np.zeros(3),
             feet=np.zeros(nf),
-            asked=np.zeros(nu),
-            drift=np.zeros(nu),
-            lag=np.zeros(nu),
-            up=np.zeros(3),
-            lean=np.zeros(3),
-            joints=np.zeros((nu, 4), dtype=np.int64),
+            commanded_torque=np.zeros(nu),
+            position_drift=np.zeros(nu),
+            torque_error=np.zeros(nu),
+            vertical=np.zeros(3),
+            tilt_drift_rate=np.zeros(3),
+            joint_counts=np.zeros((nu, 4), dtype=np.int64),
             counts=np.zeros(5, dtype=np.int64),
-            same_feet=np.zeros(nf, dtype=np.int64),
-            present=np.zeros(3, dtype=np.int64),
-            notes=np.zeros(len(NOTES), dtype=np.int64),
-            latched=np.zeros(2, dtype=np.int64),
-            details=np.zeros(2),
+            foot_repeats=np.zeros(nf, dtype=np.int64),
+            sensor_present=np.zeros(3, dtype=np.int64),
+            clamp_counts=np.zeros(len(CLAMP_NAMES), dtype=np.int64),
+            latched_fault=np.zeros(2, dtype=np.int64),
+            fault_values=np.zeros(2),
             stamps=np.zeros(2),
         )
         self._fault: Fault | None = None
-        self._raised: tuple[int, str] = (checks.NOTHING, "")
+        self._raised: tuple[int, str] = (checks.NO_FAULT, "")
 
     def warmup(self) -> None:
-        """Compile what is compiled at first use."""
-        guard.compile()
+        """Compiles the layer, which otherwise happens at the first tick."""
+        filter_command.compile()
 
     @property
     def fault(self) -> Fault | None:
-        """That is latched; None while all is well."""
+        """The latched fault; None without one."""
         return self._fault
 
     @property
     def clamp_counts(self) -> dict[str, int]:
-        """How often something was cut, by what: joints times ticks since the last reset, and ticks with a foot lost."""
-        return dict(zip(NOTES, self.memory.notes.tolist(), strict=True))
+        """Numbers of clamped commands by kind since the last reset (joints times ticks; ticks for ignored foot sensors)."""
+        return dict(zip(CLAMP_NAMES, self.memory.clamp_counts.tolist(), strict=True))
 
     def raise_fault(self, code: int, what: str) -> None:
-        """Say what others have found; the next tick latches it, unless there is a fault already.
+        """Raises a fault that was detected elsewhere; the next tick latches it unless a fault is latched already.
 
         Args:
-            code: one of `OTHERS`, which are codes of `safety_checks`.
-            what: in words.
+            code: one of `EXTERNAL_FAULTS`, which are codes of `safety_checks`.
+            what: message.
 
         Raises:
             ArgumentError: another code.
         """
-        if code not in OTHERS:
-            raise ArgumentError(f"code: expected one that others may raise, got {code}")
-        if self._raised[0] == checks.NOTHING:
+        if code not in EXTERNAL_FAULTS:
+            raise ArgumentError(f"code: expected one of EXTERNAL_FAULTS, got {code}")
+        if self._raised[0] == checks.NO_FAULT:
             self._raised = code, what
 
     def filter_command(
         self, measurement: Measurement, command: MotorCommand | None, *, now: float = 0.0
     ) -> SafetyReport:
-        """One tick; once per period, with the newest reading and the command that it led to.
+        """Runs one tick: checks the newest reading and limits the command; call it once per period.
 
-        What has another shape than the robot is a fault, too: nothing here raises.
+        Arrays of a wrong shape are a fault; nothing here raises.
 
         Args:
-            measurement: the newest reading.  A time stamp that is not later than that of the last reading that
-                counted means that there is no newer one; so does one that is NaN, infinite or negative, and one that
-                goes on by 50 ms more than `now` does.
-            command: what the controller asks for; None where nothing has come: motors are damped at this tick, and no
-                fault is latched for it.
-            now: the caller's time, also for the fault's [s]; where it stands still, calls are counted, one a period.
+            measurement: the newest reading.  It is not new if its time stamp is not later than that of the last
+                accepted reading, is NaN, infinite or negative, or has advanced by 50 ms more than `now`.
+            command: command of the controller; None if none has arrived: motors are damped at this tick without a
+                fault.
+            now: the caller's clock, also for the time of a fault [s]; if it stands still, each call counts as one
+                period.
         """
         reading = self._reading(measurement)
         asked = self._asked
@@ -180,20 +180,24 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         except (ValueError, TypeError):
             asked.tau[:] = np.nan
         raised, what = self._raised
-        if command is None and raised == checks.NOTHING:
-            raised = checks.UNCOMMANDED
-        code = guard(self.limit_arrays, reading, asked, self.memory, _stamp(measurement.time), float(now), raised)
-        if code != checks.NOTHING and self._fault is None:
-            index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()
-            self._fault = Fault.of(code, index, value, allowed, self.robot, what=what, time=now)
-        believed = self.memory.same_feet < self.limit_arrays.frozen
+        if command is None and raised == checks.NO_FAULT:
+            raised = checks.NO_COMMAND
+        code = filter_command(
+            self.limit_arrays, reading, asked, self.memory, _stamp(measurement.time), float(now), raised
+        )
+        if code != checks.NO_FAULT and self._fault is None:
+            index, (value, allowed) = int(self.memory.latched_fault[1]), self.memory.fault_values.tolist()
+            self._fault = Fault.from_code(code, index, value, allowed, self.robot, what=what, time=now)
+        believed = self.memory.foot_repeats < self.limit_arrays.max_frozen_readings
         given = MotorCommand(*frozen(asked))
-        return SafetyReport(given, self._fault, believed if self.memory.present[checks.FEET] else believed[:0])
+        return SafetyReport(
+            given, self._fault, believed if self.memory.sensor_present[checks.FOOT_SENSORS] else believed[:0]
+        )
 
-    def _reading(self, m: Measurement) -> Reading:
+    def _reading(self, m: Measurement) -> SensorArrays:
         nu, nf = self.robot.nu, len(self.robot.feet)
-        imu = self.robot.root == "free"  # what is fixed needs none
-        return Reading(
+        imu = self.robot.root == "free"  # a fixed base needs no IMU
+        return SensorArrays(
             _part(m.position, nu),
             _part(m.velocity, nu),
             _part(m.gyro if imu else None, 3, optional=not imu),
@@ -205,7 +209,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
 
 
 def _part(value: object, size: int, *, optional: bool = False) -> Array:
-    """An array of a reading; infinite where it is none of this size: NaN alone would say that there is no sensor."""
+    """Returns an array of a reading; all infinite if it has another size, since NaN would mean a missing sensor."""
     if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == (size,) and value.flags.c_contiguous:
         return value
     if value is None and optional:
@@ -218,7 +222,7 @@ def _part(value: object, size: int, *, optional: bool = False) -> Array:
 
 
 def _stamp(value: object) -> float:
-    """A time stamp; NaN where it is no number."""
+    """Returns a time stamp; NaN if it is not a number."""
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

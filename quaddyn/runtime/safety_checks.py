@@ -1,7 +1,7 @@
-"""What is wrong with a reading: the checks of the safety layer, in restricted Python.
+"""Fault detection of the safety layer in the compiled language: checks of sensor readings.
 
-Every check compares what sensors say with limits, with what they said before, or with each other; none knows what the
-controller is about.  The first that fails names a code and an index, and writes what was found and what was allowed.
+Each check compares sensor values with limits, with earlier values or with each other, independently of the controller.
+The first check that fails returns a fault code and an index, and stores the offending value and its limit.
 """
 
 import math
@@ -9,80 +9,95 @@ from typing import NamedTuple
 
 from ..compiler import IntMatrix, IntVector, Matrix, Vector, compiled, local
 
-# Codes, in the order in which checks are made; 0 is "nothing". `faults.KINDS` has the words.
-NOTHING = 0
-CONTROLLER_FAILED, CONTROLLER_LATE, LINK_LOST, STOPPED = 1, 2, 3, 4
-STALE, NOT_A_NUMBER, JUMP, FROZEN_JOINT, CONTRADICTION = 5, 6, 7, 8, 9
-FROZEN_GYRO, FROZEN_ACCELEROMETER, IMU_CONTRADICTION, TILT = 10, 11, 12, 13
-POSITION, SPEED, TORQUE, NOT_FOLLOWING, TEMPERATURE, POWER = 14, 15, 16, 17, 18, 19
-COMMAND = 20
-# Raised by others, after those above.
-ROBOT_STOPPED, GAVE_UP = 21, 22
-# A sensor that was there and is no more.
-MISSING = 23
-# What is said where no command has come; no fault.
-UNCOMMANDED = -1
+# Fault codes in the order of the checks; `faults.FAULT_TEXTS` has their names and messages.
+NO_FAULT = 0
+CONTROLLER_FAILURE, CONTROLLER_OVERRUN, LINK_LOSS, OPERATOR_STOP = 1, 2, 3, 4
+STALE_READING, NON_FINITE_READING, ENCODER_JUMP, FROZEN_ENCODER, ENCODER_INCONSISTENCY = 5, 6, 7, 8, 9
+FROZEN_GYROSCOPE, FROZEN_ACCELEROMETER, IMU_INCONSISTENCY, EXCESSIVE_TILT = 10, 11, 12, 13
+POSITION_LIMIT, VELOCITY_LIMIT, TORQUE_LIMIT, TORQUE_TRACKING_ERROR, TEMPERATURE_LIMIT, POWER_LIMIT = (
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+)
+INVALID_COMMAND = 20
+# Raised by the control loop, after those above.
+ROBOT_STOP, CONTROLLER_ABORT = 21, 22
+# An optional sensor that reported values before and does not any more.
+MISSING_SENSOR = 23
+# Not a fault: no command has arrived.
+NO_COMMAND = -1
 
-# Columns of `SafetyMemory.joints`: readings in a row.
-FAST, STRONG, HOT, SAME = 0, 1, 2, 3
+# Columns of `SafetyMemory.joint_counts`: numbers of consecutive readings.
+OVERSPEED, OVERTORQUE, OVERHEAT, REPEATS = 0, 1, 2, 3
 # Entries of `SafetyMemory.counts`.
-WAITED, SEEN, SAME_GYRO, SAME_ACCELEROMETER, POWERFUL = 0, 1, 2, 3, 4
-# Entries of `SafetyMemory.stamps`: of the last reading that counted [s].
-STAMP, CLOCK = 0, 1
-# Entries of `SafetyMemory.present`, and index of a fault of theirs.
-TORQUES, FEET, TEMPERATURES = 0, 1, 2
-# Entries of `SafetyMemory.notes`: how often what was asked for has been cut, and feet have been left out.
-CUT_TORQUE, CUT_RATE, CUT_SPEED, CUT_POSITION, CUT_GAIN, LOST_FOOT = 0, 1, 2, 3, 4, 5
+N_WAITED, N_ACCEPTED, GYRO_REPEATS, ACCELEROMETER_REPEATS, OVERPOWER = 0, 1, 2, 3, 4
+# Entries of `SafetyMemory.stamps`: of the last accepted reading [s].
+READING_STAMP, CALLER_CLOCK = 0, 1
+# Entries of `SafetyMemory.sensor_present`, and index of the fault "sensor missing".
+TORQUE_SENSORS, FOOT_SENSORS, TEMPERATURE_SENSORS = 0, 1, 2
+# Entries of `SafetyMemory.clamp_counts`: numbers of clamped commands and of ticks with an ignored foot sensor.
+(
+    CLAMPED_TORQUE,
+    CLAMPED_TORQUE_RATE,
+    CLAMPED_AT_SPEED_LIMIT,
+    CLAMPED_AT_POSITION_LIMIT,
+    CLAMPED_GAIN,
+    IGNORED_FOOT_SENSOR,
+) = 0, 1, 2, 3, 4, 5
 
-# Joints that move faster than this say that a robot is not at rest [rad/s or m/s].
-MOVING = 0.2
-# How fast what contradicts itself is forgotten [s], and what pulls the vertical to the accelerometer [1/s].
-FORGETTING, LEANING = 0.25, 1.0
-# Time constants of the low-passes on torques and on what corrects the vertical [s].
-SETTLING, WEIGHING = 0.1, 0.5
-# Weight of a reading that is trusted with the vertical at the beginning, within 10 % of 1 g, and how long one is
-# waited for [s].
-TRUSTED, FALLING = 0.8, 1.0
-# Of the earth [m/s^2].
+# Joint speed above which the robot is not at rest [rad/s or m/s].
+MOVING_JOINT_SPEED = 0.2
+# Time constant with which position drift decays [s], and rate at which the estimated vertical is corrected towards the
+# accelerometer [1/s].
+DRIFT_TIME_CONSTANT, GRAVITY_CORRECTION_RATE = 0.25, 1.0
+# Time constants of the low-pass filters of the torque error and of the correction of the vertical [s].
+TORQUE_FILTER_TIME, TILT_DRIFT_FILTER_TIME = 0.1, 0.5
+# Least weight of an accelerometer reading that initializes the vertical (0.8: within 10 % of 1 g), and the time after
+# which any reading does [s].
+MIN_GRAVITY_WEIGHT, MAX_GRAVITY_WAIT = 0.8, 1.0
+# Gravitational acceleration [m/s^2].
 GRAVITY = 9.81
-# Readings further apart than this tell nothing about each other [periods].
-APART = 8.0
-# By how much more than the caller's clock a robot's clock may go on from one reading to the next [s].
-AHEAD = 0.05
-# From rest to its speed limit no joint gets sooner [s]; with the speed limit it bounds accelerations.
-REACHING = 0.01
+# Readings that are further apart than this are not compared [periods].
+MAX_COMPARED_PERIODS = 8.0
+# Largest advance of the robot's clock over the caller's clock between two readings [s].
+MAX_CLOCK_ADVANCE = 0.05
+# Least time in which a joint accelerates from rest to its speed limit [s]; bounds joint accelerations.
+MIN_SPEED_UP_TIME = 0.01
 
 
-class Allowed(NamedTuple):
-    """What is allowed, by joint (nu,) where it is an array."""
+class LimitArrays(NamedTuple):
+    """Limits of the safety layer; arrays have one entry per actuated joint (nu,)."""
 
-    effort: Vector  # torque [N m]
-    rate: Vector  # change of the torque from tick to tick [N m]
-    speed: Vector  # [rad/s]
-    lower: Vector  # [rad]
-    upper: Vector  # [rad]
-    temperature: Vector  # [degrees Celsius]
-    stiffness: Vector  # largest gain [N m/rad]
-    damping: Vector  # largest gain [N m s/rad]
-    brake: Vector  # damping that a fault ends in [N m s/rad]
-    jump: Vector  # difference between a position and the one that velocities lead to [rad]
-    turning: IntVector  # whether a joint turns without end
-    imu: Matrix  # (3, 3) from IMU axes to the base's
-    power: float  # that the motors give in all [W]
-    tilt: float  # least cosine between the base's vertical axis and the vertical
-    overtravel: float  # beyond the position limits, before it is a fault [rad]
-    drift: float  # rate at which gyroscope and accelerometer disagree about the vertical [rad/s]
-    following: float  # difference between torques asked for and measured, as a share of the limit
-    period: float  # of the loop [s]
-    stale: int  # periods without a new reading
-    patience: int  # readings in a row that are beyond a limit
-    frozen: int  # readings in a row that are equal to the last bit
+    max_torque: Vector  # torque [N m]
+    max_torque_step: Vector  # change of the torque from tick to tick [N m]
+    max_speed: Vector  # [rad/s]
+    min_position: Vector  # [rad]
+    max_position: Vector  # [rad]
+    max_temperature: Vector  # [degrees Celsius]
+    max_stiffness: Vector  # largest gain [N m/rad]
+    max_damping: Vector  # largest gain [N m s/rad]
+    fault_damping: Vector  # damping of all motors after a fault [N m s/rad]
+    max_position_jump: Vector  # between a position and the integral of the velocity [rad]
+    is_continuous: IntVector  # 1 for a continuous joint
+    imu_rotation: Matrix  # (3, 3) rotation from IMU axes to base axes
+    max_power: float  # of all motors together [W]
+    min_cos_tilt: float  # smallest cosine of the angle between the base's z axis and the vertical
+    max_overtravel: float  # beyond the position limits [rad]
+    max_tilt_drift_rate: float  # between the verticals of gyroscope and accelerometer [rad/s]
+    max_torque_tracking_error: float  # measured minus commanded torque, divided by the limit
+    period: float  # of the control loop [s]
+    max_reading_periods: int  # periods without a new reading
+    violation_readings: int  # consecutive readings beyond a limit that are a fault
+    max_frozen_readings: int  # consecutive bitwise equal readings that are a fault
 
 
-class Reading(NamedTuple):
-    """Sensor readings; see `quaddyn.simulation.Measurement`.
+class SensorArrays(NamedTuple):
+    """Arrays of one sensor reading; see `quaddyn.simulation.Measurement`.
 
-    A sensor that the robot does not have is an array of length 0 or, as in packets, NaN alone.
+    A missing sensor is an array of length 0 or, as in packets, all NaN.
     """
 
     position: Vector
@@ -95,39 +110,39 @@ class Reading(NamedTuple):
 
 
 class SafetyMemory(NamedTuple):
-    """What the checks remember from tick to tick."""
+    """State of the safety layer between ticks."""
 
     position: Vector  # (nu,) last reading
     velocity: Vector  # (nu,) last reading
     gyro: Vector  # (3,) last reading
     accelerometer: Vector  # (3,) last reading
-    feet: Vector  # (feet,) last reading
-    asked: Vector  # (nu,) torque of the last command [N m]
-    drift: Vector  # (nu,) by how much positions have gone elsewhere than velocities lead to [rad]
-    lag: Vector  # (nu,) torque measured less torque asked for, low-passed [N m]
-    up: Vector  # (3,) the vertical in base axes; zero until it has been felt
-    lean: Vector  # (3,) what corrects it, low-passed [rad/s]
-    joints: IntMatrix  # (nu, 4) readings in a row
-    counts: IntVector  # (5,)
-    same_feet: IntVector  # (feet,) readings in a row
-    present: IntVector  # (3,) whether a sensor has said anything
-    notes: IntVector  # (6,) ticks
-    latched: IntVector  # (2,) code of the fault, and its index
-    details: Vector  # (2,) what was found, and what was allowed
-    stamps: Vector  # (2,) of the last reading that counted, and the caller's clock then [s]
+    feet: Vector  # (nf,) last reading
+    commanded_torque: Vector  # (nu,) torque of the last command [N m]
+    position_drift: Vector  # (nu,) decaying sum of the difference between motion and integrated velocity [rad]
+    torque_error: Vector  # (nu,) measured minus commanded torque, low-pass filtered [N m]
+    vertical: Vector  # (3,) estimated unit vertical in base axes; zero until initialized
+    tilt_drift_rate: Vector  # (3,) correction of the vertical, low-pass filtered [rad/s]
+    joint_counts: IntMatrix  # (nu, 4) consecutive readings
+    counts: IntVector  # (5,) consecutive periods or readings, see above
+    foot_repeats: IntVector  # (nf,) consecutive equal readings
+    sensor_present: IntVector  # (3,) 1 for a sensor that has reported values
+    clamp_counts: IntVector  # (6,) see above
+    latched_fault: IntVector  # (2,) fault code, and index of the joint or sensor
+    fault_values: Vector  # (2,) offending value, and its limit
+    stamps: Vector  # (2,) stamp of the last accepted reading, and the caller's clock at that time [s]
 
 
 @compiled()
-def found(m: SafetyMemory, code: int, value: float, allowed: float) -> int:
-    """A code, with what belongs to it written down."""
-    m.details[0] = value
-    m.details[1] = allowed
+def report_fault(memory: SafetyMemory, code: int, value: float, allowed: float) -> int:
+    """Stores the offending value and its limit, and returns the fault code."""
+    memory.fault_values[0] = value
+    memory.fault_values[1] = allowed
     return code
 
 
 @compiled()
 def is_finite(x: Vector) -> bool:
-    """Whether all entries are."""
+    """Returns whether all entries are finite."""
     sound = True
     for i in range(len(x)):
         sound = sound and math.isfinite(x[i])
@@ -135,8 +150,8 @@ def is_finite(x: Vector) -> bool:
 
 
 @compiled()
-def is_same(x: Vector, y: Vector) -> bool:
-    """Whether all entries are equal."""
+def is_equal(x: Vector, y: Vector) -> bool:
+    """Returns whether all entries of two vectors are equal."""
     same = True
     for i in range(len(x)):
         same = same and x[i] == y[i]
@@ -144,8 +159,8 @@ def is_same(x: Vector, y: Vector) -> bool:
 
 
 @compiled()
-def is_there(x: Vector) -> bool:
-    """Returns whether a sensor reports a value; see `Reading`."""
+def has_values(x: Vector) -> bool:
+    """Returns whether a sensor reports any value that is not NaN; see `SensorArrays`."""
     there = False
     for i in range(len(x)):
         there = there or x[i] == x[i]
@@ -154,221 +169,279 @@ def is_there(x: Vector) -> bool:
 
 @compiled()
 def is_stamp(time: float) -> bool:
-    """Whether a number can be a time stamp: finite, and not negative."""
+    """Returns whether a number is a valid time stamp: finite and not negative."""
     return math.isfinite(time) and time >= 0.0
 
 
 @compiled()
 def is_later(time: float, last: float, passed: float) -> bool:
-    """Whether a reading with this stamp is newer than the last one that counted, as far as clocks can tell.
+    """Returns whether a reading with time stamp `time` is newer than the last accepted one with time stamp `last`.
 
-    One that is not counts as none: a stamp that is NaN, infinite or negative, that repeats or goes back, or that is
-    ahead of the caller's clock, by which `passed` [s] went by since.
+    A stamp is not newer if it is NaN, infinite or negative, if it repeats or decreases, or if it advances by more than
+    `MAX_CLOCK_ADVANCE` over the time `passed` [s] that the caller's clock has advanced since.
     """
-    return is_stamp(time) and time > last and time - last <= passed + AHEAD
+    return is_stamp(time) and time > last and time - last <= passed + MAX_CLOCK_ADVANCE
 
 
 @compiled()
-def wrapped(angle: float) -> float:
-    """An angle within half a turn."""
+def wrap_angle(angle: float) -> float:
+    """Returns an angle [rad] wrapped to the interval [-pi, pi)."""
     return angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi) + 0.5)
 
 
 @compiled()
-def missing(r: Reading, m: SafetyMemory) -> int:
+def find_missing_sensor(reading: SensorArrays, memory: SafetyMemory) -> int:
     """Returns the index of a sensor that reported values before and does not now, or -1; updates which ones report."""
     gone = -1
     for k in range(3):
-        sensor = r.torque if k == TORQUES else r.feet if k == FEET else r.temperature
-        if is_there(sensor):
-            m.present[k] = 1
-        elif m.present[k] != 0:
+        sensor = reading.torque if k == TORQUE_SENSORS else reading.feet if k == FOOT_SENSORS else reading.temperature
+        if has_values(sensor):
+            memory.sensor_present[k] = 1
+        elif memory.sensor_present[k] != 0:
             gone = k
     return gone
 
 
 @compiled(inline=False)
-def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
-    """Code and index of what is wrong with a new reading, `elapsed` [s] after the last one; then it is the last one."""
-    gone = missing(r, m)
+def check_reading(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
+    """Checks a new reading, `elapsed` [s] after the last one, and stores it; returns the fault code and its index."""
+    gone = find_missing_sensor(reading, memory)
     if gone >= 0:
-        return found(m, MISSING, 0.0, 0.0), gone
-    n = len(r.position)
+        return report_fault(memory, MISSING_SENSOR, 0.0, 0.0), gone
+    n = len(reading.position)
     for i in range(n):
-        if not (math.isfinite(r.position[i]) and math.isfinite(r.velocity[i])):
-            return found(m, NOT_A_NUMBER, 0.0, 0.0), i
-        if m.present[TORQUES] != 0 and not math.isfinite(r.torque[i]):
-            return found(m, NOT_A_NUMBER, 0.0, 0.0), i
-        if m.present[TEMPERATURES] != 0 and not math.isfinite(r.temperature[i]):
-            return found(m, NOT_A_NUMBER, 0.0, 0.0), i
-    if not (is_finite(r.gyro) and is_finite(r.accelerometer)):
-        return found(m, NOT_A_NUMBER, 0.0, 0.0), -1
-    first = m.counts[SEEN] == 0
-    m.counts[SEEN] += 1
-    code, index = NOTHING, 0
+        if not (math.isfinite(reading.position[i]) and math.isfinite(reading.velocity[i])):
+            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
+        if memory.sensor_present[TORQUE_SENSORS] != 0 and not math.isfinite(reading.torque[i]):
+            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
+        if memory.sensor_present[TEMPERATURE_SENSORS] != 0 and not math.isfinite(reading.temperature[i]):
+            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
+    if not (is_finite(reading.gyro) and is_finite(reading.accelerometer)):
+        return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), -1
+    first = memory.counts[N_ACCEPTED] == 0
+    memory.counts[N_ACCEPTED] += 1
+    code, index = NO_FAULT, 0
     if not first:
-        code, index = check_joints_against_before(lim, r, m, elapsed)
-    if code == NOTHING and len(r.gyro) > 0:
-        code = check_imu(lim, r, m, elapsed, first)
-    if code == NOTHING:
-        code, index = check_joints(lim, r, m)
-    if m.present[FEET] != 0:
-        watch_feet(lim, r, m)
+        code, index = check_encoders(limits, reading, memory, elapsed)
+    if code == NO_FAULT and len(reading.gyro) > 0:
+        code = check_imu(limits, reading, memory, elapsed, first)
+    if code == NO_FAULT:
+        code, index = check_joint_limits(limits, reading, memory)
+    if memory.sensor_present[FOOT_SENSORS] != 0:
+        check_foot_sensors(limits, reading, memory)
     for i in range(n):
-        m.position[i] = r.position[i]
-        m.velocity[i] = r.velocity[i]
-    for i in range(len(r.gyro)):
-        m.gyro[i] = r.gyro[i]
-        m.accelerometer[i] = r.accelerometer[i]
+        memory.position[i] = reading.position[i]
+        memory.velocity[i] = reading.velocity[i]
+    for i in range(len(reading.gyro)):
+        memory.gyro[i] = reading.gyro[i]
+        memory.accelerometer[i] = reading.accelerometer[i]
     return code, index
 
 
 @compiled()
-def unexplained(apart: float, change: float, speed: float, elapsed: float, period: float) -> float:
-    """What remains of a difference between a motion and its velocity's integral over the time h between two readings.
+def integration_residual(apart: float, change: float, speed: float, elapsed: float, period: float) -> float:
+    """Returns the part of `apart`, motion minus integrated velocity, that exceeds the bound of the integration error.
 
-    The trapezoidal rule errs by at most ``|change| h / 2`` where the velocity goes from one reading to the other in one
-    direction, however suddenly, as in a landing; and where readings were lost in between by ``a h^2 / 4`` more, as an
-    acceleration of up to a may have taken it elsewhere and back.
+    The trapezoidal rule errs by at most ``|change| h / 2`` over a time h in which the velocity changes monotonically,
+    however suddenly, as at a landing.  If readings were lost in between, an acceleration of up to a may add
+    ``a h^2 / 4``.
     """
     lost = max(elapsed - period, 0.0)
-    error = 0.5 * abs(change) * elapsed + speed * lost * min(0.25 * elapsed / REACHING, 1.0)
+    error = 0.5 * abs(change) * elapsed + speed * lost * min(0.25 * elapsed / MIN_SPEED_UP_TIME, 1.0)
     return apart - min(max(apart, -error), error)
 
 
 @compiled(inline=False)
-def check_joints_against_before(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
-    """Encoders that jump, stick, or contradict their velocities."""
-    n = len(r.position)
-    near = elapsed < APART * lim.period
+def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
+    """Checks joint encoders for position jumps, frozen values, and positions that contradict the velocities."""
+    n = len(reading.position)
+    near = elapsed < MAX_COMPARED_PERIODS * limits.period
     total = 0.0
     for i in range(n):
-        total += abs(r.velocity[i])
-    code, index = NOTHING, 0
+        total += abs(reading.velocity[i])
+    code, index = NO_FAULT, 0
     for i in range(n):
-        moved = r.position[i] - m.position[i]
-        if lim.turning[i] != 0:
-            moved = wrapped(moved)
-        apart = moved - 0.5 * (r.velocity[i] + m.velocity[i]) * elapsed
-        # What the rule may be wrong by counts for the joint: a sum of its errors would be a fault that is none.
-        apart = unexplained(apart, r.velocity[i] - m.velocity[i], lim.speed[i], elapsed, lim.period) if near else 0.0
-        if abs(apart) > lim.jump[i] and code == NOTHING:
-            code, index = found(m, JUMP, apart, lim.jump[i]), i
-        m.drift[i] = (m.drift[i] + apart) * math.exp(-elapsed / FORGETTING)
-        if abs(m.drift[i]) > lim.jump[i] and code == NOTHING:
-            code, index = found(m, CONTRADICTION, m.drift[i], lim.jump[i]), i
-        same = r.position[i] == m.position[i] and r.velocity[i] == m.velocity[i]
-        m.joints[i, SAME] = m.joints[i, SAME] + 1 if same else 0
-        others = (total - abs(r.velocity[i])) / max(n - 1, 1)
-        moving = others > MOVING or abs(r.velocity[i]) > MOVING
-        if m.joints[i, SAME] >= lim.frozen and moving and code == NOTHING:
-            code, index = found(m, FROZEN_JOINT, float(m.joints[i, SAME]), float(lim.frozen)), i
+        moved = reading.position[i] - memory.position[i]
+        if limits.is_continuous[i] != 0:
+            moved = wrap_angle(moved)
+        apart = moved - 0.5 * (reading.velocity[i] + memory.velocity[i]) * elapsed
+        # The error bound of the integration rule is subtracted, so that its errors do not accumulate to a false fault.
+        apart = (
+            integration_residual(
+                apart, reading.velocity[i] - memory.velocity[i], limits.max_speed[i], elapsed, limits.period
+            )
+            if near
+            else 0.0
+        )
+        if abs(apart) > limits.max_position_jump[i] and code == NO_FAULT:
+            code, index = report_fault(memory, ENCODER_JUMP, apart, limits.max_position_jump[i]), i
+        memory.position_drift[i] = (memory.position_drift[i] + apart) * math.exp(-elapsed / DRIFT_TIME_CONSTANT)
+        if abs(memory.position_drift[i]) > limits.max_position_jump[i] and code == NO_FAULT:
+            code, index = (
+                report_fault(memory, ENCODER_INCONSISTENCY, memory.position_drift[i], limits.max_position_jump[i]),
+                i,
+            )
+        same = reading.position[i] == memory.position[i] and reading.velocity[i] == memory.velocity[i]
+        memory.joint_counts[i, REPEATS] = memory.joint_counts[i, REPEATS] + 1 if same else 0
+        others = (total - abs(reading.velocity[i])) / max(n - 1, 1)
+        moving = others > MOVING_JOINT_SPEED or abs(reading.velocity[i]) > MOVING_JOINT_SPEED
+        if memory.joint_counts[i, REPEATS] >= limits.max_frozen_readings and moving and code == NO_FAULT:
+            code, index = (
+                report_fault(
+                    memory,
+                    FROZEN_ENCODER,
+                    float(memory.joint_counts[i, REPEATS]),
+                    float(limits.max_frozen_readings),
+                ),
+                i,
+            )
     return code, index
 
 
 @compiled(inline=False)
-def check_imu(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float, first: bool) -> int:
-    """An IMU that sticks, gyroscope and accelerometer that disagree, a robot that leans too far."""
+def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float, first: bool) -> int:
+    """Checks the IMU for frozen values and inconsistency of gyroscope and accelerometer, and the base for its tilt."""
     omega, felt, turn = local(3), local(3), local(3)
     for i in range(3):
-        omega[i] = lim.imu[i, 0] * r.gyro[0] + lim.imu[i, 1] * r.gyro[1] + lim.imu[i, 2] * r.gyro[2]
+        omega[i] = (
+            limits.imu_rotation[i, 0] * reading.gyro[0]
+            + limits.imu_rotation[i, 1] * reading.gyro[1]
+            + limits.imu_rotation[i, 2] * reading.gyro[2]
+        )
         felt[i] = (
-            lim.imu[i, 0] * r.accelerometer[0] + lim.imu[i, 1] * r.accelerometer[1] + lim.imu[i, 2] * r.accelerometer[2]
+            limits.imu_rotation[i, 0] * reading.accelerometer[0]
+            + limits.imu_rotation[i, 1] * reading.accelerometer[1]
+            + limits.imu_rotation[i, 2] * reading.accelerometer[2]
         )
     size = math.sqrt(felt[0] * felt[0] + felt[1] * felt[1] + felt[2] * felt[2])
-    # What falls or hits something feels no gravity: it counts the less, the further it is from 1 g.
+    # In free fall and impacts the accelerometer does not measure gravity: its weight decreases away from 1 g.
     weight = max(0.0, 1.0 - abs(size / GRAVITY - 1.0) / 0.5)
     if not first:
         speed = 0.0
-        for i in range(len(r.velocity)):
-            speed = max(speed, abs(r.velocity[i]))
-        m.counts[SAME_GYRO] = m.counts[SAME_GYRO] + 1 if is_same(r.gyro, m.gyro) else 0
-        m.counts[SAME_ACCELEROMETER] = (
-            m.counts[SAME_ACCELEROMETER] + 1 if is_same(r.accelerometer, m.accelerometer) else 0
+        for i in range(len(reading.velocity)):
+            speed = max(speed, abs(reading.velocity[i]))
+        memory.counts[GYRO_REPEATS] = memory.counts[GYRO_REPEATS] + 1 if is_equal(reading.gyro, memory.gyro) else 0
+        memory.counts[ACCELEROMETER_REPEATS] = (
+            memory.counts[ACCELEROMETER_REPEATS] + 1 if is_equal(reading.accelerometer, memory.accelerometer) else 0
         )
-        if m.counts[SAME_GYRO] >= lim.frozen and speed > MOVING:
-            return found(m, FROZEN_GYRO, float(m.counts[SAME_GYRO]), float(lim.frozen))
-        if m.counts[SAME_ACCELEROMETER] >= lim.frozen and speed > MOVING:
-            return found(m, FROZEN_ACCELEROMETER, float(m.counts[SAME_ACCELEROMETER]), float(lim.frozen))
-    up = m.up
-    if up[0] == 0.0 and up[1] == 0.0 and up[2] == 0.0:  # not known yet: a robot may fall when it is first heard of
-        if weight < TRUSTED and float(m.counts[SEEN]) * lim.period < FALLING:
-            return NOTHING
+        if memory.counts[GYRO_REPEATS] >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
+            return report_fault(
+                memory, FROZEN_GYROSCOPE, float(memory.counts[GYRO_REPEATS]), float(limits.max_frozen_readings)
+            )
+        if memory.counts[ACCELEROMETER_REPEATS] >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
+            return report_fault(
+                memory,
+                FROZEN_ACCELEROMETER,
+                float(memory.counts[ACCELEROMETER_REPEATS]),
+                float(limits.max_frozen_readings),
+            )
+    up = memory.vertical
+    if up[0] == 0.0 and up[1] == 0.0 and up[2] == 0.0:  # not initialized: the robot may be falling at the first reading
+        if weight < MIN_GRAVITY_WEIGHT and float(memory.counts[N_ACCEPTED]) * limits.period < MAX_GRAVITY_WAIT:
+            return NO_FAULT
         for i in range(3):
             up[i] = felt[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
-    # The vertical turns as the base does, and what is felt pulls it (Mahony, Hamel, Pflimlin 2008).
+    # Complementary filter: the gyroscope rotates the vertical, the accelerometer corrects it (Mahony et al. 2008).
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         turn[i] = up[j] * omega[k] - up[k] * omega[j]
-    share = LEANING * elapsed
-    settled = min(elapsed / WEIGHING, 1.0)
+    share = GRAVITY_CORRECTION_RATE * elapsed
+    settled = min(elapsed / TILT_DRIFT_FILTER_TIME, 1.0)
     norm = 0.0
     for i in range(3):
         away = weight * (felt[i] / size - up[i]) if size > 0.0 else 0.0
-        m.lean[i] = m.lean[i] + settled * (LEANING * away - m.lean[i])
+        memory.tilt_drift_rate[i] = memory.tilt_drift_rate[i] + settled * (
+            GRAVITY_CORRECTION_RATE * away - memory.tilt_drift_rate[i]
+        )
         turn[i] = up[i] + elapsed * turn[i] + share * away
         norm += turn[i] * turn[i]
     norm = math.sqrt(norm)
     for i in range(3):
         up[i] = turn[i] / norm if norm > 0.0 else up[i]
-    wrong = math.sqrt(m.lean[0] * m.lean[0] + m.lean[1] * m.lean[1] + m.lean[2] * m.lean[2])
-    if wrong > lim.drift:
-        return found(m, IMU_CONTRADICTION, wrong, lim.drift)
-    if up[2] < lim.tilt:
-        return found(m, TILT, up[2], lim.tilt)
-    return NOTHING
+    wrong = math.sqrt(
+        memory.tilt_drift_rate[0] * memory.tilt_drift_rate[0]
+        + memory.tilt_drift_rate[1] * memory.tilt_drift_rate[1]
+        + memory.tilt_drift_rate[2] * memory.tilt_drift_rate[2]
+    )
+    if wrong > limits.max_tilt_drift_rate:
+        return report_fault(memory, IMU_INCONSISTENCY, wrong, limits.max_tilt_drift_rate)
+    if up[2] < limits.min_cos_tilt:
+        return report_fault(memory, EXCESSIVE_TILT, up[2], limits.min_cos_tilt)
+    return NO_FAULT
 
 
 @compiled(inline=False)
-def check_joints(lim: Allowed, r: Reading, m: SafetyMemory) -> tuple[int, int]:
-    """Positions, velocities, torques, temperatures and power beyond their limits."""
-    n, power = len(r.position), 0.0
-    code, index = NOTHING, 0
-    share = min(lim.period / SETTLING, 1.0)
+def check_joint_limits(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory) -> tuple[int, int]:
+    """Checks positions, velocities, torques, temperatures and power of the motors against their limits."""
+    n, power = len(reading.position), 0.0
+    code, index = NO_FAULT, 0
+    share = min(limits.period / TORQUE_FILTER_TIME, 1.0)
     for i in range(n):
-        beyond = max(r.position[i] - lim.upper[i], lim.lower[i] - r.position[i])
-        if beyond > lim.overtravel and code == NOTHING:
-            code, index = found(m, POSITION, beyond, lim.overtravel), i
-        m.joints[i, FAST] = m.joints[i, FAST] + 1 if abs(r.velocity[i]) > lim.speed[i] else 0
-        if m.joints[i, FAST] >= lim.patience and code == NOTHING:
-            code, index = found(m, SPEED, r.velocity[i], lim.speed[i]), i
-        tau = m.asked[i]
-        if m.present[TORQUES] != 0:
-            tau = r.torque[i]
-            m.joints[i, STRONG] = m.joints[i, STRONG] + 1 if abs(tau) > 1.1 * lim.effort[i] else 0
-            if m.joints[i, STRONG] >= lim.patience and code == NOTHING:
-                code, index = found(m, TORQUE, tau, lim.effort[i]), i
-            m.lag[i] = m.lag[i] + share * (tau - m.asked[i] - m.lag[i])
-            if abs(m.lag[i]) > lim.following * lim.effort[i] and code == NOTHING:
-                code, index = found(m, NOT_FOLLOWING, m.lag[i], lim.following * lim.effort[i]), i
-        if m.present[TEMPERATURES] != 0:
-            m.joints[i, HOT] = m.joints[i, HOT] + 1 if r.temperature[i] > lim.temperature[i] else 0
-            if m.joints[i, HOT] >= lim.patience and code == NOTHING:
-                code, index = found(m, TEMPERATURE, r.temperature[i], lim.temperature[i]), i
-        power += max(tau * r.velocity[i], 0.0)
-    m.counts[POWERFUL] = m.counts[POWERFUL] + 1 if power > lim.power else 0
-    if m.counts[POWERFUL] >= lim.patience and code == NOTHING:
-        code, index = found(m, POWER, power, lim.power), 0
+        beyond = max(reading.position[i] - limits.max_position[i], limits.min_position[i] - reading.position[i])
+        if beyond > limits.max_overtravel and code == NO_FAULT:
+            code, index = report_fault(memory, POSITION_LIMIT, beyond, limits.max_overtravel), i
+        memory.joint_counts[i, OVERSPEED] = (
+            memory.joint_counts[i, OVERSPEED] + 1 if abs(reading.velocity[i]) > limits.max_speed[i] else 0
+        )
+        if memory.joint_counts[i, OVERSPEED] >= limits.violation_readings and code == NO_FAULT:
+            code, index = report_fault(memory, VELOCITY_LIMIT, reading.velocity[i], limits.max_speed[i]), i
+        tau = memory.commanded_torque[i]
+        if memory.sensor_present[TORQUE_SENSORS] != 0:
+            tau = reading.torque[i]
+            memory.joint_counts[i, OVERTORQUE] = (
+                memory.joint_counts[i, OVERTORQUE] + 1 if abs(tau) > 1.1 * limits.max_torque[i] else 0
+            )
+            if memory.joint_counts[i, OVERTORQUE] >= limits.violation_readings and code == NO_FAULT:
+                code, index = report_fault(memory, TORQUE_LIMIT, tau, limits.max_torque[i]), i
+            memory.torque_error[i] = memory.torque_error[i] + share * (
+                tau - memory.commanded_torque[i] - memory.torque_error[i]
+            )
+            if (
+                abs(memory.torque_error[i]) > limits.max_torque_tracking_error * limits.max_torque[i]
+                and code == NO_FAULT
+            ):
+                code, index = (
+                    report_fault(
+                        memory,
+                        TORQUE_TRACKING_ERROR,
+                        memory.torque_error[i],
+                        limits.max_torque_tracking_error * limits.max_torque[i],
+                    ),
+                    i,
+                )
+        if memory.sensor_present[TEMPERATURE_SENSORS] != 0:
+            memory.joint_counts[i, OVERHEAT] = (
+                memory.joint_counts[i, OVERHEAT] + 1 if reading.temperature[i] > limits.max_temperature[i] else 0
+            )
+            if memory.joint_counts[i, OVERHEAT] >= limits.violation_readings and code == NO_FAULT:
+                code, index = (
+                    report_fault(memory, TEMPERATURE_LIMIT, reading.temperature[i], limits.max_temperature[i]),
+                    i,
+                )
+        power += max(tau * reading.velocity[i], 0.0)
+    memory.counts[OVERPOWER] = memory.counts[OVERPOWER] + 1 if power > limits.max_power else 0
+    if memory.counts[OVERPOWER] >= limits.violation_readings and code == NO_FAULT:
+        code, index = report_fault(memory, POWER_LIMIT, power, limits.max_power), 0
     return code, index
 
 
 @compiled(inline=False)
-def watch_feet(lim: Allowed, r: Reading, m: SafetyMemory) -> None:
-    """Feet that feel nothing new while others do: they are not to be believed, which is no reason to stop."""
+def check_foot_sensors(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory) -> None:
+    """Marks foot sensors that are frozen or not finite as invalid; they are ignored and cause no fault."""
     changed = False
-    for i in range(len(r.feet)):
-        changed = changed or r.feet[i] != m.feet[i]
+    for i in range(len(reading.feet)):
+        changed = changed or reading.feet[i] != memory.feet[i]
     lost = False
-    for i in range(len(r.feet)):
-        # A foot in the air says 0 for long; one that says the same number while it carries is stuck.
-        stuck = r.feet[i] == m.feet[i] and r.feet[i] != 0.0 and changed
-        if not math.isfinite(r.feet[i]):
-            m.same_feet[i] = lim.frozen
+    for i in range(len(reading.feet)):
+        # A swing foot reports 0 for many readings; a constant nonzero value while others change is a defect.
+        stuck = reading.feet[i] == memory.feet[i] and reading.feet[i] != 0.0 and changed
+        if not math.isfinite(reading.feet[i]):
+            memory.foot_repeats[i] = limits.max_frozen_readings
         elif stuck:
-            m.same_feet[i] += 1
-        elif r.feet[i] != m.feet[i]:
-            m.same_feet[i] = 0
-        lost = lost or m.same_feet[i] >= lim.frozen
-        m.feet[i] = r.feet[i]
+            memory.foot_repeats[i] += 1
+        elif reading.feet[i] != memory.feet[i]:
+            memory.foot_repeats[i] = 0
+        lost = lost or memory.foot_repeats[i] >= limits.max_frozen_readings
+        memory.feet[i] = reading.feet[i]
     if lost:
-        m.notes[LOST_FOOT] += 1
+        memory.clamp_counts[IGNORED_FOOT_SENSOR] += 1

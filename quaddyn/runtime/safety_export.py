@@ -9,9 +9,9 @@ from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
 from ..wbc.export_data import StaticData
 from .c_files import SourceFiles, c_name, core_named, filled, strings
-from .faults import KINDS
+from .faults import FAULT_TEXTS
 from .safety import Safety
-from .safety_filter import guard
+from .safety_filter import filter_command
 
 _HEADER = """\
 /* NAME: the safety layer of ROBOT, written by quaddyn VERSION. Do not edit.
@@ -131,12 +131,12 @@ CLEAR
 
 int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised)
 {
-    Reading r = {needed(reading->position, UPPER_NU), needed(reading->velocity, UPPER_NU), GYRO_,
+    SensorArrays r = {needed(reading->position, UPPER_NU), needed(reading->velocity, UPPER_NU), GYRO_,
         ACCELEROMETER_, given(reading->torque, UPPER_NU), given(reading->feet, UPPER_NF),
         given(reading->temperature, UPPER_NU)};
-    Asked asked = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
+    CommandArrays asked = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
         {command->stiffness, UPPER_NU}, {command->damping, UPPER_NU}};
-    return (int)NAME_core_guard(&limits, &r, &asked, &memory, time, now, raised);
+    return (int)NAME_core_filter_command(&limits, &r, &asked, &memory, time, now, raised);
 }
 
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
@@ -154,8 +154,8 @@ const char *NAME_name(int code)
 int NAME_joint(void)
 {
     static const unsigned char about[] = {ABOUT};
-    int64_t code = memory.latched.at[0];
-    return about[code] && memory.latched.at[1] >= 0 ? (int)memory.latched.at[1] : -1;
+    int64_t code = memory.latched_fault.at[0];
+    return about[code] && memory.latched_fault.at[1] >= 0 ? (int)memory.latched_fault.at[1] : -1;
 }
 """
 
@@ -189,23 +189,29 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
-        "LIMITS": limits.structure(safety.limit_arrays, "limits", "Allowed").replace("static ", "static const ", 1),
+        "LIMITS": limits.structure(safety.limit_arrays, "limits", "LimitArrays").replace("static ", "static const ", 1),
         "MEMORY": memory.structure(fresh, "memory", "SafetyMemory"),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
     parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
     parts["JOINTS"] = strings(robot.actuated)
-    parts["NAMES"] = strings(("none", *(KINDS[code][0] for code in sorted(KINDS))))
+    parts["NAMES"] = strings(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
     parts["ABOUT"] = ", ".join(
-        ["0", *(str(int("{joint}" in KINDS[code][1] or "{sensor}" in KINDS[code][1])) for code in sorted(KINDS))]
+        [
+            "0",
+            *(
+                str(int("{joint}" in FAULT_TEXTS[code][1] or "{sensor}" in FAULT_TEXTS[code][1]))
+                for code in sorted(FAULT_TEXTS)
+            ),
+        ]
     )
     parts["CODES"] = "\n".join(
-        f"    {name.upper()}_{identifier(KINDS[code][0]).upper()} = {code}," for code in sorted(KINDS)
+        f"    {name.upper()}_{identifier(FAULT_TEXTS[code][0]).upper()} = {code}," for code in sorted(FAULT_TEXTS)
     ).rstrip(",")
     parts |= {"NU_": str(robot.nu), "NF_": str(len(robot.feet)), "PERIOD_": repr(safety.dt), "ROBOT": robot.name}
     for sensor in ("gyro", "accelerometer"):  # what is fixed needs none
         parts[f"{sensor.upper()}_"] = f"needed(reading->{sensor}, 3)" if robot.root == "free" else "given(NULL, 3)"
-    core, about = c_source([guard], f"{name}_core"), "What a tick consists of."
+    core, about = c_source([filter_command], f"{name}_core"), "What a tick consists of."
     files = {
         f"{name}.h": filled(_HEADER, name, parts),
         f"{name}.c": filled(_SOURCE, name, parts),

@@ -1,39 +1,44 @@
-"""One tick of the safety layer, in restricted Python: runs as machine code here and as C99 beside a controller."""
+"""One tick of the safety layer in the compiled language: fault detection, command limits, damping after a fault.
+
+`filter_command` runs as machine code in Python and is exported as C99.  Torques are limited in `limit_command`; a fault
+leads to `apply_fault_damping`.
+"""
 
 import math
 from typing import NamedTuple
 
 from ..compiler import Vector, compiled, entry
 from .safety_checks import (
-    CLOCK,
-    COMMAND,
-    CUT_GAIN,
-    CUT_POSITION,
-    CUT_RATE,
-    CUT_SPEED,
-    CUT_TORQUE,
-    NOTHING,
-    SEEN,
-    STALE,
-    STAMP,
-    UNCOMMANDED,
-    WAITED,
-    Allowed,
-    Reading,
+    CALLER_CLOCK,
+    CLAMPED_AT_POSITION_LIMIT,
+    CLAMPED_AT_SPEED_LIMIT,
+    CLAMPED_GAIN,
+    CLAMPED_TORQUE,
+    CLAMPED_TORQUE_RATE,
+    INVALID_COMMAND,
+    N_ACCEPTED,
+    N_WAITED,
+    NO_COMMAND,
+    NO_FAULT,
+    READING_STAMP,
+    STALE_READING,
+    LimitArrays,
     SafetyMemory,
+    SensorArrays,
     check_reading,
-    found,
     is_later,
     is_stamp,
-    wrapped,
+    report_fault,
+    wrap_angle,
 )
 
-# Share of the speed limit beyond which torques no longer drive, and the way before a stop on which they fall [rad].
-EASING, NEAR = 0.9, 0.05
+# Fraction of the speed limit above which accelerating torques are reduced, and distance to a position limit below which
+# torques towards it are reduced [rad].
+SPEED_LIMIT_ONSET, POSITION_LIMIT_ZONE = 0.9, 0.05
 
 
-class Asked(NamedTuple):
-    """A command, which is changed in place; see `quaddyn.runtime.MotorCommand`."""
+class CommandArrays(NamedTuple):
+    """Arrays of a motor command, changed in place; see `quaddyn.runtime.MotorCommand`."""
 
     tau: Vector
     position: Vector
@@ -43,130 +48,148 @@ class Asked(NamedTuple):
 
 
 @compiled(inline=False)
-def check_command(asked: Asked, m: SafetyMemory) -> tuple[int, int]:
-    """Commands that are not finite, or with a negative gain."""
-    for i in range(len(asked.tau)):
-        total = asked.tau[i] + asked.position[i] + asked.velocity[i] + asked.stiffness[i] + asked.damping[i]
-        if not (math.isfinite(total) and asked.stiffness[i] >= 0.0 and asked.damping[i] >= 0.0):
-            return found(m, COMMAND, 0.0, 0.0), i
-    return NOTHING, 0
+def check_command(command: CommandArrays, memory: SafetyMemory) -> tuple[int, int]:
+    """Checks that a command is finite and has no negative gain; returns the fault code and the joint."""
+    for i in range(len(command.tau)):
+        total = command.tau[i] + command.position[i] + command.velocity[i] + command.stiffness[i] + command.damping[i]
+        if not (math.isfinite(total) and command.stiffness[i] >= 0.0 and command.damping[i] >= 0.0):
+            return report_fault(memory, INVALID_COMMAND, 0.0, 0.0), i
+    return NO_FAULT, 0
 
 
 @compiled(inline=False)
-def limit(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory) -> None:
-    """Cut what is asked for: gains, then the torque that they make at the present reading, by each limit in turn."""
-    for i in range(len(asked.tau)):
-        q, v, most = r.position[i], r.velocity[i], lim.effort[i]
-        kp, kd = min(asked.stiffness[i], lim.stiffness[i]), min(asked.damping[i], lim.damping[i])
-        if kp < asked.stiffness[i] or kd < asked.damping[i]:
-            m.notes[CUT_GAIN] += 1
-        asked.stiffness[i] = kp
-        asked.damping[i] = kd
-        error = asked.position[i] - q
-        if lim.turning[i] != 0:
-            error = wrapped(error)
-        spring = kp * error + kd * (asked.velocity[i] - v)
-        wanted = asked.tau[i] + spring
+def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandArrays, memory: SafetyMemory) -> None:
+    """Clamps gains, then the torque that they produce at the present reading by each limit in turn, in place."""
+    for i in range(len(command.tau)):
+        q, v, most = reading.position[i], reading.velocity[i], limits.max_torque[i]
+        kp, kd = min(command.stiffness[i], limits.max_stiffness[i]), min(command.damping[i], limits.max_damping[i])
+        if kp < command.stiffness[i] or kd < command.damping[i]:
+            memory.clamp_counts[CLAMPED_GAIN] += 1
+        command.stiffness[i] = kp
+        command.damping[i] = kd
+        error = command.position[i] - q
+        if limits.is_continuous[i] != 0:
+            error = wrap_angle(error)
+        spring = kp * error + kd * (command.velocity[i] - v)
+        wanted = command.tau[i] + spring
         total = min(max(wanted, -most), most)
         if total != wanted:
-            m.notes[CUT_TORQUE] += 1
-        if abs(total - m.asked[i]) > lim.rate[i]:
-            m.notes[CUT_RATE] += 1
-            total = min(max(total, m.asked[i] - lim.rate[i]), m.asked[i] + lim.rate[i])
-        if total * v > 0.0 and abs(v) > EASING * lim.speed[i]:
-            m.notes[CUT_SPEED] += 1
-            driving = most * max(lim.speed[i] - abs(v), 0.0) / ((1.0 - EASING) * lim.speed[i])
+            memory.clamp_counts[CLAMPED_TORQUE] += 1
+        if abs(total - memory.commanded_torque[i]) > limits.max_torque_step[i]:
+            memory.clamp_counts[CLAMPED_TORQUE_RATE] += 1
+            total = min(
+                max(total, memory.commanded_torque[i] - limits.max_torque_step[i]),
+                memory.commanded_torque[i] + limits.max_torque_step[i],
+            )
+        if total * v > 0.0 and abs(v) > SPEED_LIMIT_ONSET * limits.max_speed[i]:
+            memory.clamp_counts[CLAMPED_AT_SPEED_LIMIT] += 1
+            driving = most * max(limits.max_speed[i] - abs(v), 0.0) / ((1.0 - SPEED_LIMIT_ONSET) * limits.max_speed[i])
             total = min(max(total, -driving), driving)
-        room = lim.upper[i] - q if total > 0.0 else q - lim.lower[i]
-        if room < NEAR and total != 0.0:
-            left = most * max(room, 0.0) / NEAR
+        room = limits.max_position[i] - q if total > 0.0 else q - limits.min_position[i]
+        if room < POSITION_LIMIT_ZONE and total != 0.0:
+            left = most * max(room, 0.0) / POSITION_LIMIT_ZONE
             if abs(total) > left:
-                m.notes[CUT_POSITION] += 1
+                memory.clamp_counts[CLAMPED_AT_POSITION_LIMIT] += 1
             total = min(max(total, -left), left)
-        # What cannot be computed is no torque.
+        # A torque that is not finite is replaced by zero.
         if not math.isfinite(total):
             total = 0.0
-        # A spring that asks for more than the motor has would do so wherever the joint goes until the next tick, and
-        # what is subtracted to make up for it would be lost in rounding: what it may give becomes a plain torque.
+        # A spring torque above the limit would stay above it wherever the joint moves until the next tick, and the
+        # compensating feed-forward torque would be lost in rounding: the spring is replaced by the clamped torque.
         if not abs(spring) <= most:
             spring = 0.0
-            asked.position[i] = 0.0
-            asked.velocity[i] = 0.0
-            asked.stiffness[i] = 0.0
-            asked.damping[i] = 0.0
-        asked.tau[i] = total - spring
-        m.asked[i] = total
+            command.position[i] = 0.0
+            command.velocity[i] = 0.0
+            command.stiffness[i] = 0.0
+            command.damping[i] = 0.0
+        command.tau[i] = total - spring
+        memory.commanded_torque[i] = total
 
 
 @compiled(inline=False)
-def brake(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory) -> None:
-    """Nothing but damping, as far as the motors have the torque."""
-    for i in range(len(asked.tau)):
-        v = r.velocity[i]
-        kd = lim.brake[i]
-        if math.isfinite(v) and kd * abs(v) > lim.effort[i]:
-            kd = lim.effort[i] / abs(v)
-        asked.tau[i] = 0.0
-        asked.position[i] = 0.0
-        asked.velocity[i] = 0.0
-        asked.stiffness[i] = 0.0
-        asked.damping[i] = kd
-        m.asked[i] = -kd * v if math.isfinite(v) else 0.0
+def apply_fault_damping(
+    limits: LimitArrays, reading: SensorArrays, command: CommandArrays, memory: SafetyMemory
+) -> None:
+    """Replaces the command by pure damping, reduced to the torque limits at the present velocity."""
+    for i in range(len(command.tau)):
+        v = reading.velocity[i]
+        kd = limits.fault_damping[i]
+        if math.isfinite(v) and kd * abs(v) > limits.max_torque[i]:
+            kd = limits.max_torque[i] / abs(v)
+        command.tau[i] = 0.0
+        command.position[i] = 0.0
+        command.velocity[i] = 0.0
+        command.stiffness[i] = 0.0
+        command.damping[i] = kd
+        memory.commanded_torque[i] = -kd * v if math.isfinite(v) else 0.0
 
 
 @compiled(inline=False)
-def arrive(lim: Allowed, m: SafetyMemory, time: float, now: float) -> float:
-    """How long after the last reading that counted this one was taken [s]; 0 for one that does not count."""
-    m.counts[WAITED] += 1
-    passed = float(m.counts[WAITED]) * lim.period
-    if now - m.stamps[CLOCK] > passed:  # a clock that stands still, goes back or is NaN says nothing
-        passed = now - m.stamps[CLOCK]
-    first = m.counts[SEEN] == 0
-    if not (is_stamp(time) if first else is_later(time, m.stamps[STAMP], passed)):
+def accept_reading(limits: LimitArrays, memory: SafetyMemory, time: float, now: float) -> float:
+    """Returns the time between this reading and the last accepted one [s]; 0 for a reading that is not newer."""
+    memory.counts[N_WAITED] += 1
+    passed = float(memory.counts[N_WAITED]) * limits.period
+    if now - memory.stamps[CALLER_CLOCK] > passed:  # ignores a clock that stands still, decreases or is NaN
+        passed = now - memory.stamps[CALLER_CLOCK]
+    first = memory.counts[N_ACCEPTED] == 0
+    if not (is_stamp(time) if first else is_later(time, memory.stamps[READING_STAMP], passed)):
         return 0.0
-    elapsed = lim.period if first else time - m.stamps[STAMP]
-    m.counts[WAITED] = 0
-    m.stamps[STAMP] = time
-    m.stamps[CLOCK] = now
+    elapsed = limits.period if first else time - memory.stamps[READING_STAMP]
+    memory.counts[N_WAITED] = 0
+    memory.stamps[READING_STAMP] = time
+    memory.stamps[CALLER_CLOCK] = now
     return elapsed
 
 
 @entry("the safety layer")
-def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, time: float, now: float, raised: int) -> int:
-    """One tick: what is wrong is latched, and what the motors get is safe.
+def filter_command(
+    limits: LimitArrays,
+    reading: SensorArrays,
+    command: CommandArrays,
+    memory: SafetyMemory,
+    time: float,
+    now: float,
+    raised: int,
+) -> int:
+    """Runs one tick: latches the first fault, then limits the command or, after a fault, replaces it by damping.
 
     Args:
-        lim: what is allowed.
-        r: the newest reading.
-        asked: the controller's command; on return what the motors are to get.
-        m: from tick to tick.
-        time: stamp of the reading, by the robot's clock [s]; one that is not `is_later` is no new reading.
-        now: the caller's clock [s]; where it stands still, periods are counted.
-        raised: the code of what others have found, such as that the controller failed; 0 for nothing, `UNCOMMANDED`
-            where no command has come: motors are damped at this tick, and nothing is latched.
+        limits: limits by joint and period.
+        reading: the newest reading.
+        command: the controller's command; on return the command for the motors.
+        memory: state between ticks, updated.
+        time: time stamp of the reading by the robot's clock [s]; if it is not `is_later`, there is no new reading.
+        now: the caller's clock [s]; if it stands still, periods are counted instead.
+        raised: code of a fault detected elsewhere, such as a failed controller; 0 for none, `NO_COMMAND` if no command
+            has arrived: motors are damped at this tick without a fault.
 
     Returns:
-        The code of the fault that is latched, 0 for none.
+        The code of the latched fault, 0 for none.
     """
-    elapsed = arrive(lim, m, time, now)
-    if m.latched[0] == NOTHING:
-        code, index = NOTHING, 0
-        m.details[0] = 0.0
-        m.details[1] = 0.0
-        if m.counts[WAITED] > lim.stale:
-            code = found(m, STALE, float(m.counts[WAITED]) * lim.period, float(lim.stale) * lim.period)
-        if code == NOTHING and elapsed > 0.0:
-            code, index = check_reading(lim, r, m, elapsed)
-        # Sensors first: a controller that fails on a bad reading is not what has to be looked for.
-        if code == NOTHING and raised != UNCOMMANDED:
+    elapsed = accept_reading(limits, memory, time, now)
+    if memory.latched_fault[0] == NO_FAULT:
+        code, index = NO_FAULT, 0
+        memory.fault_values[0] = 0.0
+        memory.fault_values[1] = 0.0
+        if memory.counts[N_WAITED] > limits.max_reading_periods:
+            code = report_fault(
+                memory,
+                STALE_READING,
+                float(memory.counts[N_WAITED]) * limits.period,
+                float(limits.max_reading_periods) * limits.period,
+            )
+        if code == NO_FAULT and elapsed > 0.0:
+            code, index = check_reading(limits, reading, memory, elapsed)
+        # Sensor faults come first, since they may have caused a failure of the controller.
+        if code == NO_FAULT and raised != NO_COMMAND:
             code = raised
-        if code == NOTHING:
-            code, index = check_command(asked, m)
-        m.latched[0] = code
-        m.latched[1] = index
-    if m.latched[0] == NOTHING and raised != UNCOMMANDED:
-        limit(lim, r, asked, m)
+        if code == NO_FAULT:
+            code, index = check_command(command, memory)
+        memory.latched_fault[0] = code
+        memory.latched_fault[1] = index
+    if memory.latched_fault[0] == NO_FAULT and raised != NO_COMMAND:
+        limit_command(limits, reading, command, memory)
     else:
-        brake(lim, r, asked, m)
-    fault: int = m.latched[0]
+        apply_fault_damping(limits, reading, command, memory)
+    fault: int = memory.latched_fault[0]
     return fault

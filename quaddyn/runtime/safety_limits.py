@@ -1,4 +1,4 @@
-"""`SafetyLimits`: what the safety layer allows, as people say it."""
+"""`SafetyLimits`: limits of the safety layer, with defaults from the robot."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..robot.arguments import Numbers, floats, positive
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .safety_checks import Allowed
+from .safety_checks import LimitArrays
 
-#: What stands for no limit, since limits are multiplied.
-BOUNDLESS = 1e9
-#: Of joints whose record has none [rad/s or m/s].
+#: Value of an absent limit; finite, since limits are multiplied.
+NO_LIMIT = 1e9
+#: Speed limit of joints without one in the model [rad/s or m/s].
 DEFAULT_SPEED = 100.0
 
 
@@ -42,27 +42,29 @@ DEFAULT_SPEED = 100.0
 )
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SafetyLimits:
-    """What is cut, and what is a fault; limits by joint are one number for all or (nu,) in torque order.
+    """Limits of the safety layer; a limit per joint is one number for all joints or an array (nu,) in torque order.
 
     Attributes:
-        max_torque: torques [N m or N]; the robot's by default.  Cut; measured ones 10 % beyond are a fault.
-        max_torque_rate: change of torques [N m/s]; by default the whole effort in 2 ms.  Cut.
-        max_stiffness: largest gain [N m/rad]; none by default.  Cut.
-        max_damping: largest gain [N m s/rad]; none by default.  Cut.
-        max_speed: joint speed [rad/s or m/s]; the robot's limits by default, 100 where it has none.  Torques that
-            accelerate a joint are reduced from 90 % of this speed on; a higher speed is a fault.
-        max_power: of all motors [W]; none by default.
-        max_temperature: of a motor [degrees Celsius].
-        max_tilt: largest angle between the base's vertical axis and the vertical [rad].
-        max_overtravel: how far a joint may be beyond its position limits [rad or m].
-        max_position_jump: how far a position may be from where velocities lead, within a period and in sum [rad or m].
-        max_tilt_drift_rate: rate at which gyroscope and accelerometer may disagree about the vertical [rad/s].
-        max_torque_tracking_error: low-passed difference between measured and commanded torques, divided by the torque
-            limits.
-        max_reading_age: how long a reading may be the last one [s].
-        violation_time: how long a velocity, torque, temperature or power may be beyond its limit [s].
-        max_frozen_time: how long readings may be equal to the last bit while the robot moves [s].
-        fault_damping: damping that a fault ends in [N m s/rad]; that of `JointPD` by default.
+        max_torque: joint torque [N m or N]; None: the robot's limits.  Commands above are clamped; measured torques
+            more than 10 % above are a fault.
+        max_torque_rate: rate of change of the torque [N m/s]; None: from zero to the torque limit in 2 ms.  Clamped.
+        max_stiffness: stiffness gain [N m/rad]; unlimited by default.  Clamped.
+        max_damping: damping gain [N m s/rad]; unlimited by default.  Clamped.
+        max_speed: joint speed [rad/s or m/s]; None: the robot's limits, 100 where it has none.  Torques that accelerate
+            a joint are reduced from 90 % of this speed on; a higher measured speed is a fault.
+        max_power: mechanical power of all motors together [W]; unlimited by default.
+        max_temperature: motor temperature [degrees Celsius].
+        max_tilt: angle between the base's z axis and the vertical [rad].
+        max_overtravel: distance of a joint beyond its position limits [rad or m].
+        max_position_jump: difference between a position and the integral of the velocity, within a period and in sum
+            [rad or m].
+        max_tilt_drift_rate: rate at which the verticals of gyroscope and accelerometer separate [rad/s].
+        max_torque_tracking_error: low-pass filtered difference between measured and commanded torque, divided by the
+            torque limit.
+        max_reading_age: time without a new reading [s].
+        violation_time: time for which a velocity, torque, temperature or power may exceed its limit [s].
+        max_frozen_time: time for which readings may be bitwise equal while the robot moves [s].
+        fault_damping: damping of the motors after a fault [N m s/rad]; None: that of `JointPD`.
     """
 
     max_torque: Numbers | None = None
@@ -82,16 +84,16 @@ class SafetyLimits:
     max_frozen_time: float = 0.05
     fault_damping: Numbers | None = None
 
-    def to_arrays(self, robot: Robot, dt: float, imu_rotation: Numbers | None = None) -> Allowed:
-        """By joint and period, as the compiled layer takes them.
+    def to_arrays(self, robot: Robot, dt: float, imu_rotation: Numbers | None = None) -> LimitArrays:
+        """Returns the limits by joint and period, for the compiled layer.
 
         Args:
-            robot: that they are for.
+            robot: robot of the limits.
             dt: period of the loop [s].
-            imu_rotation: (3, 3) rotation from the IMU's axes to the base's; none by default.
+            imu_rotation: (3, 3) rotation matrix from IMU axes to base axes; None: identity.
 
         Raises:
-            ArgumentError: a limit of another shape, NaN, or not positive; names it.
+            ArgumentError: a limit of a wrong shape, NaN, or not positive; the message names it.
         """
         nu = robot.nu
 
@@ -104,39 +106,41 @@ class SafetyLimits:
 
         effort = each("max_torque", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
-        return Allowed(
-            effort=effort,
-            rate=dt * each("max_torque_rate", effort / 2e-3),
-            speed=each("max_speed", known),
-            lower=np.maximum(robot.lower_position_limits, -BOUNDLESS),
-            upper=np.minimum(robot.upper_position_limits, BOUNDLESS),
-            temperature=each("max_temperature"),
-            stiffness=each("max_stiffness"),
-            damping=each("max_damping"),
-            brake=each("fault_damping", JointPD(robot, dt=dt).kd if self.fault_damping is None else None),
-            jump=each("max_position_jump"),
-            turning=JointPositions.actuated(robot).turning.astype(np.int64),
-            imu=_rotation(imu_rotation),
-            power=min(positive("max_power", self.max_power, infinite=True), BOUNDLESS),
-            tilt=float(np.cos(positive("max_tilt", self.max_tilt, infinite=True))),
-            overtravel=positive("max_overtravel", self.max_overtravel, infinite=True),
-            drift=positive("max_tilt_drift_rate", self.max_tilt_drift_rate, infinite=True),
-            following=positive("max_torque_tracking_error", self.max_torque_tracking_error, infinite=True),
+        return LimitArrays(
+            max_torque=effort,
+            max_torque_step=dt * each("max_torque_rate", effort / 2e-3),
+            max_speed=each("max_speed", known),
+            min_position=np.maximum(robot.lower_position_limits, -NO_LIMIT),
+            max_position=np.minimum(robot.upper_position_limits, NO_LIMIT),
+            max_temperature=each("max_temperature"),
+            max_stiffness=each("max_stiffness"),
+            max_damping=each("max_damping"),
+            fault_damping=each("fault_damping", JointPD(robot, dt=dt).kd if self.fault_damping is None else None),
+            max_position_jump=each("max_position_jump"),
+            is_continuous=JointPositions.actuated(robot).turning.astype(np.int64),
+            imu_rotation=_rotation(imu_rotation),
+            max_power=min(positive("max_power", self.max_power, infinite=True), NO_LIMIT),
+            min_cos_tilt=float(np.cos(positive("max_tilt", self.max_tilt, infinite=True))),
+            max_overtravel=positive("max_overtravel", self.max_overtravel, infinite=True),
+            max_tilt_drift_rate=positive("max_tilt_drift_rate", self.max_tilt_drift_rate, infinite=True),
+            max_torque_tracking_error=positive(
+                "max_torque_tracking_error", self.max_torque_tracking_error, infinite=True
+            ),
             period=dt,
-            stale=ticks("max_reading_age"),
-            patience=ticks("violation_time"),
-            frozen=ticks("max_frozen_time"),
+            max_reading_periods=ticks("max_reading_age"),
+            violation_readings=ticks("violation_time"),
+            max_frozen_readings=ticks("max_frozen_time"),
         )
 
 
 def _each(name: str, value: Numbers | None, size: int) -> Array:
-    """(size,) from a number or as many, all positive; what is infinite becomes `BOUNDLESS`."""
+    """Returns (size,) from a number or as many numbers, all positive; infinity becomes `NO_LIMIT`."""
     array = floats(name, value)
     if array.shape not in ((), (size,)):
         raise ArgumentError(f"{name}: expected a number or {size} of them, got shape {array.shape}")
     if not (array > 0.0).all():  # also true of NaN
         raise ArgumentError(f"{name}: expected positive numbers, got {array.min():g}")
-    return np.minimum(np.broadcast_to(array, (size,)).astype(np.float64), BOUNDLESS)
+    return np.minimum(np.broadcast_to(array, (size,)).astype(np.float64), NO_LIMIT)
 
 
 def _rotation(imu_rotation: Numbers | None) -> Array:

@@ -77,7 +77,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         self.safety = Safety(
             interface.robot, dt=self.dt, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=1.0)
         )
-        self._command = MotorCommand.from_damping(self.safety.limit_arrays.brake)
+        self._command = MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
         self._seen = self._taken = self._silent = self._silences = self._readings = self._ticks = 0
         self._reading = interface.read()
         self._publish(interface.now())
@@ -108,7 +108,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         status = self.memory.status
         status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
         status[SILENT], status[SILENCES] = self._silent, self._silences
-        status[FAULT] = checks.LINK_LOST if self.is_waiting else self._state
+        status[FAULT] = checks.LINK_LOSS if self.is_waiting else self._state
         self._reading = self.interface.read()
         self._publish(now + self.dt)
 
@@ -128,7 +128,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     @property
     def _state(self) -> int:
-        return checks.NOTHING if self.fault is None else self.fault.code
+        return checks.NO_FAULT if self.fault is None else self.fault.code
 
     def _publish(self, now: float) -> None:
         self._readings += 1
@@ -141,7 +141,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     def _receive(self, now: float) -> None:
         found = self.memory.read_command()
         # What answers a reading that has not been is no command of this robot.
-        if found is not None and found[0] != self._seen and found[1] <= self._reading.time + checks.AHEAD:
+        if found is not None and found[0] != self._seen and found[1] <= self._reading.time + checks.MAX_CLOCK_ADVANCE:
             self._seen = found[0]
             self._down.send(now, (found[0], found[2]))
         arrived = [each for each in self._down.receive(now) if each[0] > self._taken]
@@ -154,4 +154,4 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             self._silent += 1
             self._silences += int(self._silent == self._watchdog)
             if self._silent >= self._watchdog and self._silent > self._patience:
-                self.safety.raise_fault(checks.LINK_LOST, f"no new one for {self._silent} periods")
+                self.safety.raise_fault(checks.LINK_LOSS, f"no new one for {self._silent} periods")

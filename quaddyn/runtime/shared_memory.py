@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..safe_files import open_own, remove_same
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
-from .faults import named
+from .faults import fault_name
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
@@ -170,7 +170,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
     @property
     def stop_reason(self) -> str:
         """Name of the fault for which the other process has damped the motors; "" for none."""
-        return named(self._state)
+        return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
         """What the motors do from now on; errors as of `MotorCommand.validated`."""

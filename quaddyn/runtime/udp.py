@@ -12,7 +12,7 @@ from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
-from .faults import named
+from .faults import fault_name
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
@@ -107,7 +107,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
     @property
     def stop_reason(self) -> str:
         """Name of the fault for which the robot has damped its motors; "" for none."""
-        return named(self._state)
+        return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
         """Send a command; errors as of `MotorCommand.validated`."""
