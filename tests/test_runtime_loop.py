@@ -219,7 +219,7 @@ def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> 
     loop = Scene(go2, overrun="decay", decay_ticks=10).loop
     loop._late, all_of = 4.0, np.ones(go2.nu)
     given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
-    late = loop._decayed(given)
+    late = loop._decay_to_damping(given)
     assert np.allclose(late.tau, 3.0) and np.allclose(late.stiffness, 12.0) and np.allclose(late.position, 0.3)
     np.testing.assert_allclose(late.damping, 0.6 * 3.0 + 0.4 * loop._damp.damping)
     np.testing.assert_allclose(late.damping * late.velocity, 0.6 * 3.0 * 2.0)

@@ -1,4 +1,4 @@
-"""Clocks that loops wait on: that of the machine, and those of tests."""
+"""Clocks of control loops: the system clock, and clocks for tests and simulation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1
 
 
 class Clock(ABC):
-    """Tells the time and waits for a later one; loops know no other time."""
+    """Time source of a loop, which can wait for a later time."""
 
     @property
     def step_time(self) -> float:
-        """Time passes in steps of this [s]; 0 where it passes continuously."""
+        """Step in which time advances [s]; 0 for a continuous clock."""
         return 0.0
 
     @abstractmethod
     def now(self) -> float:
-        """[s] since some moment that does not change."""
+        """Returns the time since a fixed instant [s]."""
 
     @abstractmethod
     def sleep_until(self, time: float) -> None:
-        """Return at `time` [s], or at once where that has passed."""
+        """Returns at `time` [s], or at once if that has passed."""
 
 
 class _Timespec(ctypes.Structure):
@@ -36,10 +36,10 @@ class _Timespec(ctypes.Structure):
 
 
 class SystemClock(Clock):
-    """The machine's monotonic clock, with absolute deadlines: what is late does not make the next one late.
+    """Monotonic clock of the system with absolute deadlines, so that a late tick does not delay the next one.
 
-    Waits by ``clock_nanosleep`` with ``TIMER_ABSTIME`` where the C library has it, which a preemption between reading
-    the clock and falling asleep does not delay, and by ``time.sleep`` elsewhere.
+    Waits by ``clock_nanosleep`` with ``TIMER_ABSTIME`` where the C library has it, so that a preemption between reading
+    the clock and sleeping causes no delay, and by ``time.sleep`` elsewhere.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class SystemClock(Clock):
             self._nanosleep.restype = ctypes.c_int
 
     def now(self) -> float:
-        """[s] since the machine was started, about."""
+        """Returns the time since about the start of the system [s]."""
         return time.monotonic()
 
     def sleep_until(self, time: float) -> None:
-        """Return at `time` [s], or at once where that has passed."""
+        """Returns at `time` [s], or at once if that has passed."""
         if self._nanosleep is None:
             _sleep_until(time)
             return
@@ -70,28 +70,31 @@ def _sleep_until(deadline: float) -> None:
 
 
 class ManualClock(Clock):
-    """A clock that moves when it is told to: for tests, and to run loops as fast as the machine can.
+    """Clock that advances only by calls: for tests, and to run loops as fast as possible.
 
     Args:
-        start: its first time [s].
+        start: initial time [s].
     """
 
     def __init__(self, start: float = 0.0) -> None:
         self._time = float(start)
 
     def now(self) -> float:
-        """[s]."""
+        """Returns the present time [s]."""
         return self._time
 
     def sleep_until(self, time: float) -> None:
-        """Be `time` [s], unless it is later already."""
+        """Sets the time to `time` [s] unless it is later already."""
         self._time = max(self._time, time)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, as a computation does.
+        """Advances the time, as a computation would.
+
+        Args:
+            seconds: time to add, 0 or more [s].
 
         Raises:
-            ArgumentError: backwards.
+            ArgumentError: a negative time.
         """
         if not seconds >= 0.0:
             raise ArgumentError(f"seconds: expected 0 or more, got {seconds}")

@@ -1,4 +1,4 @@
-"""`Controller`: what a loop calls, from readings to motor commands."""
+"""`Controller`: base class of what a control loop calls, from sensor readings to motor commands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .stages import Stage
 
 @renamed_overrides(settled="is_settled", failure="failure_reason", estimate="estimated_state")
 class Controller(StrictAttributes):
-    """Readings in, motor commands out, once per period; the same object in simulation and on the robot.
+    """Controller that maps readings to motor commands once per period, in simulation and on the robot.
 
-    A controller depends on nothing but what it is given: the same readings after `reset` give the same commands, bit
-    for bit, which is what `replay` of a log relies on.
+    A controller depends on its inputs alone: the same readings after `reset` give the same commands, bit for bit, as
+    the replay of a log requires.
 
     Attributes:
-        robot: that is controlled.
-        dt: period at which it is called [s].
+        robot: the robot.
+        dt: period of `compute` [s].
     """
 
     robot: Robot
@@ -30,43 +30,43 @@ class Controller(StrictAttributes):
 
     @property
     def status(self) -> str:
-        """What became of the last `compute`, in a word or two for the log; "" where there is nothing to say."""
+        """Result of the last `compute` in one or two words for the log; "" for none."""
         return ""
 
     @property
     def estimated_state(self) -> tuple[Array, Array] | None:
-        """The state (q, v) that the last `compute` believed in, for the log; None of one that estimates none."""
+        """State (q, v) that the last `compute` estimated, for the log; None without an estimate."""
         return None
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has done what the present stage is for: it stands, or it lies."""
+        """Whether the controller has completed the present stage: the robot stands, or lies."""
         return True
 
     @property
     def failure_reason(self) -> str:
-        """Why it has given up, in words, such as that the robot has fallen: the loop damps; "" while it has not."""
+        """Why the controller has given up, for example after a fall; the loop then damps.  "" while it works."""
         return ""
 
     def warmup(self) -> None:
-        """Compile and allocate what is needed, before the first command is written."""
+        """Compiles and allocates everything before the first command is written."""
 
     def reset(self, measurement: Measurement) -> None:
-        """Begin anew from a reading; called when a robot that was damped is to stand up."""
+        """Resets the controller to a reading; called when a damped robot is to stand up."""
 
     @abstractmethod
     def compute(
         self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ) -> MotorCommand:
-        """One tick.
+        """Computes the motor command of one tick.
 
         Args:
             measurement: the newest reading.
             stage: STAND_UP, RUN or LIE_DOWN.
-            velocity: wanted by the operator: forward, leftward [m/s] and yaw rate [rad/s].
+            velocity: requested forward and leftward velocity [m/s] and yaw rate [rad/s].
         """
 
     @property
     def configuration(self) -> dict[str, object]:
-        """What a log says of it, and from which `walker_of` makes it again; JSON's types alone."""
+        """Description for the log, from which `make_walking_controller` makes the controller again; JSON types only."""
         return {"kind": type(self).__name__}

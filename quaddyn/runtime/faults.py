@@ -61,9 +61,9 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
 }
 #: Name of each optional sensor by its index.
 SENSOR_NAMES = {
-    checks.TORQUE_SENSOR_NAMES: "torques",
-    checks.FOOT_SENSOR_NAMES: "foot forces",
-    checks.TEMPERATURE_SENSOR_NAMES: "temperatures",
+    checks.TORQUE_SENSORS: "torques",
+    checks.FOOT_SENSORS: "foot forces",
+    checks.TEMPERATURE_SENSORS: "temperatures",
 }
 #: Fault codes by name.
 FAULT_CODES = {name: code for code, (name, _) in FAULT_TEXTS.items()}

@@ -1,4 +1,4 @@
-"""`RobotInterface`: the robot as a control loop sees it, whatever is behind it."""
+"""`RobotInterface`: sensors and motors of a robot as a control loop accesses them."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from .motor_command import MotorCommand
 
 @renamed_overrides(stopped="stop_reason")
 class RobotInterface(StrictAttributes):
-    """A robot's sensors and motors: a plant, MuJoCo, another process, a network, a vendor's messages.
+    """Access to the sensors and motors of a robot: plant, MuJoCo, another process, a network, or a vendor's messages.
 
-    Both calls return at once.  Where no newer reading has come, `read` gives the last one again, whose time stamp says
-    how old it is; whoever controls the robot judges that.
+    Both calls return at once.  If no newer reading has arrived, `read` returns the last one again, with its time stamp;
+    the caller evaluates its age.
 
     Attributes:
-        robot: whose joints these are; all vectors are in the order of ``robot.actuated``.
+        robot: the robot; all vectors are in the order of ``robot.actuated``.
     """
 
     robot: Robot
 
     @abstractmethod
     def read(self) -> Measurement:
-        """The newest reading."""
+        """Returns the newest reading."""
 
     @property
     def stop_reason(self) -> str:
-        """Why the robot's side has damped the motors by itself, as of the last `read`; "" while it follows commands.
+        """Why the robot's side has damped the motors on its own, as of the last `read`; "" while it follows commands.
 
-        A robot that has stopped takes no command until one comes that asks for damping alone, or for nothing.
+        A robot that has stopped accepts no command until one requests damping alone, or zero torque.
         """
         return ""
 
     @abstractmethod
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on, unless the robot's side has `stopped`.
+        """Sets the command that the motors follow from now on, unless the robot's side has stopped.
 
         Raises:
-            ArgumentError: a command of another shape, or not finite.
+            ArgumentError: a command of a wrong shape, or not finite.
         """
 
     def close(self) -> None:
-        """Let go of what is held; nothing by default."""
+        """Releases resources; nothing by default."""

@@ -1,4 +1,4 @@
-"""`Loop`: reads, computes, makes safe and writes at a fixed rate."""
+"""`ControlLoop`: reads sensors, computes commands, filters them by the safety layer and writes them at a fixed rate."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .time_stamps import Stamps
 
 
 class OverrunPolicy(enum.Enum):
-    """What comes of ticks that end after the next deadline; deadlines that have passed are left out in any case.
+    """Reaction to ticks that end after the next deadline; missed deadlines are skipped in any case.
 
-    REPEAT: motors keep the last command meanwhile, and nothing else.  DECAY: the command gives way to damping, the
-    more deadlines were missed, until it is a fault; punctual ticks bring it back.  STOP: the first one is a fault.
+    REPEAT: the motors hold the last command.  DECAY: the command is blended into damping in proportion to the missed
+    deadlines until it becomes a fault; ticks in time restore it.  STOP: the first missed deadline is a fault.
     """
 
     REPEAT = "repeat"
@@ -43,20 +43,20 @@ class OverrunPolicy(enum.Enum):
 @renamed_fields(begun="start_time", wanted="controller_command", reset="was_reset", estimate="estimated_state")
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopTick:
-    """All of one tick, as a log keeps it.
+    """Data of one tick of the loop, as a recorder receives it.
 
     Attributes:
-        number: from 0.
-        deadline, begun: when it was due and when it began, by the loop's clock [s].
-        measurement: that was read.
-        stage: of the machine.
-        request: of the operator.
-        wanted: the controller's command; what the motors are damped with where it has no say.
-        command: what was written.
-        fault: that is latched, or None.
-        reset: whether the controller began anew.
-        status: of the controller.
-        estimate: of the controller, its (q, v), or None.
+        number: number of the tick, from 0.
+        deadline, start_time: scheduled and actual start by the loop's clock [s].
+        measurement: reading of this tick.
+        stage: stage of the stage machine.
+        request: request of the operator.
+        controller_command: command of the controller; damping or zero in stages without the controller.
+        command: command that was written.
+        fault: latched fault, or None.
+        was_reset: whether the controller was reset at this tick.
+        status: status of the controller.
+        estimated_state: (q, v) as the controller estimates it, or None.
     """
 
     number: int
@@ -74,22 +74,22 @@ class LoopTick:
 
 
 class Recorder(ABC):
-    """What a loop hands every tick to; see `Recording`."""
+    """Receiver of every tick of a loop; see `Recording`."""
 
     @abstractmethod
     def record(self, tick: LoopTick) -> None:
-        """Keep a tick; must not wait, and what it raises ends nothing but the recording."""
+        """Stores a tick.  It must not block; an exception ends only the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """How a run went.
+    """Result of a run of the loop.
 
     Attributes:
-        statistics: of its ticks.
-        stage: at the end.
-        fault: that was latched at the end, or None.
-        real_time: what was asked of the machine, and what came of it, a line each.
+        statistics: times of its ticks.
+        stage: stage at the end.
+        fault: fault that was latched at the end, or None.
+        real_time: one line for each real-time option that was requested, with the result.
     """
 
     statistics: LoopStatistics
@@ -104,21 +104,21 @@ class LoopReport:
 
 @renamed_attributes(end="request_stop")
 class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "operator", "safety", "clock", "overrun")):
-    """Runs a controller on a robot, at absolute deadlines, with the safety layer between.
+    """Runs a controller on a robot at absolute deadlines, with the safety layer in between.
 
-    Before the first command is written, everything is compiled and the controller has run on paper.  Whatever ends the
-    run, an exception or Ctrl-C included, the last command is damping.
+    Everything is compiled and the controller computes trial ticks before the first command is written.  The last
+    command of a run is damping, also after an exception or Ctrl-C.
 
     Args:
         interface: the robot.
-        controller: of the same robot; its `dt` is the loop's period.
-        operator: who says what is to be done; one that never asks for more than damping by default.
-        safety: of the same robot and period; one with default limits by default.
-        clock: that of the machine by default; a simulated robot is its own clock: pass the interface.
-        overrun: a word of `Overrun`.
-        decay: over how many missed deadlines a command gives way to damping.
-        real_time: what to ask of the machine.
-        recorder: what keeps the ticks.
+        controller: controller of the same robot; its `dt` is the period of the loop.
+        operator: source of requests; None: one that requests damping only.
+        safety: safety layer of the same robot and period; None: one with default limits.
+        clock: None: the system clock.  A simulated robot is its own clock: pass its interface.
+        overrun: reaction to missed deadlines, a value of `OverrunPolicy`.
+        decay_ticks: number of missed deadlines over which a command decays to damping.
+        real_time: options of the operating system; None: the defaults of `RealTimeOptions`.
+        recorder: receiver of the ticks; None: none.
 
     Raises:
         ArgumentError: parts of different robots or periods, or an option out of range.
@@ -147,7 +147,9 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         self.safety = Safety(interface.robot, dt=self.dt) if safety is None else safety
         for name, part in (("controller", controller), ("safety", self.safety)):
             if part.robot is not interface.robot:
-                raise ArgumentError(f"{name}: of another robot than the interface's; load once and use that Robot")
+                raise ArgumentError(
+                    f"{name}: belongs to another robot than the interface; load the robot once and pass the same Robot"
+                )
         if self.safety.dt != self.dt:
             raise ArgumentError(f"safety: of period {self.safety.dt:g} s, the controller's is {self.dt:g} s")
         if overrun not in [each.value for each in OverrunPolicy]:
@@ -159,8 +161,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         nearest = max(round(self.dt / step), 1) * step if step > 0.0 else self.dt
         if abs(nearest - self.dt) > 1e-6 * self.dt:
             raise ArgumentError(
-                f"controller: its period of {self.dt:g} s is no whole number of the clock's steps of {step:g} s, "
-                f"between which no tick can be; make it with dt={nearest:g}"
+                f"controller: its period of {self.dt:g} s is not a multiple of the clock's step of {step:g} s, "
+                f"so that ticks cannot be aligned; construct it with dt={nearest:g}"
             )
         self._decay, self._real_time, self._recorder = int(decay_ticks), real_time or RealTimeOptions(), recorder
         self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
@@ -171,30 +173,30 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
 
     @property
     def stage(self) -> Stage:
-        """Now."""
+        """Present stage."""
         return self._machine.stage
 
     def request_stop(self) -> None:
-        """Let the run end after the present tick; from any thread."""
+        """Ends the run after the present tick; may be called from any thread."""
         self._ending = True
 
     def run(self, seconds: float = np.inf) -> LoopReport:
-        """Run for some time, or until `end`; may be called again.
+        """Runs for a time or until `request_stop`; may be called again.
 
-        A run that follows within a period of the loop's clock, as of a simulated robot, whose time stands still
-        between runs, goes on where the one before ended.  Otherwise motors were damped meanwhile, by the last command
-        and then by the robot's own watchdog, and so this run begins with damping; where the operator wants the robot
-        to run, it stands up anew as soon as the robot's side follows commands again.  A fault stays until a reset.
+        A run that starts within one period of the end of the last one by the loop's clock, as with a simulated robot,
+        whose time stands still between runs, continues it.  Otherwise the motors were damped in between, by the last
+        command and then by the watchdog of the robot, so that this run starts with damping; if the operator requests
+        RUN, the robot stands up again as soon as the robot's side follows commands.  A fault stays until a reset.
 
         Args:
-            seconds: by the loop's clock [s].
+            seconds: duration by the loop's clock [s]; infinite by default.
 
         Raises:
             ArgumentError: a time that is not positive.
         """
         if not number("seconds", seconds) > 0.0:
             raise ArgumentError(f"seconds: expected a positive time [s], got {seconds}")
-        if not self._warm:  # once: a controller may begin anew by it
+        if not self._warm:  # once, since it may reset the controller
             self.controller.warmup()
             self.safety.warmup()
             self._warm = True
@@ -202,8 +204,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         count = np.inf if np.isinf(seconds) else max(1, round(seconds / dt))
         self._ending = False
         with self._real_time.applied() as said:
-            last = self.interface.read()  # what raises here has written nothing
-            start = self._beginning(self.clock.now())
+            last = self.interface.read()  # an exception here occurs before anything is written
+            start = self._first_deadline(self.clock.now())
             before, k = start - dt, 0
             try:
                 while k < count and not self._ending:
@@ -218,15 +220,15 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                     statistics.compute.add(ended - begun)
                     before, k = begun, k + 1
                     missed = int((ended - deadline) / dt + 1e-9)
-                    self._judge(missed, statistics)
+                    self._handle_overrun(missed, statistics)
                     k += max(0, missed - 1)
             finally:
                 self._due = start + k * dt
                 self._write(self._off if self.stage is Stage.OFF else self._damp, statistics)
         return LoopReport(statistics, self.stage, self.safety.fault, said)
 
-    def _beginning(self, now: float) -> float:
-        """The first deadline of a run: that after the last run's last one, or now where that has passed."""
+    def _first_deadline(self, now: float) -> float:
+        """Returns the first deadline of a run: the next one of the last run, or now if that has passed."""
         if now <= self._due + self.dt:
             return self._due
         if self.stage.is_controlled:
@@ -241,7 +243,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             measurement = self.interface.read()
         except Exception:
             statistics.read_failures += 1
-            measurement = last  # whose age is the safety layer's business
+            measurement = last  # the safety layer checks its age
         if not self._stamps.accept(measurement.time, begun):
             statistics.read_failures += int(measurement.time != last.time)
             measurement = last
@@ -254,17 +256,17 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         before, stopped = self._machine.stage, self.interface.stop_reason
         if stopped and before.is_controlled:
             self.safety.raise_fault(checks.ROBOT_STOP, stopped)
-        # Damping is what a robot that has stopped waits for.
+        # A robot that has stopped accepts commands again only after damping.
         goal = (
             Stage.DAMP
             if stopped and not before.is_controlled and request.target_stage is Stage.RUN
             else request.target_stage
         )
         fault = self.safety.fault is not None or bool(request.stop_reason)
-        stage = self._machine.advance(goal, is_settled=self._settled(), fault=fault)
+        stage = self._machine.advance(goal, is_settled=self._is_settled(), fault=fault)
         anew = stage is Stage.STAND_UP and before is Stage.DAMP
-        wanted = self._wanted(measurement, stage, request, anew)
-        report = self.safety.filter_command(measurement, self._decayed(wanted), now=begun)
+        wanted = self._controller_command(measurement, stage, request, anew)
+        report = self.safety.filter_command(measurement, self._decay_to_damping(wanted), now=begun)
         command = self._off if stage is Stage.OFF and report.fault is None else report.command
         if report.fault is not None:
             self._machine.advance(request.target_stage, is_settled=True, fault=True)
@@ -278,10 +280,10 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                 self.recording_error, self._recorder = error, None
         return measurement
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         return self.controller.is_settled if self._machine.stage.is_controlled else True
 
-    def _wanted(self, measurement: Measurement, stage: Stage, request: Request, anew: bool) -> MotorCommand:
+    def _controller_command(self, measurement: Measurement, stage: Stage, request: Request, anew: bool) -> MotorCommand:
         if not stage.is_controlled:
             return self._off if stage is Stage.OFF else self._damp
         try:
@@ -295,8 +297,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.safety.raise_fault(checks.CONTROLLER_FAILURE, f"{type(error).__name__}: {error}")
             return self._damp
 
-    def _decayed(self, command: MotorCommand) -> MotorCommand:
-        """The command, given way to damping by as much as deadlines were missed."""
+    def _decay_to_damping(self, command: MotorCommand) -> MotorCommand:
+        """Returns the command blended into damping in proportion to the missed deadlines."""
         if self._late <= 0.0 or self.overrun is not OverrunPolicy.DECAY:
             return command
         share = max(0.0, 1.0 - self._late / self._decay)
@@ -304,8 +306,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         velocity = np.where(damping > 0.0, share * command.damping / np.maximum(damping, 1e-12), 0.0) * command.velocity
         return MotorCommand(share * command.tau, command.position, velocity, share * command.stiffness, damping)
 
-    def _judge(self, missed: int, statistics: LoopStatistics) -> None:
-        """What comes of a tick that has missed so many deadlines."""
+    def _handle_overrun(self, missed: int, statistics: LoopStatistics) -> None:
+        """Applies the overrun policy after a tick that missed this number of deadlines."""
         if missed < 1:
             self._late = max(0.0, self._late - 1.0)
             return

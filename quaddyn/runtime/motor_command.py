@@ -1,4 +1,4 @@
-"""`MotorCommand`: what motors are asked for, a torque of their own and a spring and damper to follow."""
+"""`MotorCommand`: feed-forward torques and PD targets for the motors."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ FLOAT = np.dtype(np.float64)
 )
 @dataclass(frozen=True, slots=True, eq=False)
 class MotorCommand(FrozenArrays):
-    """What every motor does until the next command: ``tau + kp (q* - q) + kd (v* - v)``, within its own limits.
+    """Command that every motor follows until the next one: ``tau + kp (q* - q) + kd (v* - v)``, within its own limits.
 
-    The order is that of torques, ``robot.actuated``.  Nothing is examined here, since loops make one per tick; what
-    takes commands examines them.
+    The order is that of torques, ``robot.actuated``.  The constructor does not validate, since loops make one command
+    per tick; receivers call `validated`.
 
     Attributes:
         tau: (nu,) feed-forward torque [N m or N].
-        position: (nu,) q* [rad or m].
-        velocity: (nu,) v* [rad/s or m/s].
-        stiffness: (nu,) kp [N m/rad or N/m].
-        damping: (nu,) kd [N m s/rad or N s/m].
+        position: (nu,) desired position q* [rad or m].
+        velocity: (nu,) desired velocity v* [rad/s or m/s].
+        stiffness: (nu,) gain kp [N m/rad or N/m].
+        damping: (nu,) gain kd [N m s/rad or N s/m].
     """
 
     tau: Array
@@ -47,19 +47,19 @@ class MotorCommand(FrozenArrays):
 
     @classmethod
     def from_torques(cls, tau: Numbers) -> MotorCommand:
-        """Torques (nu,) alone [N m]."""
+        """Returns a command of torques (nu,) alone [N m]."""
         tau = frozen(tau)
         none = frozen(np.zeros(len(tau)))
         return cls(tau, none, none, none, none)
 
     @classmethod
     def zero(cls, nu: int) -> MotorCommand:
-        """No torque on `nu` motors."""
+        """Returns a command of zero torque on `nu` motors."""
         return cls.from_torques(np.zeros(nu))
 
     @classmethod
     def from_damping(cls, damping: Numbers) -> MotorCommand:
-        """Nothing but damping (nu,) [N m s/rad]."""
+        """Returns a command of pure damping (nu,) [N m s/rad]."""
         damping = frozen(damping)
         none = frozen(np.zeros(len(damping)))
         return cls(none, none, none, none, damping)
@@ -74,21 +74,21 @@ class MotorCommand(FrozenArrays):
         *,
         tau: Numbers | None = None,
     ) -> MotorCommand:
-        """A spring and damper (nu,) to a position and velocity, plus torques `tau`."""
+        """Returns PD targets (nu,) with gains (nu,), plus feed-forward torques `tau` (nu,) [N m]; None: zero."""
         feedforward = np.zeros(len(position)) if tau is None else tau
         return cls(frozen(feedforward), frozen(position), frozen(velocity), frozen(stiffness), frozen(damping))
 
     def validated(self, nu: int) -> MotorCommand:
-        """Itself with fields of shape (nu,), finite, and gains that are not negative.
+        """Returns the command with fields of shape (nu,), finite, and gains that are not negative.
 
         Raises:
-            ArgumentError: names the field that is not so.
+            ArgumentError: names the invalid field.
         """
         parts = self.tau, self.position, self.velocity, self.stiffness, self.damping
         if all([type(x) is np.ndarray and x.dtype is FLOAT and x.shape == (nu,) for x in parts]):
             flat = np.concatenate(parts)
             if math.isfinite(np.vdot(flat, flat)) and min(flat[3 * nu :].tolist(), default=0.0) >= 0.0:
-                return self  # the usual case, at every tick; what fails is examined at leisure
+                return self  # fast path of every tick; an invalid command is diagnosed below
         made = {name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in self.__slots__}
         for name in ("stiffness", "damping"):
             if (made[name] < 0.0).any():
@@ -97,12 +97,12 @@ class MotorCommand(FrozenArrays):
 
     @renamed_parameters(turning="is_continuous")
     def compute_torque(self, position: Array, velocity: Array, is_continuous: NDArray[np.bool_] | None = None) -> Array:
-        """The torque (nu,) that is asked for at measured positions and velocities (nu,) [N m].
+        """Returns the torques (nu,) that the command produces at measured positions and velocities [N m].
 
         Args:
-            position: (nu,) [rad or m].
-            velocity: (nu,) [rad/s or m/s].
-            is_continuous: (nu,) which joints turn without end; they take the shorter way to q*.
+            position: (nu,) measured positions [rad or m].
+            velocity: (nu,) measured velocities [rad/s or m/s].
+            is_continuous: (nu,) which joints are continuous and take the shorter way to q*; None: no joint.
         """
         error = self.position - position
         if is_continuous is not None:

@@ -1,4 +1,4 @@
-"""`Operator`: what a person wants of a robot, and whether that person is still there."""
+"""`Operator`: source of requests to a robot (stages, velocity, stop) with a dead-man timeout."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .stages import Stage
 @renamed_fields(goal="target_stage", stop="stop_reason", reset="reset_fault")
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted at a tick.
+    """Request of the operator at a tick.
 
     Attributes:
-        goal: OFF, DAMP or RUN, see `Stage`.
-        velocity: forward and leftward speed [m/s] and yaw rate [rad/s].
-        stop: why the motors are to be damped at once; "" for nothing of the kind.
-        reset: whether a latched fault is to be forgotten.
+        target_stage: OFF, DAMP or RUN, see `Stage`.
+        velocity: forward and leftward velocity [m/s] and yaw rate [rad/s].
+        stop_reason: why the motors are to be damped at once; "" for no stop.
+        reset_fault: whether a latched fault is to be cleared.
     """
 
     target_stage: Stage
@@ -34,11 +34,10 @@ class Request:
 @renamed_attributes(dead_man="deadman_timeout", run="walk", off="power_off", stop="emergency_stop")
 @renamed_overrides(listen="read_device")
 class Operator(StrictAttributes, fixed=("deadman_timeout",)):
-    """Takes commands from a program, from any thread; a keyboard or gamepad is a subclass that overrides `listen`.
+    """Operator that a program drives, from any thread; keyboard and gamepad are subclasses that override `read_device`.
 
     Args:
-        deadman_timeout: time without a call of the operator after which a running robot lies down [s]; infinite by
-            default.
+        deadman_timeout: time without any call after which a running robot lies down [s]; infinite by default.
 
     Raises:
         ArgumentError: a time that is not positive.
@@ -54,7 +53,10 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self._heard = -math.inf
 
     def walk(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
-        """Stand up if need be, then go: forward, leftward [m/s] and yaw rate [rad/s].
+        """Requests RUN with a velocity; the robot stands up first if necessary.
+
+        Args:
+            velocity: forward and leftward velocity [m/s] and yaw rate [rad/s].
 
         Raises:
             ArgumentError: not three finite numbers.
@@ -63,32 +65,32 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self._velocity, self._goal, self._alive = (x, y, turn), Stage.RUN, True
 
     def damp(self) -> None:
-        """Lie down if need be, then nothing but damping."""
+        """Requests damping; the robot lies down first if necessary."""
         self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.DAMP, True
 
     def power_off(self) -> None:
-        """Lie down and damp if need be, then no torque."""
+        """Requests zero torque; the robot lies down and is damped first if necessary."""
         self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.OFF, True
 
     @renamed_parameters(why="reason")
     def emergency_stop(self, reason: str = "emergency stop") -> None:
-        """Damp at once, wherever the robot is; latched until `reset`."""
+        """Requests damping at once in any stage; latched until `reset`."""
         self._stop, self._alive = reason or "emergency stop", True
 
     def reset(self) -> None:
-        """Forget a fault; the robot is damped and stands up when it is told to."""
+        """Clears a fault and requests damping; the robot stands up at the next `walk`."""
         self._stop, self._reset = "", True
         self.damp()
 
     def keep_alive(self) -> None:
-        """A sign of life that changes nothing."""
+        """Restarts the dead-man timeout without another effect."""
         self._alive = True
 
     def read_device(self, now: float) -> None:
-        """Called by the loop at every tick: where subclasses look at their device without waiting."""
+        """Reads the input device without waiting; the loop calls it at every tick, subclasses override it."""
 
     def poll(self, now: float) -> Request:
-        """What is wanted at this tick; called by the loop."""
+        """Returns the request at this tick; called by the loop with its time `now` [s]."""
         self.read_device(now)
         if self._alive:
             self._alive, self._heard = False, now

@@ -135,7 +135,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
 
     @property
     def clamp_counts(self) -> dict[str, int]:
-        """Numbers of clamped commands by kind since the last reset (joints times ticks; ticks for ignored foot sensors)."""
+        """Numbers of clamped commands since the last reset by kind: joints times ticks (foot sensors: ticks)."""
         return dict(zip(CLAMP_NAMES, self.memory.clamp_counts.tolist(), strict=True))
 
     def raise_fault(self, code: int, what: str) -> None:

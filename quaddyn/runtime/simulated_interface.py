@@ -19,11 +19,11 @@ from .motor_command import MotorCommand
 
 
 def make_noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
-    """Sensors as noisy as a vendor's: encoders, an IMU at the root link, and feet where there are any.
+    """Returns sensors with typical noise: encoders, an IMU at the root link, and foot sensors if the robot has feet.
 
     Args:
-        robot: whose sensors.
-        seed: of the noise.
+        robot: the robot.
+        seed: seed of the noise.
     """
     return Sensors(
         robot,
@@ -36,14 +36,14 @@ def make_noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
 
 @renamed_overrides(world="simulator", asked="commanded_torque")
 class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
-    """A simulator as a robot, whose time passes while the loop waits: pass it as the loop's clock, too.
+    """Simulator as a robot whose time advances while the loop waits: pass it as the loop's clock, too.
 
-    Motors follow the last command at every step of the simulator, as motor boards do: stiffness and damping act on
-    the true positions of the motors at its rate.
+    The motors follow the last command at every step of the simulator, as motor drives do: stiffness and damping act on
+    the true motor positions at its rate.
 
     Args:
-        robot: that is simulated.
-        sensors: what `read` reads with; perfect ones with feet by default.
+        robot: the simulated robot.
+        sensors: sensors of `read`; None: perfect ones with foot sensors.
 
     Raises:
         ArgumentError: sensors of another robot.
@@ -63,41 +63,41 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
     @property
     @abstractmethod
     def simulator(self) -> Plant | Observable:
-        """What is simulated."""
+        """The simulated plant or system."""
 
     @property
     @abstractmethod
     def step_time(self) -> float:
-        """Of one `step` [s]."""
+        """Duration of one `step` [s]."""
 
     @abstractmethod
     def step(self) -> None:
-        """Let the simulator make one step under the last command."""
+        """Advances the simulator by one step under the last command."""
 
     @property
     def command(self) -> MotorCommand:
-        """The last one that was written; no torque at first."""
+        """The last command written; zero torque at first."""
         return self._command
 
     def read(self) -> Measurement:
-        """A reading of the present state, or the one that is due where the sensors are late."""
+        """Returns a reading of the present state, or the due one of delayed sensors."""
         return self.sensors.read(self.simulator)
 
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on; errors as of `MotorCommand.validated`."""
+        """Sets the command that the motors follow from now on; errors as of `MotorCommand.validated`."""
         self._command = command.validated(self.robot.nu)
 
     def commanded_torque(self) -> Array:
-        """The torque (nu,) that the last command asks for in the present state [N m]."""
+        """Returns the torques (nu,) that the last command produces in the present state [N m]."""
         position, velocity = at_motors(self.simulator, self._joints)
         return self._command.compute_torque(position, velocity, self._joints.turning)
 
     def now(self) -> float:
-        """The simulator's time [s]."""
+        """Returns the simulator's time [s]."""
         return self.simulator.time
 
     def sleep_until(self, time: float) -> None:
-        """Simulate until `time` [s], to the nearest step."""
+        """Simulates until `time` [s], to the nearest step."""
         while self.simulator.time < time - 0.5 * self.step_time:
             self.step()
 

@@ -1,4 +1,4 @@
-"""`Stage` and `StageMachine`: off, damp, stand up, run, lie down, damp, in this order and no other."""
+"""`Stage` and `StageMachine`: off, damp, stand up, run, lie down and the transitions between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..deprecation import renamed_attributes
 
 @renamed_attributes(controlled="is_controlled")
 class Stage(enum.Enum):
-    """What a loop lets a robot do."""
+    """Stage of a control loop, which determines what the robot may do."""
 
     OFF = "off"
     DAMP = "damp"
@@ -19,12 +19,12 @@ class Stage(enum.Enum):
 
     @property
     def is_controlled(self) -> bool:
-        """Whether the controller has a say."""
+        """Whether the controller computes the commands in this stage."""
         return self in (Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN)
 
 
-#: Where each stage leads when a goal is wanted, once what it does is done; faults lead to DAMP at once.
-NEXT = {
+#: Next stage of each stage by the requested stage, once the present one is completed; faults lead to DAMP at once.
+TRANSITIONS = {
     Stage.OFF: {Stage.DAMP: Stage.DAMP, Stage.RUN: Stage.DAMP},
     Stage.DAMP: {Stage.OFF: Stage.OFF, Stage.RUN: Stage.STAND_UP},
     Stage.STAND_UP: {Stage.RUN: Stage.RUN, Stage.DAMP: Stage.LIE_DOWN, Stage.OFF: Stage.LIE_DOWN},
@@ -34,31 +34,28 @@ NEXT = {
 
 
 class StageMachine:
-    """Leads a robot to what the operator wants, stage by stage.
+    """State machine that leads a robot to the requested stage.
 
     Attributes:
-        stage: now; OFF at first.
+        stage: present stage; OFF at first.
     """
 
     def __init__(self) -> None:
         self.stage = Stage.OFF
 
     def advance(self, goal: Stage, *, is_settled: bool, fault: bool) -> Stage:
-        """One tick.
+        """Makes at most one transition and returns the new stage.
 
         Args:
-            goal: that the operator wants: OFF, DAMP or RUN.
-            is_settled: whether the controller has done what the present stage is for.
+            goal: stage requested by the operator: OFF, DAMP or RUN.
+            is_settled: whether the controller has completed the present stage.
             fault: whether a fault is latched.
-
-        Returns:
-            The new stage.
         """
         if fault:
             self.stage = Stage.OFF if goal is Stage.OFF and self.stage is Stage.OFF else Stage.DAMP
             return self.stage
-        following = NEXT[self.stage].get(goal)
-        # Standing up and lying down are seen through, but a robot that stands up may be called back at once.
+        following = TRANSITIONS[self.stage].get(goal)
+        # Standing up and lying down are completed first, except that a robot may lie down while it stands up.
         waits = self.stage in (Stage.STAND_UP, Stage.LIE_DOWN) and following in (Stage.RUN, Stage.DAMP, Stage.STAND_UP)
         if following is not None and (is_settled or not waits):
             self.stage = following
