@@ -16,7 +16,7 @@ from compiling_c import COMPILER, FLAGS
 import quaddyn as qd
 from quaddyn.compiler import silence_messages
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
-from quaddyn.runtime.safety import OTHERS
+from quaddyn.runtime.safety import EXTERNAL_FAULTS
 from quaddyn.runtime.safety_checks import NO_COMMAND
 from quaddyn.simulation import Measurement
 
@@ -186,7 +186,7 @@ class Drawn:
         elif kind == "none":
             command = None
         elif kind == "raised":
-            raised = OTHERS[at % len(OTHERS)]
+            raised = EXTERNAL_FAULTS[at % len(EXTERNAL_FAULTS)]
         return m, command, raised
 
 

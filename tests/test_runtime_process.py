@@ -39,7 +39,7 @@ from quaddyn.runtime import (
     Stage,
 )
 from quaddyn.runtime.packet_channel import PacketChannel
-from quaddyn.runtime.robot_process import PLANTS, plant_of
+from quaddyn.runtime.robot_process import PLANTS, make_plant
 from quaddyn.runtime.safety_checks import LINK_LOSS
 from quaddyn.runtime.server import FAULT, SILENCES
 from quaddyn.simulation import Actuators, Measurement, Simulation
@@ -432,7 +432,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
         delay=0.004,
         backlash=0.01,
     )
-    there = plant_of(qd.load("go2"), "embedded", DT, json.loads(json.dumps(motors.arguments))).actuators
+    there = make_plant(qd.load("go2"), "embedded", DT, json.loads(json.dumps(motors.arguments))).actuators
     assert there.arguments == motors.arguments
     np.testing.assert_array_equal(there.motor_side_inertia, motors.motor_side_inertia)
     free = Actuators(go2, effort=np.inf).arguments
@@ -441,7 +441,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
-    side, safety = PlantInterface(plant_of(go2, plant, DT)), Safety(go2, dt=DT)
+    side, safety = PlantInterface(make_plant(go2, plant, DT)), Safety(go2, dt=DT)
     damped = MotorCommand.from_damping(np.full(12, 2.0))
     for _ in range(600):
         side.write(safety.filter_command(side.read(), damped).command)

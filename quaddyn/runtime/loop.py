@@ -25,7 +25,7 @@ from .operator import Operator, Request
 from .realtime import RealTimeOptions
 from .safety import Safety
 from .stages import Stage, StageMachine
-from .time_stamps import Stamps
+from .time_stamps import TimeStampFilter
 
 
 class OverrunPolicy(enum.Enum):
@@ -168,7 +168,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
         self._off = MotorCommand.zero(interface.robot.nu)
         self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
-        self._stamps = Stamps(bounded=True)
+        self._stamps = TimeStampFilter(bounded=True)
         self.recording_error: Exception | None = None
 
     @property

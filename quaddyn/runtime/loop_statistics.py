@@ -14,12 +14,12 @@ BIN, BINS = 1e-6, 20_000
 
 
 class Histogram:
-    """Counts of times by the microsecond; quantiles are right to a bin, the largest exactly.
+    """Histogram of times with bins of 1 us; quantiles are exact to a bin, the largest time exactly.
 
     Attributes:
-        counts: (BINS + 1,) by bin; the last for everything beyond.
-        total: how many.
-        largest: [s].
+        counts: (BINS + 1,) counts by bin; the last bin has all longer times.
+        total: number of times.
+        largest: largest time [s].
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Histogram:
         self.total, self.largest, self._sum = 0, 0.0, 0.0
 
     def add(self, seconds: float) -> None:
-        """One time; what is negative counts as 0."""
+        """Adds a time [s]; a negative one counts as 0."""
         bin_ = int(seconds / BIN)
         self.counts[min(max(bin_, 0), BINS)] += 1
         self.total += 1
@@ -37,12 +37,12 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """[s]; 0 of none."""
+        """Mean [s]; 0 without any time."""
         return self._sum / max(self.total, 1)
 
     @renamed_parameters(share="fraction")
     def quantile(self, fraction: float) -> float:
-        """Time that this fraction of all does not exceed [s], to a bin's upper end; 0 of none."""
+        """Returns the quantile of the times at a fraction from 0 to 1, to the upper end of a bin [s]; 0 if empty."""
         if not self.total:
             return 0.0
         wanted = min(max(int(np.ceil(fraction * self.total)), 1), self.total)
@@ -53,17 +53,17 @@ class Histogram:
 @renamed_fields(missed="missed_deadlines")
 @dataclass(slots=True)
 class LoopStatistics:
-    """What a loop's ticks took.
+    """Times of the ticks of a loop.
 
     Attributes:
-        period: between the beginnings of ticks.
-        latency: from a deadline to the beginning of its tick.
-        compute: from the beginning of a tick to its written command.
-        ticks: that were run.
-        overruns: ticks that ended after the next deadline.
-        missed: deadlines that passed during them.
-        read_failures: readings that raised, or whose time stamps could not be.
-        write_failures: commands that could not be written.
+        period: times between the starts of ticks.
+        latency: times from a deadline to the start of its tick.
+        compute: times from the start of a tick to its written command.
+        ticks: number of ticks.
+        overruns: number of ticks that ended after the next deadline.
+        missed_deadlines: number of deadlines that passed during them.
+        read_failures: number of readings that raised or had an invalid time stamp.
+        write_failures: number of commands that could not be written.
     """
 
     period: Histogram
@@ -77,11 +77,11 @@ class LoopStatistics:
 
     @classmethod
     def empty(cls) -> LoopStatistics:
-        """Of no tick."""
+        """Returns statistics of no tick."""
         return cls(Histogram(), Histogram(), Histogram())
 
     def __str__(self) -> str:
-        """A table, in microseconds."""
+        """Returns a table in microseconds."""
         lines = [f"{self.ticks} ticks, {self.overruns} overruns, {self.missed_deadlines} deadlines missed"]
         lines.append(f"{'[us]':<10}{'mean':>10}{'median':>10}{'p99':>10}{'p99.99':>10}{'largest':>10}")
         for name, times in (("period", self.period), ("latency", self.latency), ("compute", self.compute)):

@@ -1,4 +1,4 @@
-"""`PacketChannel`: what a network does to packets: latency, jitter, loss and repetition, drawn from a seed."""
+"""`PacketChannel`: simulated network link with latency, jitter, loss and duplication, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 @renamed_fields(repeat="duplication")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkQuality:
-    """How bad a link is.
+    """Quality of a simulated link.
 
     Attributes:
-        latency: of every packet [s].
-        jitter: largest delay on top of it, uniform [s].
-        loss: share of packets that never arrive.
-        duplication: share of packets that arrive twice, each with a delay of its own.
+        latency: delay of every packet [s].
+        jitter: largest additional delay, uniformly distributed [s].
+        loss: fraction of packets that are lost.
+        duplication: fraction of packets that arrive twice, with independent delays.
     """
 
     latency: float = 0.0
@@ -41,14 +41,14 @@ class LinkQuality:
 
 
 class PacketChannel(Generic[T]):
-    """Packets on their way; time is the caller's.
+    """Queue of packets in transit; the caller provides the time.
 
     Args:
-        quality: how bad it is.
-        seed: of all draws.
+        quality: quality of the link.
+        seed: seed of all random numbers.
 
     Attributes:
-        sent, lost, repeated: packets so far.
+        sent, lost, repeated: numbers of packets so far.
     """
 
     def __init__(self, quality: LinkQuality, seed: int) -> None:
@@ -57,7 +57,7 @@ class PacketChannel(Generic[T]):
         self.sent = self.lost = self.repeated = self._count = 0
 
     def send(self, now: float, packet: T) -> None:
-        """Put a packet on its way."""
+        """Sends a packet at time `now` [s]."""
         quality = self.quality
         late, again, lost, duplication = self._rng.random(4).tolist()
         self.sent += 1
@@ -70,7 +70,7 @@ class PacketChannel(Generic[T]):
             self._push(now + quality.latency + again * quality.jitter, packet)
 
     def receive(self, now: float) -> list[T]:
-        """Packets that have arrived, in the order in which they did; jitter may change that of sending."""
+        """Returns the packets that have arrived by `now` [s] in order of arrival, which jitter may change."""
         out = []
         while self._way and self._way[0][0] <= now + 1e-9:
             out.append(heapq.heappop(self._way)[2])

@@ -13,7 +13,7 @@ from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
 from .safety_export import safety_c
-from .walking_controller import LATEST
+from .walking_controller import MAX_COMPENSATED_DELAY
 
 _MAIN = """\
 /* Drives ROBOT in another process, which shares memory with this one: state estimate, whole-body control and safety
@@ -216,7 +216,7 @@ def program_c(
     parts = {
         "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
         "STANDING": ", ".join("1" for _ in robot.feet),
-        "LATEST": repr(LATEST),
+        "LATEST": repr(MAX_COMPENSATED_DELAY),
         "UPPER_Memory": f"{name}_interface_memory",
         "UPPER_Reading": f"{name}_interface_reading",
         "UPPER_Command": f"{name}_interface_command",

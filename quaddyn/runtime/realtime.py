@@ -1,4 +1,4 @@
-"""`RealTimeOptions`: what a process can ask of Linux to keep time, and what it was given."""
+"""`RealTimeOptions`: options of the operating system for a real-time loop, and what was permitted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MCL_CURRENT, MCL_FUTURE = 1, 2
 @renamed_fields(park_collector="disable_gc")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeOptions:
-    """What a loop asks of the machine while it runs; what is not permitted is said, and the loop runs without.
+    """Options that a loop requests from the operating system while it runs; it runs without those not permitted.
 
     Attributes:
-        priority: of ``SCHED_FIFO``, 1 to 99; None leaves the scheduling class.
-        cpus: processors to run on; None leaves them.
-        lock_memory: keep all memory from being paged out.
-        disable_gc: no garbage collection while the loop runs; what was alive before is never looked at again.
+        priority: ``SCHED_FIFO`` priority, 1 to 99; None: the present scheduling class.
+        cpus: processors to run on; None: the present ones.
+        lock_memory: whether to lock all memory against paging.
+        disable_gc: whether to disable Python's garbage collection; objects that exist before are never collected.
     """
 
     priority: int | None = None
@@ -35,20 +35,20 @@ class RealTimeOptions:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[tuple[str, ...]]:
-        """For as long as the context lasts; gives one line for each thing that was asked for."""
+        """Applies the options for the duration of the context; yields one line for each option with its result."""
         said: list[str] = []
         with contextlib.ExitStack() as undo:
             if self.disable_gc:
-                self._park(said, undo)
+                self._disable_gc(said, undo)
             if self.cpus is not None:
-                self._pin(said, undo)
+                self._set_affinity(said, undo)
             if self.priority is not None:
-                self._rank(said, undo)
+                self._set_priority(said, undo)
             if self.lock_memory:
-                self._lock(said, undo)
+                self._lock_memory(said, undo)
             yield tuple(said)
 
-    def _park(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _disable_gc(self, said: list[str], undo: contextlib.ExitStack) -> None:
         enabled = gc.isenabled()
         gc.collect()
         gc.freeze()
@@ -58,7 +58,7 @@ class RealTimeOptions:
             undo.callback(gc.enable)
         said.append("garbage collector: parked")
 
-    def _pin(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _set_affinity(self, said: list[str], undo: contextlib.ExitStack) -> None:
         try:
             before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, self.cpus or ())
@@ -68,7 +68,7 @@ class RealTimeOptions:
         undo.callback(os.sched_setaffinity, 0, before)
         said.append(f"processors {sorted(self.cpus or ())}: kept to")
 
-    def _rank(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _set_priority(self, said: list[str], undo: contextlib.ExitStack) -> None:
         assert self.priority is not None
         try:
             policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
@@ -79,7 +79,7 @@ class RealTimeOptions:
         undo.callback(os.sched_setscheduler, 0, policy, parameters)
         said.append(f"SCHED_FIFO {self.priority}: on")
 
-    def _lock(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _lock_memory(self, said: list[str], undo: contextlib.ExitStack) -> None:
         library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
         if library is None or not hasattr(library, "mlockall"):
             said.append("mlockall: not on this system")

@@ -1,4 +1,4 @@
-"""`RobotProcess`: a simulated robot in a process of its own, at real time."""
+"""`RobotProcess`: a simulated robot in a separate process, in real time."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotS
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated_interface import PlantInterface, make_noisy_sensors
 
-#: Plants by name.
+#: Names of the plants.
 PLANTS = ("embedded", "mujoco")
-#: What the process runs; the package imports this module itself, so that ``-m`` would run it twice.
-PROGRAM = f"import json, sys; from {__name__} import main; main(json.loads(sys.argv[1]))"
-#: How long a process may take to load its robot and compile [s].
-PATIENCE = 120.0
+#: Program of the child process; ``-m`` would execute this module twice, since the package imports it.
+CHILD_PROGRAM = f"import json, sys; from {__name__} import main; main(json.loads(sys.argv[1]))"
+#: Longest time for loading the robot and compiling [s].
+STARTUP_TIMEOUT = 120.0
 
 
 class RobotProcess(StrictAttributes, fixed=("robot", "path")):
-    """Starts a process that plays a robot, and ends it with the context.
+    """Starts a process that simulates a robot in real time, and ends it with the context.
 
     Args:
         source: a catalogue name or a URDF file.
-        plant: "mujoco" or "embedded"; by default "mujoco" where it is installed.  A robot that lies on the ground, as
-            it does until it gets commands, touches it in dozens of places, for which "embedded" needs many times
-            longer than real time.
+        plant: "mujoco" or "embedded"; None: "mujoco" where it is installed.  A robot without commands lies on the
+            ground with dozens of contacts, for which "embedded" is many times slower than real time.
         dt: period of readings and commands, and step of the plant [s].
-        actuators: the motors, of a robot with the same joints, such as `ActuatorFit.actuators` of the real one's log;
-            by default they are perfect within the robot's effort limits.
+        actuators: motors of a robot with the same joints, such as `ActuatorFit.actuators` of the real robot's log;
+            None: perfect motors within the robot's effort limits.
         watchdog, resume_timeout: as of `RobotServer`.
-        quality: of the link.
+        link_quality: quality of the link; None: perfect.
         noise: whether sensors are noisy.
-        seed: of all noise and of the link.
-        priority: of ``SCHED_FIFO`` that the process asks for, since motor boards keep time whatever else runs.
+        seed: seed of all noise and of the link.
+        priority: ``SCHED_FIFO`` priority that the process requests, since motor drives keep time under any load; None:
+            none.
 
     Attributes:
-        robot: loaded here, too.
-        path: of the shared memory.
+        robot: the robot, loaded in this process.
+        path: path of the shared memory.
 
     Raises:
         ArgumentError: an option out of range.
-        QuaddynError: the process did not start; what it said is in the message.
+        QuaddynError: the process did not start; the message has its output.
     """
 
     @renamed_values("plant", simulation="embedded")
@@ -95,7 +95,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.path, self._file = Path(name), os.fstat(handle)
         os.close(handle)
         try:
-            command = [sys.executable, "-c", PROGRAM, json.dumps({**options, "path": name})]
+            command = [sys.executable, "-c", CHILD_PROGRAM, json.dumps({**options, "path": name})]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8"
             )
@@ -103,27 +103,29 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             remove_same(self.path, self._file)
             raise
         try:
-            self._await()
+            self._wait_until_ready()
         except BaseException:
             self.close()
             raise
 
-    def _await(self) -> None:
+    def _wait_until_ready(self) -> None:
         assert self._process.stdout is not None
         said = self._process.stdout.readline()
         if said.strip() != "ready":
-            raise QuaddynError(f"robot process: it ended before it was ready, exit code {self._process.wait(PATIENCE)}")
+            raise QuaddynError(
+                f"robot process: it ended before it was ready, exit code {self._process.wait(STARTUP_TIMEOUT)}"
+            )
 
     def interface(self) -> SharedMemoryInterface:
-        """The robot as the controller's side sees it."""
+        """Returns an interface to the robot for the controller's process."""
         return SharedMemoryInterface(self.robot, self.path)
 
     def status(self) -> dict[str, float]:
-        """What the process says of itself, by name.
+        """Returns status values of the process by name.
 
-        ``ticks`` it has run, ``late`` ones among them, ``time`` of the robot [s], ``commands`` taken, periods that it
-        has been ``silent`` for since, how many ``silences`` its watchdog has noticed, and the code of the ``fault`` for
-        which motors are damped: that of a lost link also while a silence has not become a fault yet.
+        ``ticks``: periods so far; ``late``: late ones among them; ``time`` of the robot [s]; ``commands`` taken;
+        ``silent``: periods since the last one; ``silences``: silences that the watchdog has detected; ``fault``: code
+        of the fault for which motors are damped, that of a lost link also during a silence that is no fault yet.
         """
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
         names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "silences": SILENCES, "late": LATE}
@@ -133,7 +135,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         return found
 
     def close(self) -> None:
-        """End the process, and remove the shared memory."""
+        """Ends the process and removes the shared memory."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -152,16 +154,16 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.close()
 
 
-def plant_of(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
-    """One of `PLANTS`; with joint stops, since without commands a robot sinks until its joints are at theirs."""
+def make_plant(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
+    """Makes one of `PLANTS`, with joint stops: a robot without commands sinks until its joints reach them."""
     kind = Simulation if name == "embedded" else MujocoPlant
     return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})))
 
 
 def main(options: dict[str, Any]) -> None:
-    """What runs in the process."""
+    """Runs in the child process: serves the robot until its parent ends it."""
     robot, dt, seed = load(options["source"], root="free"), float(options["dt"]), int(options["seed"])
-    plant = plant_of(robot, options["plant"], dt, options["motors"])
+    plant = make_plant(robot, options["plant"], dt, options["motors"])
     sensors = make_noisy_sensors(robot, seed) if options["noise"] else None
     memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
     server = RobotServer(
@@ -174,11 +176,11 @@ def main(options: dict[str, Any]) -> None:
         seed=seed,
     )
     for _ in range(3):
-        server.tick()  # compiled before anybody counts on it
+        server.tick()  # compiles before the first command
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     parent = os.getppid()
     print("ready", flush=True)
     with RealTimeOptions(priority=options["priority"]).applied():
         server.serve(keep_running=lambda: not ending and os.getppid() == parent)
-    memory.remove()  # of a parent that was killed, too
+    memory.remove()  # also if the parent was killed

@@ -1,4 +1,4 @@
-"""`RobotServer`: the robot's side of a shared memory, with a watchdog that does not trust the other side."""
+"""`RobotServer`: the robot's side of a shared memory, with a watchdog that damps the motors without commands."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from .safety_limits import SafetyLimits
 from .shared_memory import SharedMemory
 from .simulated_interface import SimulatedInterface
 
-#: Entries of `SharedMemory.status`.
+#: Indices of the entries of `SharedMemory.status`.
 TICKS, COMMANDS, SILENT, LATE, TIME, FAULT, SILENCES = range(7)
 
 
 @renamed_attributes(silent="periods_since_command", waiting="is_waiting")
 class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
-    """Plays a simulated robot for another process: takes commands, steps, hands out readings, once per period.
+    """Serves a simulated robot to another process: takes commands, steps, and publishes a reading, once per period.
 
-    A safety layer of its own stands before the motors, so that nothing that the other process writes gets around the
-    limits, and a watchdog counts periods without a new command: after `watchdog` of them the motors are damped.  The
-    next command is followed again, as long as none was missing for more than `resume_timeout`: a machine that stalls
-    for moments need not bring the robot down.  Beyond that it is a fault, "link lost".
+    A separate safety layer before the motors enforces the limits on all commands of the other process.  A watchdog
+    counts periods without a new command and damps the motors after `watchdog` of them.  Commands are followed again
+    when they return within `resume_timeout`, so that a short stall of the other process does not stop the robot; a
+    longer silence is the fault "link lost".
 
-    Any fault damps the motors, whatever commands ask for, and every reading says so, until a command asks for damping
-    alone, or for nothing at all; then the layer begins anew.  What is still wrong is found again at once.
+    Any fault damps the motors, whatever is commanded, and every reading reports it, until a command requests damping
+    alone or zero torque.  The safety layer is then reset; a persisting cause raises the fault again.
 
     Args:
         interface: the robot.
-        memory: where readings go and commands come from.
+        memory: shared memory for readings and commands.
         dt: period [s].
-        watchdog: periods without a new command before the motors are damped.
-        resume_timeout: how long commands may be missing before that is a fault [s]; 0: at once.  By default as long as
-            a Go2 that is damped in mid-trot sinks by 4 mm.
-        link_quality: of the link in both directions; a perfect one by default.
-        seed: of the link.
+        watchdog: number of periods without a new command before the motors are damped.
+        resume_timeout: longest time without commands that is not a fault [s]; 0: any.  By default the time in which a
+            Go2 that is damped in mid-trot sinks by 4 mm.
+        link_quality: quality of the link in both directions; None: perfect.
+        seed: seed of the link.
 
     Raises:
         ArgumentError: an option out of range.
@@ -73,7 +73,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             PacketChannel[tuple[int, bytes]](link_quality, seed),
             PacketChannel[tuple[int, MotorCommand]](link_quality, seed + 1),
         )
-        # What is asked of a link with latency is late, and measured torques with it: limits are what counts here.
+        # Over a link with latency, torques do not track and readings are late: only the hard limits apply here.
         self.safety = Safety(
             interface.robot, dt=self.dt, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=1.0)
         )
@@ -84,21 +84,21 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     @property
     def fault(self) -> Fault | None:
-        """For which the motors are damped; None while commands are followed."""
+        """Fault for which the motors are damped; None while commands are followed."""
         return self.safety.fault
 
     @property
     def periods_since_command(self) -> int:
-        """Periods since the last new command."""
+        """Number of periods since the last new command."""
         return self._silent
 
     @property
     def is_waiting(self) -> bool:
-        """Whether motors are damped since commands are missing, and follow again as soon as one comes."""
+        """Whether the motors are damped because commands are missing, and follow the next command."""
         return self.fault is None and self._silent >= self._watchdog
 
     def tick(self) -> None:
-        """One period: commands that have arrived, the motors, the motion, the reading that it ends in."""
+        """Runs one period: receives commands, filters and applies them, simulates, publishes the reading."""
         now = self.interface.now()
         self._receive(now)
         report = self.safety.filter_command(self._reading, None if self.is_waiting else self._command, now=now)
@@ -114,14 +114,19 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     @renamed_parameters(going="keep_running")
     def serve(self, *, clock: Clock | None = None, keep_running: Callable[[], bool] = lambda: True) -> None:
-        """Tick in real time for as long as `keep_running` says so."""
+        """Runs periods in real time while `keep_running` returns True.
+
+        Args:
+            clock: None: the system clock.
+            keep_running: called before each period; by default always true.
+        """
         clock = SystemClock() if clock is None else clock
         start, k = clock.now(), 0
         while keep_running():
             self.tick()
             k += 1
             late = clock.now() - (start + k * self.dt)
-            if late > 0.0:  # time that is lost is not made up for: the robot would run faster than it does
+            if late > 0.0:  # lost time is not caught up: the robot would move faster than real time
                 self.memory.status[LATE] += 1.0
                 start += late
             clock.sleep_until(start + k * self.dt)
@@ -140,7 +145,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     def _receive(self, now: float) -> None:
         found = self.memory.read_command()
-        # What answers a reading that has not been is no command of this robot.
+        # A command with a stamp in the future does not answer a reading of this robot.
         if found is not None and found[0] != self._seen and found[1] <= self._reading.time + checks.MAX_CLOCK_ADVANCE:
             self._seen = found[0]
             self._down.send(now, (found[0], found[2]))
@@ -154,4 +159,4 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             self._silent += 1
             self._silences += int(self._silent == self._watchdog)
             if self._silent >= self._watchdog and self._silent > self._patience:
-                self.safety.raise_fault(checks.LINK_LOSS, f"no new one for {self._silent} periods")
+                self.safety.raise_fault(checks.LINK_LOSS, f"no new command for {self._silent} periods")

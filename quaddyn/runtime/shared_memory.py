@@ -22,7 +22,7 @@ from .faults import fault_name
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
-from .time_stamps import Stamps
+from .time_stamps import TimeStampFilter
 
 MAGIC, VERSION = b"QDRING", 2
 #: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.
@@ -150,7 +150,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
             raise ArgumentError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self.robot, self.memory = robot, SharedMemory(path, robot.nu, len(robot.feet))
         self._newest: Measurement | None = None
-        self._stamps, self._state = Stamps(), 0
+        self._stamps, self._state = TimeStampFilter(), 0
 
     def read(self) -> Measurement:
         """The newest reading whose time stamp is later than that of the one before.

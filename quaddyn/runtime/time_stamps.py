@@ -1,4 +1,4 @@
-"""`Stamps`: which readings count, by their time stamps; the same everywhere."""
+"""`TimeStampFilter`: which readings are new, by their time stamps; the same rule in all interfaces."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 
 from .safety_checks import is_later, is_stamp
 
-#: How long stamps may be refused before the robot's clock is taken to have been set anew [s].
-REFUSED = 1.0
+#: Time without an accepted stamp after which the robot's clock is assumed to have restarted [s].
+RESTART_TIME = 1.0
 
 
-class Stamps:
-    """The time stamps of one robot's readings, as they come.
+class TimeStampFilter:
+    """Filter of the time stamps of one robot's readings.
 
-    A reading counts if its stamp is finite, not negative, and later than that of the last one that counted; where
-    `bounded`, it must not go on by 50 ms more than the caller's clock either (see `safety_checks.is_later`).  After a
-    second in which none counted, such as of a robot that began anew, the next one is a first one.
+    A reading is accepted if its stamp is finite, not negative, and later than that of the last accepted one; with
+    `bounded` it must not advance by 50 ms more than the caller's clock either (see `safety_checks.is_later`).  If none
+    was accepted for a second, for example because the robot restarted, the next reading is treated as the first.
 
     Args:
-        bounded: whether the caller's clock bounds the robot's, as it does that of a robot in real time.
+        bounded: whether the caller's clock bounds the robot's clock, as it does in real time.
     """
 
     def __init__(self, *, bounded: bool = False) -> None:
@@ -26,16 +26,16 @@ class Stamps:
         self._last, self._now = -math.inf, -math.inf
 
     def accept(self, time: float, now: float) -> bool:
-        """Whether a reading counts; from then on it is the last one.
+        """Returns whether a reading is accepted, and stores its stamp.
 
         Args:
-            time: its stamp, by the robot's clock [s].
+            time: time stamp of the reading, by the robot's clock [s].
             now: the caller's clock [s].
         """
         passed = now - self._now
-        if 0.0 <= passed <= REFUSED:
+        if 0.0 <= passed <= RESTART_TIME:
             counts = is_later(time, self._last, passed if self._bounded else math.inf)
-        else:  # nothing counted for long, or the caller's clock began anew
+        else:  # no accepted stamp for long, or the caller's clock was reset
             counts = is_stamp(time) and time != self._last
         if counts:
             self._last, self._now = time, now

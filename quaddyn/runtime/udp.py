@@ -16,7 +16,7 @@ from .faults import fault_name
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
-from .time_stamps import Stamps
+from .time_stamps import TimeStampFilter
 
 #: Datagrams that are taken in one call, so that a flood costs a tick a fraction of a millisecond.
 MOST = 64
@@ -73,7 +73,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             raise
         self._socket.setblocking(False)
         self._newest: Measurement | None = None
-        self._stamps = Stamps()
+        self._stamps = TimeStampFilter()
         self._received = self._sent = self._state = 0
 
     @property

@@ -1,4 +1,4 @@
-"""`Walker`: estimator, dynamics and locomotion as one controller for a loop."""
+"""`WalkingController`: state estimator, dynamics and locomotion as one controller for a loop."""
 
 from __future__ import annotations
 
@@ -26,32 +26,31 @@ from .controller import Controller
 from .motor_command import MotorCommand
 from .stages import Stage
 
-#: Height of the crouch from which a robot rises, as a share of that at home, and how long folding its legs takes [s].
-CROUCH, FOLDING = 0.6, 1.0
-#: How long it then rests and feels for gravity, as a share of that.
-RESTING = 0.3
-#: Largest delay that is made up for, and longest gap between readings [s]: what the model expects is not what happens
-#: for long.
-LATEST = 0.05
-#: How many readings that do not come are made up for, one after the other.
-AWAITED = 5
-#: Share of the robot's weight that says that a foot stands.
-STANDING = 0.05
+#: Height of the crouch before rising as a fraction of the home height, and duration of folding the legs [s].
+CROUCH_HEIGHT_FRACTION, FOLDING_TIME = 0.6, 1.0
+#: Time at rest in the crouch, in which gravity is measured, as a fraction of `FOLDING_TIME`.
+REST_TIME_FRACTION = 0.3
+#: Largest compensated delay and longest bridged gap between readings [s], since predictions of the model soon diverge.
+MAX_COMPENSATED_DELAY = 0.05
+#: Largest number of consecutive missing readings that are bridged by prediction.
+MAX_MISSED_READINGS = 5
+#: Foot force above which a foot is in contact, as a fraction of the robot's weight.
+STANCE_WEIGHT_FRACTION = 0.05
 
 
 class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
-    """Stands up, walks and lies down on readings alone: encoders, an IMU and, where there are any, foot sensors.
+    """Controller that stands up, walks and lies down from sensor readings: encoders, IMU and optional foot sensors.
 
-    To stand up, legs fold under the trunk by springs and dampers in the joints; then `LocomotionController` rises.
+    To stand up, PD targets first fold the legs under the trunk; then `LocomotionController` raises it.
 
     Args:
         robot: a quadruped with a free root.
         dt: control period [s].
-        gait: to move with.
-        friction: of `LocomotionController`.
-        imu: frame of the IMU; the root link by default.
-        delay: age of readings when their commands reach the motors [s], made up for by `BaseEstimator.ahead`; so are
-            readings that do not come, whichever it is.
+        gait: name of the gait.
+        friction: as of `LocomotionController`.
+        imu: frame of the IMU; None: the root link.
+        delay: age of a reading when its command reaches the motors [s], compensated by prediction with
+            `BaseEstimator`, as are readings that do not arrive.
 
     Attributes:
         robot: as given.
@@ -76,29 +75,32 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self.robot, self.dt = robot, number("dt", dt)
         self.locomotion = LocomotionController(robot, dt=self.dt, gait=gait, friction=friction)
         self.estimator = BaseEstimator(robot, dt=self.dt, imu=imu)
-        if not 0.0 <= number("delay", delay) <= LATEST:
-            raise ArgumentError(f"delay: expected a time from 0 to {LATEST} s, got {delay}")
+        if not 0.0 <= number("delay", delay) <= MAX_COMPENSATED_DELAY:
+            raise ArgumentError(f"delay: expected a time from 0 to {MAX_COMPENSATED_DELAY} s, got {delay}")
         self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu, "delay": delay}
-        self._late = round(delay / self.dt)
-        self._sent = deque[Command | None](maxlen=self._late + AWAITED)
+        self._delay_ticks = round(delay / self.dt)
+        self._sent_commands = deque[Command | None](maxlen=self._delay_ticks + MAX_MISSED_READINGS)
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._joints = JointPositions.actuated(robot)
-        self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
+        self._crouch, self._weight = (
+            self._crouch_position(),
+            robot.mass * float(np.linalg.norm(robot.model.gravity.linear)),
+        )
         self._status = ""
         self._estimate: tuple[Array, Array] | None = None
-        self._begin(self._joints.of(robot.q_home))
+        self._restart(self._joints.of(robot.q_home))
 
-    def _begin(self, position: Array) -> None:
+    def _restart(self, position: Array) -> None:
         self._start, self._folding, self._rising = np.array(position), 0.0, False
-        self._felt = np.zeros(3)
+        self._gravity_sum = np.zeros(3)
         self._standing: tuple[str, ...] = self.robot.feet
-        self._done = False
+        self._is_done = False
         self._status, self._failure, self._estimate = "", "", None
-        self._sent.clear()
+        self._sent_commands.clear()
         self._read, self._repeated = math.nan, 0
 
-    def _folded(self) -> Array:
-        """(nu,) joints of a crouch: feet where they are at home, nearer to the trunk."""
+    def _crouch_position(self) -> Array:
+        """Returns the joint positions (nu,) of a crouch: feet below their home positions, closer to the trunk."""
         robot = self.robot
         position = np.array(self._joints.of(robot.q_home))
         place = {name: i for i, name in enumerate(robot.actuated)}
@@ -107,38 +109,38 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
             own = [place[joint] for joint in leg.joints]
             kinematics = LegKinematics(robot, name)
             foot = kinematics.forward(position[own])
-            found = kinematics.inverse(foot - (1.0 - CROUCH) * float(foot @ up) * up)
+            found = kinematics.inverse(foot - (1.0 - CROUCH_HEIGHT_FRACTION) * float(foot @ up) * up)
             if found.reached and found.within_limits:
                 position[own] = found.q
         return position
 
     @property
     def configuration(self) -> dict[str, object]:
-        """What a log says of it."""
+        """Description of the controller for the log."""
         return {"kind": "WalkingController", **self._options}
 
     @property
     def status(self) -> str:
-        """Outcome of whole-body control; the mode where that had no say, "folding" before it stands up."""
+        """Outcome of whole-body control, else the locomotion mode; "folding" while the legs fold."""
         return self._status
 
     @property
     def estimated_state(self) -> tuple[Array, Array] | None:
-        """What the `BaseEstimator` believes; None while legs fold."""
+        """State (q, v) of the `BaseEstimator`; None while the legs fold."""
         return self._estimate
 
     @property
     def is_settled(self) -> bool:
-        """Whether it stands, or lies, as the stage asks for."""
-        return self._done
+        """Whether the robot stands or lies, as the stage requires."""
+        return self._is_done
 
     @property
     def failure_reason(self) -> str:
-        """That the robot has fallen."""
+        """Reason "the robot has fallen" after a fall, else ""."""
         return self._failure
 
     def warmup(self) -> None:
-        """Compile what is compiled at first use, and run all stages once on paper."""
+        """Compiles everything, and computes some ticks of each stage without a robot."""
         self.locomotion.warmup(quiet=True)
         home, zero = self._joints.of(self.robot.q_home), np.zeros(self.robot.nu)
         still = Measurement(0.0, home, zero, np.zeros(3), -np.array(self.robot.model.gravity.linear))
@@ -149,21 +151,21 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self.reset(still)
 
     def reset(self, measurement: Measurement) -> None:
-        """Begin anew from a reading, to fold the legs first."""
+        """Resets to a reading; the legs fold first."""
         self.locomotion.reset()
-        self._begin(measurement.position)
+        self._restart(measurement.position)
         self.estimator.initialize_at_rest(measurement.position, measurement.accelerometer)
 
     def compute(
         self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ) -> MotorCommand:
-        """One tick; see `Controller.compute`."""
+        """Computes the command of one tick; see `Controller.compute`."""
         m = measurement
         if stage is Stage.STAND_UP and not self._rising:
-            self._done = False
-            return self._fold(m)
-        touching = self._touching(m)
-        q, v = self._believed(m, self._standing if touching is None else touching)
+            self._is_done = False
+            return self._fold_legs(m)
+        touching = self._feet_in_contact(m)
+        q, v = self._estimate_state(m, self._standing if touching is None else touching)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
         elif self.locomotion.mode in (LocomotionMode.LYING, LocomotionMode.LOWERING):
@@ -171,60 +173,60 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, measured_contacts=touching)
         whole = command.wbc_command
-        self._sent.append(whole)
+        self._sent_commands.append(whole)
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
-        self._done = command.mode is resting
+        self._is_done = command.mode is resting
         self._failure = "the robot has fallen" if command.mode is LocomotionMode.FALLEN else ""
-        if stage is Stage.LIE_DOWN and self._done:
+        if stage is Stage.LIE_DOWN and self._is_done:
             self._rising = False
         return MotorCommand.from_torques(command.tau)
 
-    def _believed(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
-        """The state (q, v) in which the next command meets the robot.
+    def _estimate_state(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
+        """Returns the state (q, v) predicted for the time at which the next command reaches the motors.
 
-        A reading that came before is not taken for a new one: what the model expects goes on meanwhile.  One that
-        comes after others were lost stands for them, too.
+        A repeated reading is not used again: the prediction of the model continues.  A reading after lost ones covers
+        their periods, too.
         """
         passed = (m.time - self._read) / self.dt
-        periods = round(passed) if 0.0 <= passed * self.dt <= LATEST else 1
+        periods = round(passed) if 0.0 <= passed * self.dt <= MAX_COMPENSATED_DELAY else 1
         self._read = m.time
-        self._repeated = min(self._repeated + 1, AWAITED) if periods == 0 else 0
+        self._repeated = min(self._repeated + 1, MAX_MISSED_READINGS) if periods == 0 else 0
         if periods:
             self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
         q, v = self.estimator.odometry()
-        ahead = self._late + self._repeated
+        ahead = self._delay_ticks + self._repeated
         if ahead:
             none = np.zeros(self.robot.nv)
-            sent = list(self._sent)[-ahead:]
+            sent = list(self._sent_commands)[-ahead:]
             q, v = self.estimator.predict([none if each is None else each.acceleration for each in sent])
         return q, v
 
-    def _fold(self, m: Measurement) -> MotorCommand:
-        """Joints on their way to the crouch; there, at rest, gravity says which way is up, and rising begins."""
+    def _fold_legs(self, m: Measurement) -> MotorCommand:
+        """Moves the joints to the crouch and rests there; the accelerometer then initializes the estimator."""
         self._status, self._estimate = "folding", None
-        self._folding += self.dt / FOLDING
+        self._folding += self.dt / FOLDING_TIME
         share = min(self._folding, 1.0)
         share = share * share * (3.0 - 2.0 * share)
         position = self._start + share * (self._crouch - self._start)
         if self._folding >= 1.0:
-            self._felt = self._felt + m.accelerometer
-        if self._folding >= 1.0 + RESTING:
-            self.estimator.initialize_at_rest(m.position, self._felt)
+            self._gravity_sum = self._gravity_sum + m.accelerometer
+        if self._folding >= 1.0 + REST_TIME_FRACTION:
+            self.estimator.initialize_at_rest(m.position, self._gravity_sum)
             self._rising, self._read = True, m.time
         return MotorCommand.from_targets(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 
-    def _touching(self, m: Measurement) -> tuple[str, ...] | None:
-        """Feet that feel a part of the weight; None where feet feel nothing at all."""
+    def _feet_in_contact(self, m: Measurement) -> tuple[str, ...] | None:
+        """Returns the feet whose sensors measure a part of the weight; None without valid foot sensors."""
         forces = [] if m.foot_forces is None else m.foot_forces.tolist()
         if m.foot_forces is None or not all(map(math.isfinite, forces)):
             return None
-        least = STANDING * self._weight
+        least = STANCE_WEIGHT_FRACTION * self._weight
         return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > least])
 
 
 def make_walking_controller(robot: Robot, configuration: dict[str, Any]) -> WalkingController:
-    """The walker that a log tells of, see `Walker.configuration`."""
+    """Makes the controller that a log describes, see `WalkingController.configuration`."""
     options = {name: value for name, value in configuration.items() if name != "kind"}
     return WalkingController(robot, **options)
