@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from ..deprecation import renamed_attributes, renamed_fields
 from .campaign import Campaign, Failure
 from .store import StoredCase
 
@@ -15,6 +16,8 @@ from .store import StoredCase
 _EXAMPLES = 5
 
 
+@renamed_attributes(of="from_rows")
+@renamed_fields(poison="killed_workers")
 @dataclass(frozen=True)
 class OutcomeCounts:
     """Results counted.
@@ -39,7 +42,7 @@ class OutcomeCounts:
         return self.successes + sum(self.failures.values()) + sum(self.errors.values()) + self.killed_workers
 
     @classmethod
-    def of(cls, campaign: Campaign[Any], rows: Iterable[StoredCase]) -> Self:
+    def from_rows(cls, campaign: Campaign[Any], rows: Iterable[StoredCase]) -> Self:
         """Count results of a campaign."""
         successes = poison = 0
         failures: Counter[str] = Counter()
