@@ -1,4 +1,4 @@
-"""Estimation: forces, touchdown and slip without foot sensors, the base's motion, and the ground's height."""
+"""Estimation: contact forces, touchdown and slip without foot sensors, base state, payload, and terrain height."""
 
 from .base_estimator import BaseEstimator
 from .contact_forces import ContactForceEstimator, ContactForces

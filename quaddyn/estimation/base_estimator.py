@@ -1,4 +1,4 @@
-"""`BaseEstimator`: where the base is and how it moves, from encoders, an IMU, and which feet stand."""
+"""`BaseEstimator`: pose and velocity of the base from encoders, an IMU, and the stance feet."""
 
 from __future__ import annotations
 
@@ -26,41 +26,40 @@ from .sensor_noise import SensorNoise
     see="correct_pose", ahead="predict", start="initialize_at_rest", floor="flat_ground", slipping="slipping_feet"
 )
 class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_ground", "_model", "_terms")):
-    """A contact-aided invariant extended Kalman filter, see `quaddyn.estimation.invariant_filter`.
+    """State estimator of the base: a contact-aided invariant extended Kalman filter.
 
-    The IMU carries the estimate from reading to reading; each foot that stands says that the lowest point of its
-    sphere stays where it is.  Attitude but for yaw, velocity and the biases of gyroscope and accelerometer become
-    known; yaw and position drift, and the covariance says by how much, unless `correct_pose` tells them.
+    See `quaddyn.estimation.invariant_filter` for the equations.  The IMU propagates the estimate from reading to
+    reading; each stance foot measures that the lowest point of its sphere does not move.  Attitude except yaw, velocity
+    and the biases of gyroscope and accelerometer are observable; yaw and position drift, with the uncertainty in the
+    covariance, unless `correct_pose` provides them.
 
-    There are two positions, as in ROS REP 105.  `state` is the best estimate of where the robot is from where it began:
-    what is learned of the attitude now corrects all of the way, so that it may jump, by centimetres after fifty metres.
-    `odometry` never jumps, since feet that stand stay where they are: walk by this one, and find places by the other.
+    There are two positions, as in ROS REP 105.  `state` is the best estimate of the position relative to the start: a
+    correction of the attitude changes the whole distance traveled, so that it may jump, by centimeters after fifty
+    meters.  `odometry` never jumps, since stance feet stay in place: use it for walking, and `state` to locate places.
 
     On a robot whose loops move joints, readings are of the actuated joints, and the other joints follow from them; a
-    reading at which no loop closes is refused.
+    reading for which no loop closes is rejected.
 
-    A foot that contradicts the others slips (`slipping_feet`): it is left out, and counts again from where it is.
+    A foot that contradicts the others slips (`slipping_feet`): its measurement is not used, and its foothold starts
+    again at its present position.
 
     Args:
-        robot: any with a free root and feet.
-        dt: between updates [s].
-        imu: frame of the IMU; the root link by default.
-        noise: of the sensors; a vendor's by default.
-        flat_ground: whether feet stand at height 0, as on level ground: then the height does not drift.
+        robot: a robot with a free root and feet.
+        dt: time between readings [s].
+        imu: name of the frame of the IMU; None for the root link.
+        noise: standard deviations of the sensors; None for those of a commercial quadruped.
+        flat_ground: whether the ground is level at height 0: then the height does not drift.
 
     Attributes:
         robot: as given.
         dt: as given [s].
-        noise: as given.
+        noise: standard deviations of the sensors.
         flat_ground: as given.
-        _model: what the compiled filter takes of all this.
-        _memory: state and covariance of the compiled filter.
-        _terms: kinematics of the feet, with the base at rest in the origin.
 
     Raises:
-        ArgumentTypeError: no robot, or no `SensorNoise`.
-        ArgumentError: a robot without free root or feet, or a number out of range.
-        UnknownNameError: no such frame.
+        ArgumentTypeError: `robot` is not a Robot, or `noise` not a `SensorNoise`.
+        ArgumentError: the robot has no free root or no feet, or a number is out of range.
+        UnknownNameError: there is no such frame.
     """
 
     @renamed_parameters(floor="flat_ground")
@@ -96,6 +95,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         self.reset(robot.q_home)
 
     def _make_model(self, imu: str) -> FilterModel:
+        """Returns the parameters of the compiled filter, with the IMU at a frame."""
         robot, layout = self.robot, self._terms.layout
         data, upright = robot.model.createData(), np.array(robot.q_home)
         upright[:7] = robot.neutral[:7]
@@ -118,16 +118,16 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             flat_ground=self.flat_ground,
         )
 
-    # -- beginnings ----------------------------------------------------------------------------------------------
+    # -- initialization ----------------------------------------------------------------------------------------------
     def reset(self, q: Array, v: Array | None = None) -> None:
-        """Start from a state, about which there is the doubt of `SensorNoise`; where it is, is where it is.
+        """Initializes the estimate with a state; the uncertainty is that of `SensorNoise`, position and yaw are exact.
 
         Args:
             q: (nq,) configuration.
-            v: (nv,) velocity; at rest by default.
+            v: (nv,) velocity; None for a robot at rest.
 
         Raises:
-            ArgumentError: a wrong shape, or not finite.
+            ArgumentError: a wrong shape, or a value that is not finite.
         """
         robot = self.robot
         v = np.zeros(robot.nv) if v is None else v
@@ -135,18 +135,18 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         check_unit(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
-        self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders stay there
+        self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders keep these values
         core.initialize(self._model, self._memory, self._q, self._v)
 
     def initialize_at_rest(self, position: Array, accelerometer: Array) -> None:
-        """Start at rest above the origin, feet down at height 0, upright as gravity is felt.
+        """Initializes the estimate at rest above the origin, lowest foot at height 0, attitude from gravity.
 
         Args:
-            position: (nu,) of the actuated joints [rad or m].
-            accelerometer: (3,) specific force, IMU axes, better the mean of some readings [m/s^2].
+            position: (nu,) positions of the actuated joints [rad or m].
+            accelerometer: (3,) specific force, IMU axes [m/s^2], preferably the mean of several readings.
 
         Raises:
-            ArgumentError: a wrong shape, or not finite.
+            ArgumentError: a wrong shape, or a value that is not finite.
         """
         robot = self.robot
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
@@ -168,22 +168,22 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         *,
         periods: int = 1,
     ) -> tuple[Array, Array]:
-        """One reading.
+        """Updates the estimate with one reading.
 
         Args:
-            position: (nu,) of the actuated joints [rad or m].
-            velocity: (nu,) [rad/s or m/s].
+            position: (nu,) positions of the actuated joints [rad or m].
+            velocity: (nu,) velocities of the actuated joints [rad/s or m/s].
             gyro: (3,) angular velocity, IMU axes [rad/s].
             accelerometer: (3,) specific force, IMU axes [m/s^2].
-            stance: the feet that stand.
-            periods: of `dt` since the reading before; more than one where readings were lost.
+            stance: names of the stance feet.
+            periods: number of periods `dt` since the last reading; more than one if readings were lost.
 
         Returns:
-            q (nq,) and v (nv,) as of `state`; joints as read, yaw and position relative to where it began.
+            q (nq,) and v (nv,) as of `state`; joints as measured, yaw and position relative to the start.
 
         Raises:
-            ArgumentError: a wrong shape, or not finite; the estimate is what it was.
-            UnknownNameError: no such foot; the estimate is what it was.
+            ArgumentError: a wrong shape, or a value that is not finite; the estimate is unchanged.
+            UnknownNameError: there is no such foot; the estimate is unchanged.
         """
         robot = self.robot
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
@@ -201,7 +201,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         return self.state()
 
     def _compute_terms(self, position: Array, velocity: Array) -> None:
-        """Terms of the feet with the base at rest in the origin."""
+        """Computes the kinematic terms of the feet, with the base at rest in the origin."""
         q, v = self._neutral, self._moving
         self._joints.put(q, position)
         v[self._rates] = velocity
@@ -209,12 +209,12 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         self._terms.compute(q, v, self._values)
 
     def state(self) -> tuple[Array, Array]:
-        """The estimate q (nq,) and v (nv,) as of the last reading."""
+        """Returns the estimate q (nq,) and v (nv,) at the last reading."""
         core.write_base_state(self._model, self._memory, self._q, self._v)
         return self._q.copy(), self._v.copy()
 
     def odometry(self) -> tuple[Array, Array]:
-        """As `state`, with a position that moves as the robot does and never jumps: to walk by."""
+        """Returns the estimate q (nq,) and v (nv,) with a position that never jumps, for walking."""
         core.write_odometry(self._model, self._memory, self._q, self._v)
         return self._q.copy(), self._v.copy()
 
@@ -226,19 +226,19 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         position_noise: float = 0.01,
         orientation_noise: float = 0.02,
     ) -> tuple[Array, Array]:
-        """The base's pose as something else tells it: motion capture, cameras, satellites; at the last reading.
+        """Corrects the estimate by a measured pose of the base at the last reading, for example from motion capture.
 
         Args:
-            position: (3,) of the base, world axes [m].
-            orientation: of the base: quaternion x, y, z, w, or rotation matrix (3, 3).
-            position_noise: standard deviation by axis [m].
-            orientation_noise: standard deviation by axis [rad].
+            position: (3,) position of the base, world axes [m]; None if not measured.
+            orientation: quaternion x, y, z, w or rotation matrix (3, 3) of the base; None if not measured.
+            position_noise: standard deviation per axis [m].
+            orientation_noise: standard deviation per axis [rad].
 
         Returns:
-            As of `update`.
+            q (nq,) and v (nv,) as of `state`.
 
         Raises:
-            ArgumentError: a wrong shape, not finite, or a standard deviation that is not positive.
+            ArgumentError: a wrong shape, a value that is not finite, or a standard deviation that is not positive.
         """
         f = self._memory
         for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
@@ -253,17 +253,17 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         return self.state()
 
     def predict(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:
-        """`odometry` some periods after the last reading, for readings that come late; the estimate stays as it is.
+        """Predicts `odometry` some periods after the last reading, for readings with delay; the estimate is unchanged.
 
         Args:
-            accelerations: (nv,) of each period since, oldest first, such as `Command.acceleration` of the torques that
-                the motors were sent meanwhile: what the model says that they have led to.
+            accelerations: (nv,) acceleration of each period since, oldest first, such as `Command.acceleration` of the
+                torques that were commanded meanwhile.
 
         Returns:
-            As of `update`.
+            q (nq,) and v (nv,).
 
         Raises:
-            ArgumentError: a wrong shape, or not finite.
+            ArgumentError: a wrong shape, or a value that is not finite.
         """
         robot, (q, v) = self.robot, self.odometry()
         for each in accelerations:
@@ -272,34 +272,34 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             q = robot.algorithms.integrate(robot.model, q, self.dt * v)
         return q, v
 
-    # -- what it knows -------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------
     @property
     def gyro_bias(self) -> Array:
-        """(3,) of the gyroscope, base axes [rad/s]."""
+        """(3,) estimated bias of the gyroscope, base axes [rad/s]."""
         return self._memory.gyro_bias.copy()
 
     @property
     def accelerometer_bias(self) -> Array:
-        """(3,) of the accelerometer, base axes [m/s^2]."""
+        """(3,) estimated bias of the accelerometer, base axes [m/s^2]."""
         return self._memory.force_bias.copy()
 
     @property
     def covariance(self) -> Array:
-        """(15, 15) of the invariant errors of attitude, velocity, position and both biases.
+        """(15, 15) covariance of the invariant errors of attitude, velocity, position and both biases.
 
-        With R, v and p of the IMU these are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then
-        ``v_hat - exp(phi) v``, ``p_hat - exp(phi) p``, and estimated less true biases; world axes but for the biases.
+        With R, v and p of the IMU these errors are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then ``v_hat -
+        exp(phi) v``, ``p_hat - exp(phi) p``, and estimated minus true biases; world axes except for the biases.
         """
         return self._memory.P[:FEET, :FEET].copy()
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:
-        """Feet that contradicted the estimate at the last reading."""
+        """Names of the feet that contradicted the estimate at the last reading."""
         return tuple(foot for foot, slips in zip(self.robot.feet, self._memory.is_slipping, strict=True) if slips)
 
 
 def make_filter_memory(feet: int) -> FilterMemory:
-    """Memory of a filter for so many feet, all zero."""
+    """Returns the state of a filter for a number of feet, all zero."""
     n = FEET + 3 * feet
     return FilterMemory(
         R=np.zeros((3, 3)),

@@ -1,4 +1,4 @@
-"""Points of a robot's bodies: where they are and how they move, from the world Jacobian, in restricted Python."""
+"""Positions and velocities of points on the robot's bodies, in restricted Python."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from ..urdf.tree import Array
 
 
 class BodyPoints(NamedTuple):
-    """Points that are fixed in bodies, by number."""
+    """Points that are fixed on bodies."""
 
-    joint: IntVector  # (n,) that moves the body; 0 for the world
-    position: Matrix  # (n, 3) in the joint's axes [m]
-    chain: IntMatrix  # (n, 1 + nv) how many velocities move it, and which
+    joint: IntVector  # (n,) index of the joint that moves the body; 0 for the world
+    position: Matrix  # (n, 3) position in the joint frame [m]
+    chain: IntMatrix  # (n, 1 + nv) number of the velocities that move a point, and their indices
 
 
 def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) -> BodyPoints:
-    """Points by the frame that they are fixed in and their place there [m]; of a robot whose joints are independent."""
+    """Creates points of a robot with independent joints.
+
+    Args:
+        robot: the robot.
+        frame_points: name of a frame and position (3,) in it [m], for each point.
+    """
     model, n = robot.model, len(frame_points)
     points = BodyPoints(np.zeros(n, np.int64), np.zeros((n, 3)), np.zeros((n, 1 + robot.nv), np.int64))
     for i, (name, place) in enumerate(frame_points):
@@ -35,7 +40,7 @@ def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) ->
 
 @compiled()
 def compute_position(points: BodyPoints, joint_placements: Tensor, i: int, out: Vector) -> None:
-    """Where point i is, world axes; `joint_placements` as of `State.kinematics`."""
+    """Computes the position of point i, world axes [m]; `joint_placements` as of `State.kinematic_arrays`."""
     at, x = joint_placements[points.joint[i]], points.position[i]
     for r in range(3):
         out[r] = at[0, r] * x[0] + at[1, r] * x[1] + at[2, r] * x[2] + at[3, r]
@@ -43,15 +48,15 @@ def compute_position(points: BodyPoints, joint_placements: Tensor, i: int, out: 
 
 @compiled()
 def compute_body_velocity(points: BodyPoints, columns: Matrix, v: Vector, i: int, at: Vector, out: Vector) -> None:
-    """Velocity (6,) of the body of point i where it is `at`, linear before angular, world axes.
+    """Computes the velocity (6,) of the body of point i at a position, linear before angular, world axes.
 
     Args:
-        points: of the robot.
-        columns: of the world Jacobian, as of `State.kinematics`.
-        v: (nv,).
-        i: number of the point.
-        at: (3,) world axes [m].
-        out: takes it.
+        points: points of the robot.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        v: (nv,) velocity.
+        i: index of the point.
+        at: (3,) position, world axes [m].
+        out: (6,) velocity; written.
     """
     for r in range(6):
         out[r] = 0.0

@@ -1,10 +1,11 @@
-"""Contact forces that explain a generalized force best, in restricted Python.
+"""Least-squares fit of contact forces to a generalized force, in restricted Python.
 
-Least ``|A f - b|`` of minimum norm, ``A = L^-1 J^T`` and ``b = L^-1 r`` with ``M = L L^T``, or rows of J^T and r as
-they are.  Where a shifted Cholesky factorization of ``G = A^T A`` proves that no singular value of A is below the
-tolerance, the normal equations are solved and corrected once, which is as accurate as a QR factorization (Björck 1987,
-*Stability analysis of the method of seminormal equations for linear least squares problems*); else by singular values,
-by Jacobi rotations of A's columns (Golub and Van Loan, *Matrix Computations*, 4th edition, section 8.6.3).
+It minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-1 J^T`` and ``b = L^-1 r`` with ``M = L L^T``, or selected
+rows of J^T and r.  Where a shifted Cholesky factorization of ``G = A^T A`` proves that no singular value of A is below
+the tolerance, the normal equations are solved and corrected once, which is as accurate as a QR factorization (Björck
+1987, *Stability analysis of the method of seminormal equations for linear least squares problems*); otherwise by
+singular values from Jacobi rotations of A's columns (Golub and Van Loan, *Matrix Computations*, 4th edition, section
+8.6.3).
 """
 
 from __future__ import annotations
@@ -19,46 +20,46 @@ from ..contact import ContactSet
 from ..robot.robot import Robot
 from .body_points import BodyPoints, compute_position, make_body_points
 
-#: Least tolerance that the normal equations can prove; singular values this small are lost in rounding.
+#: Minimum tolerance that the normal equations can prove, and relative size of singular values lost in rounding.
 MIN_PROVABLE_TOLERANCE, ROUNDING_TOLERANCE = 1e-5, 1e-15
-#: Most sweeps of rotations; some eight do.
+#: Maximum number of sweeps of Jacobi rotations; about eight suffice.
 MAX_JACOBI_SWEEPS = 30
 
 
 class ContactSetArrays(NamedTuple):
-    """The contacts of a `ContactSet`, on or off."""
+    """Contacts of a `ContactSet` as arrays."""
 
-    points: BodyPoints  # centres of spheres or surfaces
-    size: IntVector  # (contacts,) of a force, 3 or 6
-    lever: Matrix  # (contacts, 3) from the centre to the point of contact, world axes [m]
-    use_inertia_metric: bool  # whether all rows of ``J^T f = r`` count, in the metric of M^-1
-    actuated_rows: IntVector  # rows that count if not
-    tolerance: float  # share of the largest singular value below which others count as zero
+    points: BodyPoints  # centers of spheres or surfaces
+    size: IntVector  # (contacts,) number of force components, 3 or 6
+    lever: Matrix  # (contacts, 3) contact point relative to the center, world axes [m]
+    use_inertia_metric: bool  # whether all rows of ``J^T f = r`` are used, in the metric M^-1
+    actuated_rows: IntVector  # rows that are used otherwise
+    tolerance: float  # ratio to the largest singular value below which others count as zero
 
 
 class ForceFitWorkspace(NamedTuple):
-    """Room to work, for at most k components of forces and m rows."""
+    """Scratch memory for up to k force components and m rows."""
 
-    M: Matrix  # (nv, nv) is overwritten by its factor L
-    J: Matrix  # (k, nv) of the active contacts
-    A: Matrix  # (k, m) columns of A, one a row
+    M: Matrix  # (nv, nv) overwritten by its factor L
+    J: Matrix  # (k, nv) Jacobian of the active contacts
+    A: Matrix  # (k, m) transpose of A
     b: Vector  # (m,)
     G: Matrix  # (k, k)
     factor: Matrix  # (k, k)
     V: Matrix  # (k, k)
     forces: Vector  # (k,)
     step: Vector  # (k,)
-    residual: Vector  # (nv,) what forces do not explain
+    residual: Vector  # (nv,) generalized force minus that of the contact forces
 
 
 def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool, tolerance: float) -> ContactSetArrays:
-    """The contacts of a robot; their points where its joints are independent.
+    """Creates the arrays of a robot's contacts; the points are used where its joints are independent.
 
     Args:
         robot: the robot.
-        contacts: all of them.
-        joints: whether only rows of joints with motors count.
-        tolerance: as of `Touching`.
+        contacts: all contacts.
+        joints: whether only rows of actuated joints are used.
+        tolerance: see `ContactSetArrays`.
     """
     members = [contacts[name] for name in contacts.names]
     return ContactSetArrays(
@@ -72,7 +73,7 @@ def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool,
 
 
 def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
-    """Room for k components of forces."""
+    """Creates the scratch memory for k force components and nv velocities."""
     return ForceFitWorkspace(
         M=np.zeros((nv, nv)),
         J=np.zeros((k, nv)),
@@ -89,7 +90,7 @@ def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
 
 @compiled(inline=False)
 def factor_in_place(M: Matrix, n: int) -> bool:
-    """``L L^T = M``, L a lower triangle in its place, its diagonal inverted; False if there is none."""
+    """Factors ``M = L L^T`` in place, with the diagonal of L inverted; returns False if M is not positive."""
     for i in range(n):
         for j in range(i + 1):
             s = M[i, j]
@@ -106,7 +107,7 @@ def factor_in_place(M: Matrix, n: int) -> bool:
 
 @compiled(inline=False)
 def solve_lower(L: Matrix, n: int, x: Vector) -> None:
-    """``x = L^-1 x``, L as of `factor_in_place`; zeros at the beginning of x stay."""
+    """Computes ``x = L^-1 x``, L as of `factor_in_place`; leading zeros of x are skipped."""
     first = 0
     while first < n and x[first] == 0.0:
         first += 1
@@ -119,7 +120,7 @@ def solve_lower(L: Matrix, n: int, x: Vector) -> None:
 
 @compiled(inline=False)
 def solve_upper(L: Matrix, n: int, x: Vector) -> None:
-    """``x = L^-T x``."""
+    """Computes ``x = L^-T x``."""
     for i in range(n - 1, -1, -1):
         s = x[i] * L[i, i]
         x[i] = s
@@ -129,7 +130,7 @@ def solve_upper(L: Matrix, n: int, x: Vector) -> None:
 
 @compiled()
 def dot(x: Vector, y: Vector, m: int) -> float:
-    """``x . y`` of m entries."""
+    """Computes ``x . y`` of m entries."""
     s = 0.0
     for i in range(m):
         s += x[i] * y[i]
@@ -138,7 +139,7 @@ def dot(x: Vector, y: Vector, m: int) -> float:
 
 @compiled(inline=False)
 def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool:
-    """Whether all singular values of A are above the tolerance for certain; ``w.G = A^T A``."""
+    """Returns whether all singular values of A are provably above the tolerance; computes ``w.G = A^T A``."""
     most = 0.0
     for i in range(k):
         for j in range(i + 1):
@@ -160,7 +161,7 @@ def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool
 
 @compiled(inline=False)
 def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
-    """Solve ``G f = A^T b``, and once more for what is left of b."""
+    """Solves ``G f = A^T b``, and once more for the residual of b; returns False if G is not positive definite."""
     for i in range(k):
         for j in range(i + 1):
             w.factor[i, j] = w.G[i, j]
@@ -181,7 +182,7 @@ def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
 
 @compiled(inline=False)
 def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
-    """Solve with singular values alone that are above the tolerance; how many these are."""
+    """Solves with the singular values above the tolerance; returns their number."""
     A, V = w.A, w.V
     for i in range(k):
         w.forces[i] = 0.0
@@ -223,16 +224,18 @@ def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
 
 @entry("the contact forces")
 def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: Vector) -> int:
-    """Forces of k components that explain r best, into ``w.forces``, and what they do not, into ``w.left``.
+    """Computes the contact forces that minimize ``|J^T f - r|`` and writes them to ``w.forces``.
+
+    The residual is written to ``w.residual``.
 
     Args:
-        t: the contacts.
-        w: with the Jacobian, and the inertia where it is the metric.
-        k: rows of the Jacobian.
+        t: contacts.
+        w: workspace with the Jacobian, and the inertia where it is the metric.
+        k: number of force components, the rows of the Jacobian.
         r: (nv,) generalized force.
 
     Returns:
-        The number of singular values that count.
+        The number of singular values above the tolerance.
     """
     n, m = len(r), len(t.actuated_rows)
     for i in range(n):
@@ -265,14 +268,14 @@ def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: V
 def fit_contact_forces(
     t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor, r: Vector
 ) -> int:
-    """As `explain`, with the Jacobian of the active contacts.
+    """Computes the Jacobian of the active contacts and calls `solve_contact_forces`.
 
     Args:
-        t: the contacts.
-        w: with the inertia where it is the metric.
-        active: (contacts,) whether each is.
-        columns: of the world Jacobian, as of `State.kinematics`.
-        joint_placements: joints, as of `State.kinematics`.
+        t: contacts.
+        w: workspace with the inertia where it is the metric.
+        active: (contacts,) whether each contact is active.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
         r: (nv,) generalized force.
     """
     k, at, points = 0, local(3), t.points

@@ -1,4 +1,4 @@
-"""`ContactForceEstimator`: forces at the feet from the generalized force of the surroundings."""
+"""`ContactForceEstimator`: contact forces from the residual of a momentum observer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ class ContactForces:
     """Estimated contact forces.
 
     Attributes:
-        forces: (3,) by point contact, (6,) by surface, on the robot, world axes [N, N m].
-        residual: (nv,) ``tau_ext - sum J_i^T f_i`` [N m, N]: pushes elsewhere, model errors.
-        unobservable_dimensions: number of directions of the forces that the motion does not show: a straight leg hides
-            the force along it from its joints.  These directions are set to zero.
-        stacked_forces: all forces, one after the other, in the order of the contacts.
+        forces: (3,) force of each point contact or (6,) wrench of each surface contact, by name, on the robot, world
+            axes [N, N m].
+        residual: (nv,) generalized force that the contact forces do not explain, ``tau_ext - sum J_i^T f_i`` [N m, N]:
+            pushes elsewhere, model errors.
+        unobservable_dimensions: number of directions of the forces that the motion does not show: for example, the
+            force along a straight leg does not act on its joints.  The forces are zero in these directions.
+        stacked_forces: all forces, in the order of the contacts [N, N m].
     """
 
     forces: Mapping[str, Array]
@@ -46,24 +48,23 @@ class ContactForces:
 
 
 class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
-    """Contact forces without foot sensors: a `MomentumObserver`, and its residual shared out to the contacts.
+    """Estimator of contact forces without foot sensors: a `MomentumObserver` and a least-squares fit of contact forces.
 
-    The forces are those of the *active* contacts that explain the residual best: least ``|tau_ext - J^T f|`` in the
-    metric ``M^-1`` ("all"), by which a kilogram counts alike wherever it is, or leg by leg from the joints alone
-    ("joints"), which does not use the root's motion but for gravity and Coriolis terms.  Without knowledge of which
-    feet touch, leave all
-    active: those in the air then get nearly nothing.
+    The forces of the *active* contacts minimize ``|tau_ext - J^T f|`` in the metric ``M^-1`` ("all"), in which every
+    mass of the robot has the same weight, or leg by leg in the joint torques alone ("joints"), which uses the root's
+    motion for gravity and Coriolis terms only.  If the feet in contact are unknown, leave all contacts active: the
+    estimated forces of swing feet are then nearly zero.
 
     Args:
-        contacts: of the robot.
+        contacts: contacts of the robot.
         dt: time between updates [s].
-        gain: of the observer [1/s].
+        gain: gain of the observer [1/s], one or (nv,).
         rows: "all" or "joints".
-        rank_tolerance: singular values below this share of the largest count as zero.
+        rank_tolerance: ratio to the largest singular value below which a singular value counts as zero.
 
     Raises:
-        ArgumentTypeError: no `ContactSet`.
-        ArgumentError: a value out of range.
+        ArgumentTypeError: `contacts` is not a `ContactSet`.
+        ArgumentError: a value is out of range.
     """
 
     def __init__(
@@ -88,25 +89,23 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
         self._work = make_force_fit_workspace(int(self._arrays.size.sum()), robot.nv)
         self._metric, self._coupled = not joints, robot.coupling is not None
         self._is_active = np.zeros(len(contacts.names), dtype=np.int64)
-        self._fit_contact_forces: Callable[..., int] | None = (
-            None  # with its memory looked up, from the first update on
-        )
+        self._fit_contact_forces: Callable[..., int] | None = None  # bound to its arrays at the first update
         self._active: tuple[str, ...] = ()
         self._slices: dict[str, slice] = {}
 
     def reset(self) -> None:
-        """Forget the motion; the next update is the first."""
+        """Resets the observer; the next update is the first one."""
         self.observer.reset()
 
     def update(self, s: State, tau: Array) -> ContactForces:
-        """One step further; arguments and errors of `MomentumObserver.update`."""
+        """Updates the estimate by one step; arguments and errors of `MomentumObserver.update`."""
         r, contacts, work = self.observer.update(s, tau), self.contacts, self._work
         active = contacts.active
         if active != self._active:
             self._active, self._slices = active, contacts.slices()
             self._is_active[:] = [name in active for name in contacts.names]
         if self._metric:
-            work.M[:] = s.M.T  # symmetric, and this is how it lies in memory
+            work.M[:] = s.M.T  # symmetric; its transpose is contiguous
         k = next(reversed(self._slices.values())).stop if self._slices else 0
         if self._coupled:
             work.J[:k] = contacts.jacobian(s)

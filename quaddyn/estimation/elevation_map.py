@@ -1,4 +1,4 @@
-"""`ElevationMap`: heights of the ground about a robot, from point clouds, with how sure they are."""
+"""`ElevationMap`: terrain heights around a robot from point clouds, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..robot.arguments import check_vector, floats, number, positive
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose, frozen
 
-#: Most cells of a map; four millions weigh 64 MB.
+#: Maximum number of cells; four million need 64 MB.
 MAX_CELLS = 4_000_000
-#: Deviation of a height that was told instead of measured [m].
+#: Standard deviation of a height that was given instead of measured [m].
 PRIOR_HEIGHT_STD = 1e-6
-#: Distance from a line of cells' centres below which a point is on it, as a fraction of a cell: it may lie beyond the
-#: window by as much, and cells to its other side do not count.  Coordinates of 1e6 cells are rounded by 1e-10.
+#: Distance from a line of cell centers below which a point is on it, as a fraction of a cell: it may lie outside the
+#: window by as much, and needs no cells on the other side.  Coordinates of 1e6 cells are rounded by 1e-10.
 LINE_TOLERANCE = 1e-9
 
 
@@ -34,35 +34,36 @@ LINE_TOLERANCE = 1e-9
     gate="outlier_gate",
 )
 class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate", "outlier_gate")):
-    """A grid of heights that moves with the robot; unknown cells are NaN.
+    """Grid of terrain heights that moves with the robot; unknown cells are NaN.
 
-    Each cell holds the mean and the variance of a normally distributed height.  A scan gives a cell one measurement,
-    the mean of the highest of its points, with the variance of the sensor and of the pose that it was taken from; it is
-    fused by Kalman's rule.  A measurement that contradicts the cell by more than `outlier_gate` standard deviations
-    leaves the height as it is and widens its variance until both agree: a stray point does no harm, and ground that did
-    change is believed at the second sight.  All heights grow less certain with the way that the robot has gone, since
-    its own height drifts.  Source: Fankhauser, Bloesch, Hutter 2018, "Probabilistic terrain mapping for mobile robots
-    with uncertain localization".
+    Each cell stores mean and variance of a normally distributed height.  A scan gives a cell one measurement, the mean
+    of its highest points, with the variance of the sensor and of the sensor pose; it is fused by a Kalman filter.  A
+    measurement that contradicts the cell by more than `outlier_gate` standard deviations leaves the height and
+    increases its variance until both agree: single outliers have no effect, and terrain that has changed is accepted at
+    the second measurement.  The variance of all heights grows with the distance traveled, since the robot's own height
+    drifts.
+    Source: Fankhauser, Bloesch, Hutter 2018, "Probabilistic terrain mapping for mobile robots with uncertain
+    localization".
 
-    Cells lie on whole multiples of `resolution` in the world, so that the window moves without resampling.  Owns
-    mutable
-    memory: one per thread.
+    Cell centers are integer multiples of `resolution` in the world, so that the window moves without resampling.  Owns
+    mutable memory: one per thread.
 
     Args:
-        size: of the window along the world's x and y [m].
+        size: (2,) size of the window along world x and y [m].
         resolution: side of a cell [m].
-        center: (2,) of the window at first, x and y [m].
-        drift_rate: standard deviation that heights gain over a metre that the sensor moves [m/sqrt(m)].
-        outlier_gate: standard deviations within which a measurement agrees with a cell.
+        center: (2,) initial center of the window, world x and y [m].
+        drift_rate: standard deviation that heights gain per square root of the distance that the sensor moves
+            [m/sqrt(m)].
+        outlier_gate: number of standard deviations within which a measurement agrees with a cell.
 
     Attributes:
         resolution: as given [m].
-        shape: (n, m) cells along x and y.
-        drift_rate: as given.
+        shape: (n, m) number of cells along x and y.
+        drift_rate: as given [m/sqrt(m)].
         outlier_gate: as given.
 
     Raises:
-        ArgumentError: a length that is not positive, too many cells, or a center that is not finite.
+        ArgumentError: a length is not positive, there are too many cells, or the center is not finite.
     """
 
     @renamed_parameters(cell="resolution", drift="drift_rate", gate="outlier_gate")
@@ -102,16 +103,16 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         resolution: float = 0.02,
         center: ArrayLike = (0.0, 0.0),
     ) -> ElevationMap:
-        """A map that is told instead of measured, such as that of ``terrain.height``.
+        """Creates a map with given heights, such as those of ``terrain.height``.
 
         Args:
-            function: heights [m] of arrays x and y [m], both (n, m); NaN where it is unknown.
-            size: of the window [m].
+            function: heights [m] of arrays x and y [m], both (n, m); NaN where unknown.
+            size: (2,) size of the window [m].
             resolution: side of a cell [m].
-            center: (2,) of the window [m].
+            center: (2,) center of the window [m].
 
         Raises:
-            ArgumentError: heights of another shape; and errors of the class.
+            ArgumentError: heights of a wrong shape, and errors of the class.
         """
         if not callable(function):
             raise ArgumentTypeError(f"function: expected something to call, got {type(function).__name__}")
@@ -124,10 +125,10 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         out._variance[:] = np.where(np.isfinite(heights), PRIOR_HEIGHT_STD**2, np.nan)
         return out
 
-    # -- what it holds -----------------------------------------------------------------------------------------------
+    # -- heights -----------------------------------------------------------------------------------------------
     @property
     def heights(self) -> Array:
-        """(n, m) of the cells' centres, NaN where unknown [m]."""
+        """(n, m) heights at the cell centers, NaN where unknown [m]."""
         return frozen(self._height)
 
     @property
@@ -137,24 +138,24 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
 
     @property
     def axes(self) -> tuple[Array, Array]:
-        """(n,) and (m,): x and y of the cells' centres [m]."""
+        """(n,) x and (m,) y coordinates of the cell centers, world [m]."""
         x, y = ((first + np.arange(n)) * self.resolution for first, n in zip(self._first, self.shape, strict=True))
         return x, y
 
     @property
     def known_fraction(self) -> float:
-        """Share of the cells whose height is known."""
+        """Fraction of the cells with known height."""
         return float(np.isfinite(self._height).mean())
 
     def height(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """Heights between the cells' centres, bilinear [m].
+        """Interpolates heights between the cell centers, bilinearly [m].
 
         Args:
-            x: of any shape [m].
-            y: of the same shape [m].
+            x: x coordinates of any shape, world [m].
+            y: y coordinates of the same shape, world [m].
 
         Returns:
-            Of that shape; NaN beyond the window and where a cell that counts is unknown.
+            Heights of that shape; NaN outside the window and where a cell with nonzero weight is unknown.
         """
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         u, v = X / self.resolution - self._first[0], Y / self.resolution - self._first[1]
@@ -172,15 +173,15 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
 
     @renamed_parameters(reach="stencil")
     def normal(self, x: ArrayLike, y: ArrayLike, *, stencil: float | None = None) -> Array:
-        """Upward unit normals of the ground, from differences of heights.
+        """Computes upward unit normals of the terrain from differences of heights.
 
         Args:
-            x: of any shape [m].
-            y: of the same shape [m].
-            stencil: how far to either side the heights are compared [m]; one cell by default.
+            x: x coordinates of any shape, world [m].
+            y: y coordinates of the same shape, world [m].
+            stencil: distance to either side at which heights are compared [m]; None for one cell.
 
         Returns:
-            (..., 3), NaN where a height that counts is unknown.
+            (..., 3) normals, world; NaN where one of these heights is unknown.
         """
         d = self.resolution if stencil is None else positive("stencil", stencil)
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
@@ -191,7 +192,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         length = np.linalg.norm(out, axis=-1, keepdims=True)
         return np.asarray(np.where(np.isfinite(length), out, np.nan) / length)
 
-    # -- what comes in -----------------------------------------------------------------------------------------------
+    # -- updates -----------------------------------------------------------------------------------------------
     def update(
         self,
         points: ArrayLike,
@@ -202,22 +203,22 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         tilt_deviation: float = 0.0,
         follow: bool = True,
     ) -> int:
-        """Fuse the points of one scan.
+        """Fuses the points of one scan.
 
         Args:
-            points: (k, 3) in the sensor's axes [m]; those that are not finite saw nothing and are left out.
-            pose: of the sensor in the world.
-            noise: standard deviation of the points, of all or (k,) of each [m].
+            points: (k, 3) points in the sensor frame [m]; points that are not finite are ignored.
+            pose: pose of the sensor in the world.
+            noise: standard deviation of the points, one or (k,) [m].
             position_deviation: standard deviation of the pose's height [m].
             tilt_deviation: standard deviation of the pose's roll and pitch [rad].
-            follow: move the window so that the sensor is at its centre.
+            follow: whether the window is centered at the sensor first.
 
         Returns:
-            How many points fell into the window.
+            The number of points within the window.
 
         Raises:
-            ArgumentTypeError: something that is no array of numbers, or no pose.
-            ArgumentError: a wrong shape, or a deviation that is not positive (of the pose: negative).
+            ArgumentTypeError: an argument is not an array of numbers, or `pose` is not a Pose.
+            ArgumentError: a wrong shape, a noise that is not positive, or a negative deviation of the pose.
         """
         if not isinstance(pose, Pose):
             raise ArgumentTypeError(f"pose: expected a Pose, got {type(pose).__name__}")
@@ -230,8 +231,8 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         for name, value in (("position_deviation", position_deviation), ("tilt_deviation", tilt_deviation)):
             if not 0.0 <= number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected 0 or more, got {value}")
-        place = check_vector("pose", pose.translation, (3,), "where the sensor is")
-        turned = check_vector("pose", pose.rotation, (3, 3), "how the sensor is turned")
+        place = check_vector("pose", pose.translation, (3,), "position of the sensor")
+        turned = check_vector("pose", pose.rotation, (3, 3), "rotation of the sensor")
         if follow:
             self.recenter(place[:2])
         self._add_drift_variance(place)
@@ -251,15 +252,22 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         return len(z)
 
     def _fuse_points(self, cell: NDArray[np.intp], z: Array, sigma: Array, common: Array) -> None:
-        """Take in points: the cell of each, its height and its own deviation [m], and the pose's variance [m^2]."""
+        """Fuses points into the map.
+
+        Args:
+            cell: (k,) flat index of the cell of each point.
+            z: (k,) heights [m].
+            sigma: () or (k,) standard deviations [m].
+            common: (k,) variances by the sensor pose [m^2].
+        """
         height, variance = self._height.reshape(-1), self._variance.reshape(-1)
         top = np.full(height.size, -np.inf)
         np.maximum.at(top, cell, z)
-        weight = (z >= top[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, of the points on top alone
+        weight = (z >= top[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, only the highest points
         total = np.bincount(cell, weight, height.size)
         seen = np.flatnonzero(total)
         mean, shared = (np.bincount(cell, weight * x, height.size)[seen] / total[seen] for x in (z, common))
-        measured = 1.0 / total[seen] + shared  # many points make up for their own noise, not for the pose's
+        measured = 1.0 / total[seen] + shared  # many points reduce their own noise, not that of the pose
         before, P = height[seen], variance[seen]
         off, gain = mean - before, P / (P + measured)
         agree = off**2 <= self.outlier_gate**2 * (P + measured)
@@ -268,19 +276,19 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         variance[seen] = np.where(np.isnan(before), measured, widened)
 
     def _add_drift_variance(self, place: Array) -> None:
-        """Let all heights grow less certain with the way since the last scan."""
+        """Increases the variance of all heights for the distance to the last sensor position."""
         if self._last_position is not None and self.drift_rate > 0.0:
             self._variance += self.drift_rate**2 * float(np.linalg.norm(place - self._last_position))
         self._last_position = np.array(place)
 
     def recenter(self, center: ArrayLike) -> None:
-        """Centre the window elsewhere; cells that come into it are unknown, those that leave it are forgotten.
+        """Moves the window; cells that enter it are unknown, those that leave it are deleted.
 
         Args:
-            center: (2,) x and y [m].
+            center: (2,) new center, world x and y [m].
 
         Raises:
-            ArgumentError: it is not finite.
+            ArgumentError: the center is not finite.
         """
         first = self._first_cell(check_vector("center", center, (2,), "x and y"))
         by = first - self._first
@@ -297,12 +305,12 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         self._first = first
 
     def clear(self) -> None:
-        """Make all cells unknown."""
+        """Makes all cells unknown."""
         self._height[:], self._variance[:], self._last_position = np.nan, np.nan, None
 
     def _first_cell(self, center: Array) -> NDArray[np.int64]:
-        """Number of the first cell along x and y of a window about `center`."""
+        """Returns the indices (2,) of the first cell along x and y of a window with a given center."""
         if not (np.abs(center) < 1e9 * self.resolution).all():
-            raise ArgumentError(f"center: expected a place within 1e9 cells, got {center}")
+            raise ArgumentError(f"center: expected a position within 1e9 cells, got {center}")
         middle: NDArray[np.int64] = np.rint(center / self.resolution).astype(np.int64)
         return middle - np.array(self.shape, dtype=np.int64) // 2

@@ -1,4 +1,4 @@
-"""Corrections of the invariant filter by what standing feet measure, and feet that come and go."""
+"""Corrections of the invariant filter by stance feet, and changes of the footholds."""
 
 from ..compiler import Matrix, Vector, compiled, local
 from .filter_propagation import compute_rolling_velocity
@@ -23,7 +23,7 @@ from .rotations import compute_exponential, cross, multiply, orthonormalize
 
 @compiled(inline=False)
 def invert_symmetric(S: Matrix, out: Matrix) -> None:
-    """Of a symmetric matrix of three rows; what is singular gives zeros."""
+    """Inverts a symmetric matrix with three rows; a singular one gives zeros."""
     for i in range(3):
         cross(S[(i + 1) % 3], S[(i + 2) % 3], out[i])
     determinant = S[0, 0] * out[0, 0] + S[0, 1] * out[0, 1] + S[0, 2] * out[0, 2]
@@ -37,17 +37,17 @@ def invert_symmetric(S: Matrix, out: Matrix) -> None:
 def compute_innovation(
     f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matrix, z: Vector, S: Matrix
 ) -> float:
-    """Squared Mahalanobis distance of an innovation ``z = A error[a:] + B error[b:] + noise``.
+    """Computes the squared Mahalanobis distance of an innovation ``z = A error[a:] + B error[b:] + noise``.
 
     Args:
-        f: whose ``work[1]`` becomes P H^T; and S, here, the inverse of the innovation's covariance.
-        a: where the entries of the error begin that A is for.
+        f: state and covariance; ``work[1]`` receives P H^T.
+        a: first entry of the error to which A applies.
         A: (3, 3).
-        b: the same of B.
+        b: first entry of the error to which B applies.
         B: (3, 3).
-        noise: (3, 3) covariance.
-        z: (3,).
-        S: (3, 3) is written.
+        noise: (3, 3) covariance of the noise.
+        z: (3,) innovation.
+        S: (3, 3) inverse of the innovation covariance; written.
     """
     G, total = f.scratch[1], local(3, 3)
     for i in range(len(f.P)):
@@ -73,12 +73,16 @@ def compute_innovation(
 
 @compiled(inline=False)
 def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
-    """Correct state and covariance by an innovation that `innovate` has just been called for.
+    """Corrects state and covariance by an innovation for which `compute_innovation` was just called.
 
-    What is learned of the attitude moves everything that was passed on the way, and feet that stand with it, the
-    farther the longer the way.  Odometry leaves them where they are: `FilterMemory.shift` takes up what they move by.
+    A correction of the attitude moves all past positions, and the footholds, in proportion to the distance.  Odometry
+    does not move the footholds: `FilterMemory.odometry_offset` receives their mean displacement.
 
-    A weight below 1 stands for noise that is so much larger than was thought.
+    Args:
+        f: state and covariance; updated.
+        z: (3,) innovation.
+        S: (3, 3) inverse of the innovation covariance.
+        weight: factor of the gain; below 1 for measurements with larger noise than assumed.
     """
     G, K, n = f.scratch[1], f.scratch[2], len(f.P)
     error = f.scratch[3]
@@ -93,7 +97,7 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
             x = f.P[i, j] - (K[i, 0] * G[j, 0] + K[i, 1] * G[j, 1] + K[i, 2] * G[j, 2])
             f.P[i, j] = x
             f.P[j, i] = x
-    # X = exp(-xi) X, and biases less their errors.
+    # X = exp(-xi) X, and biases minus their errors.
     phi, E, J, rows = local(3), local(3, 3), local(3, 3), local(3, 3)
     for i in range(3):
         phi[i] = -error[ATTITUDE + i, 0]
@@ -127,7 +131,7 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
 
 @compiled(inline=False)
 def correct_vector(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> None:
-    """``x = E x - J xi``, a column of the state."""
+    """Computes ``x = E x - J xi`` for a column of the state."""
     before, xi = local(3), local(3)
     for i in range(3):
         before[i] = x[i]
@@ -139,7 +143,7 @@ def correct_vector(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> N
 
 @compiled()
 def fill_diagonal(A: Matrix, x: float) -> None:
-    """``A = x I``."""
+    """Sets ``A = x I``."""
     for i in range(3):
         for k in range(3):
             A[i, k] = x if i == k else 0.0
@@ -147,7 +151,7 @@ def fill_diagonal(A: Matrix, x: float) -> None:
 
 @compiled(inline=False)
 def read_foot_position(m: FilterModel, terms: Vector, foot: int, c: Vector) -> None:
-    """A foot's centre from the IMU, base axes."""
+    """Reads the center of a foot sphere relative to the IMU, base axes [m]."""
     for i in range(3):
         c[i] = terms[m.origin[foot] + i] - m.lever[i]
 
@@ -156,7 +160,7 @@ def read_foot_position(m: FilterModel, terms: Vector, foot: int, c: Vector) -> N
 def compute_joint_noise(
     m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float, out: Matrix
 ) -> None:
-    """``variance R J J^T R^T`` of a foot, world axes: what the joints' noise makes of its place or velocity."""
+    """Computes ``variance R J J^T R^T``: the covariance of a foot's position or velocity by joint noise."""
     at, columns = m.jacobian[foot], m.columns[foot]
     row = local(3)
     fill_diagonal(out, 0.0)
@@ -172,7 +176,7 @@ def compute_joint_noise(
 
 @compiled(inline=False)
 def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
-    """The innovation ``R c + p - d`` of a standing foot; its squared distance."""
+    """Computes the innovation ``R c + p - d`` of a stance foot and returns its squared Mahalanobis distance."""
     c, noise, A, B = local(3), local(3, 3), local(3, 3), local(3, 3)
     read_foot_position(m, terms, foot, c)
     multiply(f.R, c, z)
@@ -188,7 +192,7 @@ def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: 
 
 @compiled(inline=False)
 def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
-    """The innovation ``v + R (omega x c + c') - u`` of a standing foot; its squared distance."""
+    """Computes the innovation ``v + R (omega x c + c') - u`` of a stance foot and returns its squared distance."""
     c, x, y = local(3), local(3), local(3)
     noise, A, B = local(3, 3), local(3, 3), local(3, 3)
     read_foot_position(m, terms, foot, c)
@@ -200,7 +204,7 @@ def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: 
     for i in range(3):
         z[i] += f.v[i] - y[i]
     compute_joint_noise(m, f, terms, foot, m.variance[JOINT_VELOCITY], noise)
-    # R [c]x, by which the gyroscope's bias and noise count.
+    # R [c]x, the derivative with respect to bias and noise of the gyroscope.
     for i in range(3):
         cross(f.R[i], c, B[i])
     for i in range(3):
@@ -214,7 +218,7 @@ def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: 
 
 @compiled(inline=False)
 def clear_foothold(f: FilterMemory, foot: int) -> None:
-    """Let go of a foot's place."""
+    """Removes the foothold of a foot from the state."""
     f.has_foothold[foot] = 0
     for i in range(FEET + 3 * foot, FEET + 3 * foot + 3):
         for j in range(len(f.P)):
@@ -224,7 +228,7 @@ def clear_foothold(f: FilterMemory, foot: int) -> None:
 
 @compiled(inline=False)
 def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
-    """A foot stands where it is: ``d = p + R c``, and so does its error."""
+    """Adds the present position of a foot to the state as its foothold: ``d = p + R c``, with its covariance."""
     at = FEET + 3 * foot
     c, z, noise, S, A, B = local(3), local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
     read_foot_position(m, terms, foot, c)
@@ -244,7 +248,7 @@ def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> N
     f.has_foothold[foot] = 1
     f.has_stood[foot] = 1
     if m.flat_ground:
-        # Only the height: the other rows measure nothing.
+        # Only the height is measured; the other rows are zero.
         fill_diagonal(A, 0.0)
         fill_diagonal(B, 0.0)
         fill_diagonal(noise, 1.0)

@@ -1,4 +1,4 @@
-"""The invariant filter from reading to reading: state, covariance, and how feet roll."""
+"""Propagation of the invariant filter between readings: state, covariance, and rolling of the feet."""
 
 import math
 
@@ -21,19 +21,19 @@ from .filter_state import (
 )
 from .rotations import cross, multiply
 
-# What makes the plane of feet in a line a level one [m^2].
+# Variance added to the positions of the feet, so that collinear feet give a level plane [m^2].
 COLLINEAR_FEET_VARIANCE = 1e-4
-# Of a range, squared, over the variance of what may be anywhere in it.
+# Squared width of a uniform distribution divided by its variance.
 UNIFORM_VARIANCE_RATIO = 12.0
 
 
 @compiled(inline=False)
 def apply_transition(f: FilterMemory, m: FilterModel) -> None:
-    """``P = Phi P`` with Phi the transition of the error over a period."""
+    """Computes ``P = Phi P`` with the transition matrix Phi of the error over a period."""
     n, dt = len(f.P), m.dt
     column, by_gyro, by_force, shift = local(3), local(3), local(3), local(3)
     for j in range(n):
-        # What the errors of both biases turn and accelerate, world axes.
+        # Rotation rate and acceleration by the errors of both biases, world axes.
         for i in range(3):
             column[i] = f.P[GYRO_BIAS + i, j]
         multiply(f.R, column, by_gyro)
@@ -61,7 +61,7 @@ def apply_transition(f: FilterMemory, m: FilterModel) -> None:
 
 @compiled(inline=False)
 def transpose_in_place(P: Matrix) -> None:
-    """In place."""
+    """Transposes a square matrix in place."""
     for i in range(len(P)):
         for j in range(i):
             P[i, j], P[j, i] = P[j, i], P[i, j]
@@ -69,9 +69,9 @@ def transpose_in_place(P: Matrix) -> None:
 
 @compiled(inline=False)
 def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
-    """Add what noise of such variances of gyroscope and accelerometer does to the error over a period."""
+    """Adds the covariance of the process noise over a period, for given variances of gyroscope and accelerometer."""
     dt, P, N = m.dt, f.P, f.scratch[0]
-    # By a component of the gyroscope's noise in world axes: as by its bias, R being no matter for what is isotropic.
+    # The effect of the gyroscope noise is that of its bias; in world axes, since the noise is isotropic.
     axis, shift = local(3), local(3)
     for k in range(3):
         for i in range(3):
@@ -109,10 +109,18 @@ def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float
 def propagate(
     m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, remaining: int
 ) -> None:
-    """State and covariance over a period, by the IMU; standing feet roll along.
+    """Propagates state and covariance over a period by the IMU; stance feet roll.
 
-    With more than one period remaining until the present reading, what was not read is interpolated.  It was anywhere
-    between both readings, and impacts that nobody has read throw a robot on legs about as hard as its weight.
+    With more than one period remaining until the present reading, lost readings are interpolated.  They may have had
+    any value between both readings, and unmeasured impacts accelerate a legged robot by about its weight.
+
+    Args:
+        m: parameters.
+        f: state and covariance; updated.
+        terms: kinematic terms of the feet, see `update_estimate`.
+        gyro: (3,) angular velocity, IMU axes [rad/s].
+        accelerometer: (3,) specific force, IMU axes [m/s^2].
+        remaining: number of periods until the present reading.
     """
     dt = m.dt
     omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
@@ -132,7 +140,7 @@ def propagate(
     apply_transition(f, m)
     add_process_noise(f, m, turning, throwing)
     for i in range(3):
-        # The mean of both ends is what has turned the robot in between.
+        # The rotation between two readings is that of their mean.
         mean = 0.5 * (omega[i] + f.last_reading[i]) if f.last_reading[6] != 0.0 else omega[i]
         f.last_reading[i] = omega[i]
         f.last_reading[3 + i] = force[i]
@@ -155,7 +163,7 @@ def propagate(
 
 @compiled(inline=False)
 def update_ground_normal(f: FilterMemory) -> None:
-    """The normal of the plane through the places of all feet, by least squares; vertical until three have stood."""
+    """Fits the ground normal to all footholds by least squares; vertical until three feet have had one."""
     x, y, z, n = 0.0, 0.0, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:
@@ -166,7 +174,7 @@ def update_ground_normal(f: FilterMemory) -> None:
     f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
     if n < 3.0:
         return
-    # Feet in a line say nothing across it: there the ground is level.
+    # Across a line of feet the ground is assumed level.
     xx, xy, yy, xz, yz = COLLINEAR_FEET_VARIANCE, 0.0, COLLINEAR_FEET_VARIANCE, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:
@@ -184,7 +192,7 @@ def update_ground_normal(f: FilterMemory) -> None:
 
 @compiled(inline=False)
 def compute_rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
-    """Velocity of the centre of a sphere that rolls on the ground, world axes; x is overwritten."""
+    """Computes the velocity of the center of a foot sphere that rolls on the ground, world axes; x is scratch."""
     at = m.velocity[foot] + 3
     spin = local(3)
     for i in range(3):

@@ -1,4 +1,4 @@
-"""Forces of feet, and the normals of the ground under them, as rows of arrays for compiled code."""
+"""`FootForces`: contact forces and ground normals as arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ WORLD_UP = np.array((0.0, 0.0, 1.0))
 
 
 class FootForces:
-    """Takes up forces by foot and normals of the ground, checked.
+    """Validated contact forces and ground normals of all feet.
 
     Args:
-        feet: their names.
+        feet: names of the feet.
 
     Attributes:
-        values: (nf, 3) of each foot; zero where there is none.
-        has_force: (nf,) whether there is one.
-        normals: (nf, 3) of the ground under each foot, unit.
+        values: (nf, 3) contact force of each foot; zero where none is given [N].
+        has_force: (nf,) whether a force is given.
+        normals: (nf, 3) unit normals of the ground under each foot.
     """
 
     __slots__ = ("_feet", "has_force", "normals", "values")
@@ -33,29 +33,32 @@ class FootForces:
         self.normals = np.zeros((len(feet), 3))
 
     def set_normals(self, normal: Array | None) -> Array:
-        """The (nf, 3) normals: (3,) of all the ground, or (nf, 3) under each foot; None for world z.
+        """Sets the normals and returns them (nf, 3).
+
+        Args:
+            normal: (3,) for all feet, or (nf, 3) for each foot; None for world z.
 
         Raises:
-            ArgumentError: of another shape or not finite.
+            ArgumentError: a wrong shape, or a value that is not finite.
         """
         if normal is None:
             self.normals[:] = WORLD_UP
         else:
             try:
                 each = np.ndim(normal) == 2
-            except ValueError:  # rows of different lengths, which `check_vector` refuses by name
+            except ValueError:  # rows of different lengths, which `check_vector` rejects
                 each = True
             shape, meaning = (self.normals.shape, "under each foot") if each else ((3,), "out of the ground")
             self.normals[:] = check_vector("normal", normal, shape, meaning)
         return self.normals
 
     def set_forces(self, forces: Mapping[str, Array] | Array) -> None:
-        """Forces are now these, (3,) by foot or (nf, 3) of all feet.
+        """Sets the contact forces, (3,) by name of the foot or (nf, 3) of all feet [N].
 
         Raises:
             ArgumentTypeError: neither a mapping nor an array.
-            UnknownNameError: no such foot.
-            ArgumentError: a force of another shape or not finite.
+            UnknownNameError: there is no such foot.
+            ArgumentError: a force has a wrong shape or is not finite.
         """
         feet, values = self._feet, self.values
         if type(forces) is np.ndarray:

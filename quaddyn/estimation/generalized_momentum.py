@@ -1,13 +1,13 @@
-"""Generalized momentum and what changes it, by recursion over the bodies, in restricted Python.
+"""Generalized momentum and its rate, by recursion over the bodies, in restricted Python.
 
-With the world's axes about its origin, J_i the column of the world Jacobian of velocity i, and of the subtree that it
-moves, from body b on: V_b the twist of b, H_b the momentum of the subtree and G_b the wrench of its weight,
+With world axes about the world origin, the column J_i of the world Jacobian for velocity i, and for the subtree that it
+moves, starting with body b: the twist V_b of b, the momentum H_b of the subtree and the wrench G_b of its weight,
 
     (M v)_i       = J_i . H_b + armature_i v_i
     (C^T v - g)_i = (V_b x J_i) . H_b + J_i . G_b = J_i . (G_b - V_b x* H_b),
 
-since every J_i is fixed in body b, ``d/dt J_i = V_b x J_i``, and ``d/dt H_b`` is what acts on the subtree: the sum of
-both rows' rates is Newton's and Euler's law.  It costs a few hundred operations a body and no matrix.
+since every J_i is fixed in body b, ``d/dt J_i = V_b x J_i``, and ``d/dt H_b`` is the wrench on the subtree: the sum of
+the rates of both rows is the Newton-Euler equation.  It costs a few hundred operations per body and needs no matrix.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 2.9 to 2.14 (spatial momentum and cross
 products).
@@ -25,21 +25,21 @@ from .rotations import cross
 
 
 class MomentumBodies(NamedTuple):
-    """Moving bodies by the number of their joint, the world first."""
+    """Moving bodies by the index of their joint, the world first."""
 
     parent: IntVector  # (bodies,)
-    first: IntVector  # (bodies,) velocity of the joint
-    freedoms: IntVector  # (bodies,) of the joint
+    first: IntVector  # (bodies,) index of the first velocity of the joint
+    freedoms: IntVector  # (bodies,) number of velocities of the joint
     mass: Vector  # (bodies,) [kg]
-    com: Matrix  # (bodies, 3) of mass, the joint's axes [m]
-    inertia: Tensor  # (bodies, 3, 3) about it, the joint's axes [kg m^2]
-    armature: Vector  # (nv,) of the joints' rotors [kg m^2, kg]
+    com: Matrix  # (bodies, 3) center of mass, joint frame [m]
+    inertia: Tensor  # (bodies, 3, 3) inertia about the center of mass, joint axes [kg m^2]
+    armature: Vector  # (nv,) rotor inertias of the joints [kg m^2, kg]
     gravity: Vector  # (3,) world axes [m/s^2]
-    work: Tensor  # (3, bodies, 6) twists, momenta, and mass before its first moment, of subtrees in the end
+    work: Tensor  # (3, bodies, 6) scratch: twists, and momenta and mass before first moment of subtrees
 
 
 def make_momentum_bodies(robot: Robot) -> MomentumBodies:
-    """The bodies of a robot whose joints are independent."""
+    """Creates the bodies of a robot with independent joints."""
     model, n = robot.model, robot.model.njoints
     inertias = [model.inertias[j] for j in range(n)]
     return MomentumBodies(
@@ -57,7 +57,7 @@ def make_momentum_bodies(robot: Robot) -> MomentumBodies:
 
 @compiled()
 def dot6(a: Vector, b: Vector) -> float:
-    """``a . b`` of six entries."""
+    """Computes ``a . b`` of six entries."""
     s = 0.0
     for i in range(6):
         s += a[i] * b[i]
@@ -68,7 +68,7 @@ def dot6(a: Vector, b: Vector) -> float:
 def compute_body_momentum(
     b: MomentumBodies, joint_placements: Tensor, j: int, momentum: Vector, moment: Vector
 ) -> None:
-    """Momentum (6,) about the world's origin, and mass with its first moment (4,), of body j with its twist."""
+    """Computes the momentum (6,) about the world origin, and mass and first moment (4,), of body j from its twist."""
     twist, at, mass = b.work[0, j], joint_placements[j], b.mass[j]
     omega, c, x, y, turned = twist[3:6], local(3), local(3), local(3), local(3)
     for r in range(3):
@@ -92,15 +92,15 @@ def compute_body_momentum(
 def compute_momentum_and_drive(
     b: MomentumBodies, columns: Matrix, joint_placements: Tensor, v: Vector, p: Vector, drive: Vector
 ) -> None:
-    """``p = M v`` and ``drive = C^T v - g``.
+    """Computes ``p = M v`` and ``drive = C^T v - g``.
 
     Args:
         b: the bodies.
-        columns: of the world Jacobian, as of `State.kinematics`.
-        joint_placements: joints, as of `State.kinematics`.
-        v: (nv,).
-        p: (nv,) takes the momentum.
-        drive: (nv,) takes what drives it but for forces.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        v: (nv,) velocity.
+        p: (nv,) momentum; written.
+        drive: (nv,) rate of the momentum without applied forces; written.
     """
     twists, momenta, moments, n = b.work[0], b.work[1], b.work[2], len(b.mass)
     x, y, change = local(3), local(3), local(6)

@@ -1,12 +1,12 @@
 """A contact-aided invariant extended Kalman filter, in restricted Python: machine code here, C99 beside a controller.
 
 The state is a matrix of the group SE_(2+n)(3), orientation R, velocity v and position p of the IMU and the places d of
-the n standing feet, all in world axes, with the biases of gyroscope and accelerometer beside it.  Its error is
+the n stance feet, all in world axes, together with the biases of gyroscope and accelerometer.  Its error is
 
     X_hat X^-1 = exp(xi),   xi = (phi, xi_v, xi_p, xi_d1 ...),   zeta = bias_hat - bias
 
-so that, biases aside, neither the error's motion nor what a standing foot measures depends on the estimate: the filter
-does not take yaw and position, which it cannot see, for known, and converges from states that are far off.
+so that, except for the biases, neither the error dynamics nor the measurements of a stance foot depend on the estimate:
+the filter does not become certain of yaw and position, which are unobservable, and converges from large errors.
 
     phi'  = -R zeta_g                               p + R c = d                    c: the foot by the encoders
     xi_v' = g x phi - v x R zeta_g - R zeta_a       v + R (omega x c + c') = u     u: how its centre rolls
@@ -14,9 +14,8 @@ does not take yaw and position, which it cannot see, for known, and converges fr
     xi_d' = -d x R zeta_g
 
 Source: Hartley, Ghaffari, Eustice, Grizzle, *Contact-aided invariant extended Kalman filtering for robot state
-estimation*, International Journal of Robotics Research, 2020.  Beside it: a foot is the centre of a sphere that rolls,
-on the plane of the feet, joint velocities are measurements of their own, and a foot that contradicts the others is left
-out.
+estimation*, International Journal of Robotics Research, 2020.  Extensions: a foot is the center of a sphere that rolls
+on the plane of the feet, joint velocities are separate measurements, and a foot that contradicts the others is not used.
 """
 
 import math
@@ -38,7 +37,7 @@ from .rotations import compute_exponential, cross, multiply, write_quaternion, w
 
 @entry("the state estimate")
 def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """Start from the base's pose (7,) and velocity (6,), which begin q and v: place and yaw are known by definition."""
+    """Initializes the filter with the base's pose (7,) and velocity (6,) in q and v; position and yaw are exact."""
     n, x, y = len(f.P), local(3), local(3)
     write_rotation(q[3:7], f.R)
     multiply(f.R, m.lever, x)
@@ -67,7 +66,7 @@ def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
         f.P[VELOCITY + i, VELOCITY + i] = m.initial_variance[1]
         f.P[GYRO_BIAS + i, GYRO_BIAS + i] = m.initial_variance[2]
         f.P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] = m.initial_variance[3]
-    # An error of roll or pitch turns the robot about itself; as one about the world's origin it shifts it, too.
+    # An error of roll or pitch rotates the robot about itself; as an error about the world origin it also shifts it.
     for k in range(2):
         for i in range(3):
             x[i] = 1.0 if i == k else 0.0
@@ -84,22 +83,22 @@ def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
 def initialize_at_rest(
     m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector
 ) -> None:
-    """Start at rest above the origin, upright as gravity is felt, the lowest foot on height 0.
+    """Initializes the filter at rest above the origin, lowest foot at height 0, attitude from the direction of gravity.
 
     Args:
-        m: the robot and its noise.
-        f: state and covariance, overwritten.
-        terms: as of `estimate`.
-        accelerometer: (3,) IMU axes [m/s^2].
-        q: begins with the base's pose, which is written.
-        v: begins with the base's velocity, which becomes zero.
+        m: parameters.
+        f: state and covariance; written.
+        terms: kinematic terms of the feet, see `update_estimate`.
+        accelerometer: (3,) specific force, IMU axes [m/s^2].
+        q: configuration; the base's pose at its beginning is written.
+        v: velocity; the base's velocity at its beginning is set to zero.
     """
     up, axis, E, J, c = local(3), local(3), local(3, 3), local(3, 3), local(3)
     multiply(m.imu, accelerometer, up)
     size = math.sqrt(up[0] * up[0] + up[1] * up[1] + up[2] * up[2])
     for i in range(3):
         up[i] = up[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
-    # The shortest turn that takes what is felt to the world's z axis.
+    # The smallest rotation that takes the measured direction to the world's z axis.
     sine, cosine = math.sqrt(up[0] * up[0] + up[1] * up[1]), up[2]
     angle = math.atan2(sine, cosine)
     scale = angle / sine if sine > 1e-9 else 0.0
@@ -121,7 +120,7 @@ def initialize_at_rest(
 
 @entry("the state estimate")
 def write_base_state(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """The base's pose (7,) and velocity (6,), into the beginnings of q and v."""
+    """Writes the base's pose (7,) and velocity (6,) to the beginnings of q and v."""
     x, y = local(3), local(3)
     multiply(f.R, m.lever, x)
     cross(f.omega, m.lever, y)
@@ -134,7 +133,7 @@ def write_base_state(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> N
 
 @entry("the state estimate")
 def write_odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """As `tell`, with the position of odometry."""
+    """Writes the base's pose and velocity as `write_base_state`, with the position of odometry."""
     write_base_state(m, f, q, v)
     for i in range(3):
         q[i] += f.odometry_offset[i]
@@ -150,19 +149,21 @@ def update_estimate(
     standing: IntVector,
     periods: int,
 ) -> None:
-    """One reading: propagate, then correct by the feet that stand.
+    """Updates the estimate by one reading: propagation, then corrections by the stance feet.
 
-    A foot whose place or velocity contradicts the estimate beyond the gate slips: it is left out and stands anew where
-    it is.  Where all of them do, none is left out, since then the estimate may be what is wrong; each counts the less.
+    A foot whose position or velocity contradicts the estimate beyond the gate slips: its measurement is not used, and
+        its
+    foothold starts again at its present position.  If all feet contradict the estimate, the estimate may be wrong: all
+    are used with a smaller weight.
 
     Args:
-        m: the robot and its noise.
-        f: state and covariance.
+        m: parameters.
+        f: state and covariance; updated.
         terms: kinematic terms of the feet at the joints' positions and velocities, the base at rest in the origin.
-        gyro: (3,) IMU axes [rad/s].
-        accelerometer: (3,) IMU axes [m/s^2].
-        standing: (nf,) which feet are said to stand.
-        periods: since the reading before; more than one where readings were lost.
+        gyro: (3,) angular velocity, IMU axes [rad/s].
+        accelerometer: (3,) specific force, IMU axes [m/s^2].
+        standing: (nf,) whether each foot is in stance.
+        periods: number of periods since the last reading; more than one if readings were lost.
     """
     z, S = local(3), local(3, 3)
     update_ground_normal(f)
@@ -197,7 +198,7 @@ def update_estimate(
 
 @entry("the state estimate")
 def correct_position(f: FilterMemory, position: Vector, variance: float) -> None:
-    """By the IMU's position as something outside the robot sees it, world axes [m, m^2]."""
+    """Corrects the estimate by a measured position of the IMU, world axes [m, m^2]."""
     z, S, A, B, noise = local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
     for i in range(3):
         z[i] = f.p[i] - position[i]
@@ -213,12 +214,12 @@ def correct_position(f: FilterMemory, position: Vector, variance: float) -> None
 
 @entry("the state estimate")
 def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> None:
-    """By the base's orientation as something outside the robot sees it.
+    """Corrects the estimate by a measured orientation of the base.
 
     Args:
-        f: state and covariance.
-        difference: (3,) ``log(R_hat R_seen^T)``, world axes [rad].
-        variance: of each of its entries [rad^2].
+        f: state and covariance; updated.
+        difference: (3,) ``log(R_hat R_measured^T)``, world axes [rad].
+        variance: variance of each entry [rad^2].
     """
     S, A, B, noise = local(3, 3), local(3, 3), local(3, 3), local(3, 3)
     fill_diagonal(A, 1.0)

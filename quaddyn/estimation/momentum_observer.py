@@ -1,4 +1,4 @@
-"""`MomentumObserver`: the generalized force of the surroundings, without any accelerometer or force sensor."""
+"""`MomentumObserver`: external generalized force without accelerometer or force sensor."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
             np.array(robot.actuated_index, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((2, n)),
             np.zeros(1, dtype=np.int64),
         )  # fmt: skip
-        # Of a robot some of whose joints follow others, the balance is Pinocchio's.
+        # For robots with coupled joints Pinocchio computes the momentum balance.
         self._bodies = make_momentum_bodies(robot) if robot.coupling is None else None
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
         self._observe: Callable[..., None] | None = None  # with its memory looked up, from the first update on
@@ -88,33 +88,32 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
 
     @property
     def residual(self) -> Array:
-        """(nv,) the estimate r of tau_ext [N m, N]."""
+        """(nv,) estimate r of the external generalized force tau_ext [N m, N]."""
         return self._filter.r.copy()
 
     @property
     def is_initialized(self) -> bool:
-        """Whether there was an update since the last reset, so that the next residual is one."""
+        """Whether there was an update since the last reset, so that the next residual is an estimate."""
         return bool(self._filter.is_initialized[0])
 
     def reset(self) -> None:
-        """Forget the motion; the next update is the first."""
+        """Resets the observer; the next update is the first one."""
         self._filter.r[:] = 0.0
         self._filter.is_initialized[0] = 0
 
     def update(self, s: State, tau: Array) -> Array:
-        """One step further.
+        """Updates the estimate by one step.
 
         Args:
-            s: the state now, dt after the last one.
-            tau: (nu,) torques that the motors exerted since the last update, mean over the step [N m]; of the first
-                update they are not used.
+            s: present state, dt after the last one.
+            tau: (nu,) motor torques since the last update, mean over the step [N m]; not used at the first update.
 
         Returns:
-            (nv,) the estimate of tau_ext [N m, N], zero at the first update; a force on a free root's six comes in its
-            own frame, like its velocity.
+            (nv,) estimate of tau_ext [N m, N], zero at the first update; the six entries of a free root are in its own
+            frame, like its velocity.
 
         Raises:
-            ArgumentError: `tau` of another shape or not finite, or a state of another robot.
+            ArgumentError: `tau` has a wrong shape or is not finite, or the state belongs to another robot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
         robot = self.robot

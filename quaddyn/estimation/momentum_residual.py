@@ -1,4 +1,4 @@
-"""The filter of `MomentumObserver`, in restricted Python."""
+"""Compiled filter of `MomentumObserver`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from .generalized_momentum import MomentumBodies, compute_momentum_and_drive
 
 
 class ResidualFilter(NamedTuple):
-    """Parameters and memory of an observer."""
+    """Parameters and state of a momentum observer."""
 
     dt: float  # between updates [s]
-    beta: Vector  # (nv,) share of the estimate that is kept
-    damping: Vector  # (nv,) of the joints, viscous; zeros to leave it to the surroundings
-    friction: Vector  # (nv,) of the joints, Coulomb's; the same
+    beta: Vector  # (nv,) factor of the previous estimate
+    damping: Vector  # (nv,) viscous friction of the joints; zeros to include it in the estimate
+    friction: Vector  # (nv,) Coulomb friction of the joints; zeros to include it in the estimate
     stiction: float  # speed below which Coulomb friction is proportional to it
-    actuated: IntVector  # (nu,) velocities of the motors
+    actuated: IntVector  # (nu,) velocity indices of the motors
     r: Vector  # (nv,) the estimate
     p: Vector  # (nv,) momentum at the last update
-    drive: Vector  # (nv,) what drove it then, but for motors and surroundings
+    drive: Vector  # (nv,) its rate at the last update, without motors and external forces
     now: Matrix  # (2, nv) both at this update
     is_initialized: IntVector  # (1,) whether there was an update
 
 
 @entry("the momentum observer")
 def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
-    """One step with momentum and ``C^T v - g`` of this update in ``o.now``.
+    """Updates the estimate by one step, with momentum and ``C^T v - g`` of this update in ``o.now``.
 
     Args:
-        o: the observer.
-        v: (nv,).
-        tau: (nu,) torques since the last update.
+        o: the observer; updated.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last update [N m].
     """
     p, drive = o.now[0], o.now[1]
     for i in range(len(v)):
@@ -39,7 +39,7 @@ def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
         drive[i] -= o.damping[i] * v[i] + o.friction[i] * v[i] / speed
     if o.is_initialized[0] != 0:
         for i in range(len(v)):
-            # Mean of all that acts over the step but for the motors, into `p` as of before.
+            # Mean external generalized force over the step, without the motors, in `o.p`.
             o.p[i] = (p[i] - o.p[i]) / o.dt - 0.5 * (o.drive[i] + drive[i])
         for k in range(len(tau)):
             o.p[o.actuated[k]] -= tau[k]
@@ -55,15 +55,15 @@ def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
 def observe_momentum(
     b: MomentumBodies, o: ResidualFilter, columns: Matrix, joint_placements: Tensor, v: Vector, tau: Vector
 ) -> None:
-    """One step.
+    """Updates the estimate by one step, with momentum and its rate from the kinematics.
 
     Args:
-        b: the robot's bodies.
-        o: the observer.
-        columns: of the world Jacobian, as of `State.kinematics`.
-        joint_placements: joints, as of `State.kinematics`.
-        v: (nv,).
-        tau: (nu,) torques since the last update.
+        b: bodies of the robot.
+        o: the observer; updated.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last update [N m].
     """
     compute_momentum_and_drive(b, columns, joint_placements, v, o.now[0], o.now[1])
     update_residual(o, v, tau)

@@ -1,4 +1,4 @@
-"""`PayloadEstimator`: what a robot carries that its file does not know, from torques, while it stands or walks."""
+"""`PayloadEstimator`: mass and center of mass of a payload, from torques, while the robot stands or walks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .momentum_observer import MomentumObserver
 @renamed_attributes(place="com", moment="first_moment", deviation="standard_deviation")
 @dataclass(frozen=True, slots=True, eq=False)
 class Payload(FrozenArrays):
-    """An estimate of a payload.
+    """Estimated payload.
 
     Attributes:
-        mass: [kg]; negative where the robot is lighter than its file says.
-        first_moment: (3,) mass times the centre of mass, in the link's axes [kg m].
-        standard_deviation: (4,) standard deviations of mass [kg] and moment [kg m].
+        mass: mass [kg]; negative where the robot is lighter than its model.
+        first_moment: (3,) mass times center of mass, axes of the link [kg m].
+        standard_deviation: (4,) standard deviations of mass [kg] and first moment [kg m].
     """
 
     mass: float
@@ -36,41 +36,42 @@ class Payload(FrozenArrays):
 
     @property
     def com(self) -> Array:
-        """(3,) centre of mass in the link's axes [m]; zero where the mass is smaller than its deviation."""
+        """(3,) center of mass, axes of the link [m]; zero where the mass is below its standard deviation."""
         return self.first_moment / self.mass if abs(self.mass) > self.standard_deviation[0] else np.zeros(3)
 
 
 @renamed_attributes(loaded="loaded_robot")
 class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
-    r"""Mass and centre of mass of a payload on one link, from a `MomentumObserver` and Kalman's rule.
+    r"""Estimator of mass and center of mass of a payload on one link: a `MomentumObserver` and a Kalman filter.
 
-    What the surroundings do to the robot is the feet's forces and the payload's weight,
+    The external force on the robot consists of contact forces and the weight of the payload,
 
     .. math:: \tau_{ext} = J_c^T f + J_v^T m g + J_\omega^T (R\, l \times g)
 
-    with its mass m and its first moment l in the link's axes.  Whatever forces at all feet can do is projected out, so
-    that it need not be known which of them touch; what is left is linear in m and l.  The payload's own acceleration
-    is neglected: over a gait's cycle it is zero in the mean.  Along gravity, the place of its centre shows in the
-    link's tilt alone, and keeps what was assumed, zero, while there is none.  Older readings are forgotten with the
-    time constant `time_constant`, never the assumption that there is no payload.
+    with its mass m and its first moment l in the axes of the link.  The components that contact forces at any foot can
+    cause are projected out, so that the feet in contact need not be known; the rest is linear in m and l.  The
+    payload's own acceleration is neglected: its mean over a gait cycle is zero.  The component of the center of mass
+    along gravity is observable only if the link tilts, and keeps its prior value, zero, while it does not.  Readings
+    are forgotten with the time constant, the prior (no payload) is not.
 
-    Joint friction that the robot's record does not know looks like payload while a robot stands still; it averages out
-    as it moves to and fro.  Owns mutable memory: one per thread.
+    Joint friction that is not in the robot's model appears as payload while a robot stands still; it averages out in
+    motion.  Owns mutable memory: one per thread.
 
     Args:
-        robot: legged, or an arm that carries the payload in its hand.
+        robot: a legged robot, or an arm that carries the payload.
         dt: time between updates [s].
-        link: that carries the payload; the root link by default.
-        time_constant: time constant of forgetting [s].
-        noise: standard deviation of the generalized forces over one second [N m]; by default that of a hundredth of
-            the weight at the distance `max_offset`.
-        max_mass: standard deviation of the mass before anything was measured; half the robot's mass by default [kg].
-        max_offset: the same of the place [m]; by default a tenth of the root of third order of the mass in kg.
+        link: link that carries the payload; None for the root link.
+        time_constant: time constant with which readings are forgotten [s].
+        noise: standard deviation of the generalized forces over one second [N m]; None for that of a hundredth of the
+            weight at the distance `max_offset`.
+        max_mass: prior standard deviation of the mass [kg]; None for half of the robot's mass.
+        max_offset: prior standard deviation of the center of mass [m]; None for a tenth of the cubic root of the
+            robot's mass in kg.
 
     Raises:
-        ArgumentTypeError: no robot.
-        ArgumentError: a number that is not positive.
-        UnknownNameError: no such link.
+        ArgumentTypeError: `robot` is not a Robot.
+        ArgumentError: a number is not positive.
+        UnknownNameError: there is no such link.
     """
 
     @renamed_parameters(memory="time_constant", largest="max_mass", reach="max_offset")
@@ -90,7 +91,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
         self.robot, self.link = robot, link or robot.bodies[0].name
         if self.link not in robot.frame_names:
             raise UnknownNameError("link", self.link, robot.frame_names)
-        self.observer = MomentumObserver(robot, dt=dt, gain=np.inf)  # a filter would mix one stance with the next
+        self.observer = MomentumObserver(robot, dt=dt, gain=np.inf)  # a filter would mix successive stances
         self._feet = ContactSet.of_feet(robot)
         span = 0.1 * robot.mass ** (1.0 / 3.0) if max_offset is None else number("max_offset", max_offset)
         most = 0.5 * robot.mass if max_mass is None else number("max_mass", max_mass)
@@ -106,28 +107,28 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
             if not 0.0 < number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._decay = float(np.exp(-self.observer.dt / time_constant))
-        self._weight = self.observer.dt / noise**2  # readings one after the other are not independent: per time
+        self._weight = self.observer.dt / noise**2  # per time, since successive readings are correlated
         self._prior_information = np.diag(1.0 / np.array([most, *(most * span for _ in range(3))]) ** 2)
-        self._weight_moment = -cross_matrix(self._gravity)  # of a first moment, world axes
+        self._weight_moment = -cross_matrix(self._gravity)  # per first moment, world axes
         self.reset()
 
     def reset(self) -> None:
-        """Forget all readings."""
+        """Resets the estimate to the prior."""
         self.observer.reset()
         self._information, self._right = np.zeros((4, 4)), np.zeros(4)
 
     def update(self, s: State, tau: Array) -> Payload:
-        """One step further.
+        """Updates the estimate by one step.
 
         Args:
-            s: the state now, dt after the last one.
-            tau: (nu,) torques that the motors exerted since the last update [N m].
+            s: present state, dt after the last one.
+            tau: (nu,) motor torques since the last update [N m].
 
         Returns:
-            The estimate now.
+            The present estimate.
 
         Raises:
-            ArgumentError: `tau` of another shape or not finite, or a state of another robot.
+            ArgumentError: `tau` has a wrong shape or is not finite, or the state belongs to another robot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
         began = self.observer.is_initialized
@@ -143,22 +144,22 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
 
     @property
     def estimate(self) -> Payload:
-        """The estimate now."""
+        """Present estimate of the payload."""
         covariance = np.linalg.inv(self._prior_information + self._information)
         mass, *moment = (covariance @ self._right).tolist()
         return Payload(mass, np.array(moment), np.sqrt(covariance.diagonal()))
 
     def loaded_robot(self) -> Robot:
-        """The robot with the payload that was found; see `quaddyn.robot.with_payload`."""
+        """Returns the robot with the estimated payload; see `quaddyn.robot.with_payload`."""
         found = self.estimate
         return with_payload(self.robot, found.mass, found.com, link=self.link)
 
     def _columns(self, s: State) -> Array:
-        """(nv, 4) generalized force of the weight by mass and moment."""
+        """Computes the generalized force (nv, 4) of the payload's weight per unit of mass and first moment."""
         J, R = s.jacobian(self.link), s.placement(self.link).rotation
         return np.column_stack((J[:3].T @ self._gravity, J[3:].T @ (self._weight_moment @ R)))
 
 
 def _compute_null_space(J: Array) -> Array:
-    """(n - m, n) orthonormal rows that no force through J (m, n) reaches."""
+    """Computes orthonormal rows (n - m, n) that are orthogonal to the rows of J (m, n)."""
     return np.asarray(np.linalg.qr(J.T, mode="complete")[0].T[len(J) :])

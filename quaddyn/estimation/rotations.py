@@ -1,4 +1,4 @@
-"""Rotations, in restricted Python: exponentials, quaternions, and what keeps them rotations."""
+"""Rotations in restricted Python: exponential, quaternions, orthonormalization."""
 
 import math
 
@@ -7,7 +7,7 @@ from ..compiler import Matrix, Vector, compiled, local
 
 @compiled()
 def cross(a: Vector, b: Vector, out: Vector) -> None:
-    """``out = a x b``, apart from both."""
+    """Computes ``out = a x b``; `out` must not overlap with `a` or `b`."""
     out[0] = a[1] * b[2] - a[2] * b[1]
     out[1] = a[2] * b[0] - a[0] * b[2]
     out[2] = a[0] * b[1] - a[1] * b[0]
@@ -15,14 +15,14 @@ def cross(a: Vector, b: Vector, out: Vector) -> None:
 
 @compiled()
 def multiply(A: Matrix, x: Vector, out: Vector) -> None:
-    """``out = A x`` of three rows, apart from both."""
+    """Computes ``out = A x`` with three rows; `out` must not overlap with `x`."""
     for i in range(3):
         out[i] = A[i, 0] * x[0] + A[i, 1] * x[1] + A[i, 2] * x[2]
 
 
 @compiled(inline=False)
 def compute_exponential(phi: Vector, E: Matrix, J: Matrix) -> None:
-    """``exp(phi)`` and its left Jacobian, by which vectors turn along."""
+    """Computes ``E = exp(phi)`` and its left Jacobian J."""
     square = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
     angle = math.sqrt(square)
     a, b, c = 1.0 - square / 6.0, 0.5 - square / 24.0, 1.0 / 6.0 - square / 120.0
@@ -47,7 +47,7 @@ def compute_exponential(phi: Vector, E: Matrix, J: Matrix) -> None:
 
 @compiled(inline=False)
 def orthonormalize(rows: Matrix, R: Matrix) -> None:
-    """The rotation that is nearest to a matrix that is nearly one, by a step of Newton's method for polar factors."""
+    """Writes the rotation nearest to a nearly orthonormal matrix, by a Newton step for the polar factor."""
     cofactors = local(3, 3)
     for i in range(3):
         cross(rows[(i + 1) % 3], rows[(i + 2) % 3], cofactors[i])
@@ -59,7 +59,7 @@ def orthonormalize(rows: Matrix, R: Matrix) -> None:
 
 @compiled(inline=False)
 def write_rotation(q: Vector, R: Matrix) -> None:
-    """Of a unit quaternion (x, y, z, w) that begins a vector."""
+    """Writes the rotation matrix of the unit quaternion (x, y, z, w) at the beginning of q."""
     x, y, z, w = q[0], q[1], q[2], q[3]
     R[0, 0], R[0, 1], R[0, 2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
     R[1, 0], R[1, 1], R[1, 2] = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
@@ -68,7 +68,7 @@ def write_rotation(q: Vector, R: Matrix) -> None:
 
 @compiled(inline=False)
 def write_quaternion(R: Matrix, q: Vector) -> None:
-    """(x, y, z, w) of a rotation, by the largest of its squares (Shepperd 1978)."""
+    """Writes the quaternion (x, y, z, w) of a rotation matrix, by the largest of its squares (Shepperd 1978)."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     if trace > 0.0:
         s = 2.0 * math.sqrt(1.0 + trace)

@@ -1,4 +1,4 @@
-"""`SensorNoise`: how far a state estimate believes its sensors, its feet and its beginning."""
+"""`SensorNoise`: standard deviations of sensors, contacts and initial state for `BaseEstimator`."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from ..urdf.tree import Array
 @renamed_attributes(doubt="initial_variances")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorNoise:
-    """Standard deviations, by axis or joint; the defaults are those of a quadruped as it is sold.
+    """Standard deviations, per axis or joint; the defaults are those of a commercial quadruped.
 
     Attributes:
-        position: of an encoder's reading [rad or m].
-        velocity: of a joint velocity [rad/s or m/s].
-        gyro: of a reading [rad/s].
-        accelerometer: of a reading [m/s^2].
-        gyro_bias_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
-        accelerometer_bias_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
-        foothold_random_walk: of the place of a foot that stands, per square root of time [m/sqrt(s)].
-        contact_velocity: of the velocity of a foot that stands [m/s].
-        leg_kinematics: of a foot's place in the trunk's axes, beside that of the encoders [m].
-        ground_height: of the ground's height, where `floor` says that it is level [m].
-        innovation_gate: largest squared distance, in standard deviations, of a reading of a foot that does not slip.
-        initial_attitude: of roll and pitch at the beginning [rad].
-        initial_velocity: at the beginning [m/s].
-        initial_gyro_bias: at the beginning [rad/s].
-        initial_accelerometer_bias: at the beginning [m/s^2].
+        position: encoder reading [rad or m].
+        velocity: measured joint velocity [rad/s or m/s].
+        gyro: gyroscope reading [rad/s].
+        accelerometer: accelerometer reading [m/s^2].
+        gyro_bias_walk: random walk of the gyroscope bias [rad/s/sqrt(s)].
+        accelerometer_bias_walk: random walk of the accelerometer bias [m/s^2/sqrt(s)].
+        foothold_random_walk: random walk of the position of a stance foot [m/sqrt(s)].
+        contact_velocity: velocity of a stance foot [m/s].
+        leg_kinematics: error of the leg kinematics in the position of a foot, besides that of the encoders [m].
+        ground_height: deviation of the ground from height 0, for `BaseEstimator(flat_ground=True)` [m].
+        innovation_gate: maximum squared Mahalanobis distance of the reading of a foot that does not slip,
+            dimensionless.
+        initial_attitude: initial roll and pitch [rad].
+        initial_velocity: initial velocity [m/s].
+        initial_gyro_bias: initial gyroscope bias [rad/s].
+        initial_accelerometer_bias: initial accelerometer bias [m/s^2].
     """
 
     position: float = 5e-4
@@ -71,7 +72,7 @@ class SensorNoise:
                 raise ArgumentError(f"{field.name}: expected a positive number, got {value}")
 
     def variances(self) -> Array:
-        """(10,) as the compiled filter takes them."""
+        """Returns the variances (10,) in the order of the compiled filter."""
         names = (
             "position", "velocity", "gyro", "accelerometer", "gyro_bias_walk", "accelerometer_bias_walk",
             "foothold_random_walk", "contact_velocity", "leg_kinematics", "ground_height",
@@ -79,7 +80,7 @@ class SensorNoise:
         return np.array([getattr(self, name) ** 2 for name in names])
 
     def initial_variances(self) -> Array:
-        """(4,) variances at the beginning: attitude, velocity, and the biases."""
+        """Returns the initial variances (4,) of attitude, velocity and both biases."""
         return np.square(
             [self.initial_attitude, self.initial_velocity, self.initial_gyro_bias, self.initial_accelerometer_bias]
         )

@@ -1,4 +1,4 @@
-"""`SlipDetector`: which feet slip, with what probability, and the friction that their slips have shown."""
+"""`SlipDetector`: slip probability of each foot, and the friction coefficient that slips show."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from .slip_kernel import (
 
 #: Standard deviation of the velocity of a foot that slips, by axis [sqrt(g l)].
 SLIDING_SPEED = 0.3
-#: Rates at which a foot that holds begins to slip, and mean time of a slip, in sqrt(l/g): rates of the chain.
+#: Rate at which a foot starts to slip [1/sqrt(l/g)], and mean duration of a slip [sqrt(l/g)].
 ONSET_RATE, SLIP_TIME = 0.1, 0.3
-#: Time within which errors of a foot's velocity are alike and readings count as one [sqrt(l/g)].
+#: Correlation time of the errors of a foot's velocity [sqrt(l/g)].
 CORRELATION_TIME = 0.02
-#: Memory of the friction that is being shown [sqrt(l/g)].
+#: Time constant of the friction estimate during slips [sqrt(l/g)].
 FRICTION_TIME = 0.1
-#: Minimum mean of squared normal forces of slips that shows friction [(m g / n)^2].
+#: Minimum mean of squared normal forces of slips for a friction estimate [(m g / n)^2].
 MIN_EVIDENCE = 0.1
 #: Standard deviation of a foot's tangential velocity at touchdown [sqrt(g l)], the time constant with which contacts
-#: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the estimate of creep [sqrt(g l)].
+#: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the creep estimate [sqrt(g l)].
 TOUCHDOWN_SPEED, BRAKING_TIME, SETTLED_SPEED = 0.5, 0.075, 0.01
 #: Creep compliance in sqrt(g l) per m g / n, n the number of feet: standard deviation before anything is measured,
 #: maximum, and difference between feet as a fraction.
 UNKNOWN_CREEP, MAX_CREEP, CREEP_FRACTION = 0.3, 0.5, 0.25
-#: Memory of the creep compliance [sqrt(l/g)].
+#: Time constant of the creep compliance [sqrt(l/g)].
 CREEP_TIME = 20.0
-#: Time constant of the ratio of forces that a foot holds [sqrt(l/g)], and the minimum normal force [m g / n].
+#: Time constant of the ratio of forces that a foot holds [sqrt(l/g)], and minimum normal force [m g / n].
 HOLDING_TIME, MIN_HOLDING_FORCE = 0.3, 0.2
 
 
@@ -57,38 +57,39 @@ HOLDING_TIME, MIN_HOLDING_FORCE = 0.3, 0.2
     creep="creep_compliance",
 )
 class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
-    """Detector of feet that slip, from the velocity of their points of contact along the ground and from their forces.
+    """Detector of slipping feet, from the tangential velocity of their contact points and from their contact forces.
 
-    Each foot is a hidden Markov chain with two states, holding and slipping.  Soft contacts creep under tangential
-    load: the point of contact of a foot that holds moves at ``-c f``, with the tangential force f on the robot and the
-    creep compliance c, up to a normally distributed error.  The velocity of a foot that slips is normally distributed
-    with a larger variance, whatever the force.  Bayes' rule turns each reading into odds (forward recursion of Rabiner
-    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity persist, and successive readings count
-    as fractions of one.  At touchdown a foot has a tangential velocity that the contact has to brake, so that the
-    variance of its velocity is larger at first.  Feet in the air do not slip, and begin anew at touchdown.
+    Each foot is a hidden Markov chain with the states holding and slipping.  Soft contacts creep under tangential load:
+    the contact point of a holding foot moves at ``-c f``, with the tangential force f on the robot and the creep
+    compliance c, up to a normally distributed error.  The velocity of a slipping foot is normally distributed with a
+    larger variance, independent of the force.  Bayes' rule converts each reading to odds (forward recursion of Rabiner
+    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity are correlated in time, and successive
+    readings count as fractions of one.  At touchdown a foot has a tangential velocity that the contact has to brake, so
+    that the variance of its velocity is larger at first.  Swing feet do not slip, and start again at touchdown.
 
-    The creep compliance is estimated by recursive least squares from feet that hold, with an uncertainty: as long as
-    it is unknown, only a motion that no plausible compliance explains counts as a slip.
+    The creep compliance is estimated by recursive least squares from holding feet, with its uncertainty: as long as it
+        is
+    unknown, only a motion that no plausible compliance explains counts as a slip.
 
-    While a foot slips, the ground exerts the largest tangential force that its friction allows: tangential over normal
-    force is Coulomb's coefficient, by least squares over the last forces.  What a foot holds without slipping is a
-    lower bound of that coefficient.
+    While a foot slips, the tangential force is the maximum that its friction allows: the ratio of tangential to normal
+    force is the friction coefficient, estimated by least squares over the last forces.  The ratio of a holding foot is
+    a lower bound of the coefficient.
 
     Args:
-        robot: whose feet.
+        robot: a robot with feet.
         dt: time between updates [s].
-        length: of its legs [m].
-        noise: of the sensors; a vendor's by default.
+        length: leg length, as the unit of times and speeds [m].
+        noise: standard deviations of the sensors; None for those of a commercial quadruped.
 
     Attributes:
         robot: as given.
         dt: as given [s].
         length: as given [m].
-        noise: as given.
+        noise: standard deviations of the sensors.
 
     Raises:
-        ArgumentTypeError: no robot, or no `SensorNoise`.
-        ArgumentError: no feet, or a number out of range.
+        ArgumentTypeError: `robot` is not a Robot, or `noise` not a `SensorNoise`.
+        ArgumentError: the robot has no feet, or a number is out of range.
     """
 
     def __init__(self, robot: Robot, *, dt: float, length: float, noise: SensorNoise | None = None) -> None:
@@ -142,45 +143,45 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
 
     def reset(self) -> None:
-        """Resets the detector: no foot slips, no friction was shown, the creep compliance is unknown."""
+        """Resets the detector: no foot slips, friction and creep compliance are unknown."""
         for array in self._memory:
             array[:] = 0
         self._memory.touchdown_variance[:] = self._model.touchdown_variance
 
     @property
     def slip_probability(self) -> dict[str, float]:
-        """By foot, that it slips; 0 in the air."""
+        """Probability that a foot slips, by name; 0 for swing feet."""
         return dict(zip(self.robot.feet, self._memory.probability.tolist(), strict=True))
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:
-        """The feet that slip."""
+        """Names of the feet that slip."""
         return tuple(
             foot for foot, slips in zip(self.robot.feet, self._memory.is_slipping.tolist(), strict=True) if slips
         )
 
     @property
     def friction_estimate(self) -> float | None:
-        """Coulomb's coefficient that slipping feet show now, the minimum of all; None while no foot slips."""
+        """Friction coefficient that slipping feet show now, the minimum of all; None while no foot slips."""
         return self.estimate_friction(0.0)
 
     def estimate_friction(self, min_slip_time: float) -> float | None:
-        """Returns Coulomb's coefficient that feet show which slip for some time already; None where none does.
+        """Returns the friction coefficient from the feet that have slipped for a minimum time; None if there is none.
 
         Args:
-            min_slip_time: minimum time that a foot has gathered or kept speed, less the time that it was braked [s].
+            min_slip_time: minimum time of slip without deceleration, minus the time with it [s].
         """
         least = float(estimate_slip_friction(self._model, self._memory, number("time", min_slip_time) / self.dt))
         return None if least == math.inf else least
 
     @property
     def max_held_ratio(self) -> float:
-        """Largest ratio of tangential to normal force that a foot holds now without slipping; 0 where none does."""
+        """Largest ratio of tangential to normal force of a foot that holds; 0 if there is none."""
         return float(find_max_held_ratio(self._memory))
 
     @property
     def creep_compliance(self) -> float:
-        """Estimated creep compliance, velocity over tangential force [m/s/N]."""
+        """Estimated creep compliance, velocity divided by tangential force [m/s/N]."""
         model, (product, square) = self._model, self._memory.creep.tolist()
         creep: float = product / (square + model.holding_variance / model.creep_prior_variance)
         return min(max(creep, 0.0), model.max_creep)
@@ -189,17 +190,17 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
     def update(
         self, s: State, forces: Mapping[str, Array] | Array, contacts: Collection[str], *, normal: Array | None = None
     ) -> tuple[str, ...]:
-        """One step further; the feet that slip.
+        """Updates the detector by one step and returns the names of the feet that slip.
 
         Args:
-            s: the state now, as estimated.
-            forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes, as estimated [N].
-            contacts: the feet that touch the ground.
-            normal: (3,) unit vector out of the ground, or (nf, 3) of the ground under each foot; world z by default.
+            s: present estimated state.
+            forces: (3,) by name of the foot, or (nf, 3) of all feet, estimated, on the robot, world axes [N].
+            contacts: names of the feet in contact.
+            normal: (3,) unit normal out of the ground, or (nf, 3) of the ground under each foot; None for world z.
 
         Raises:
-            ArgumentError: `normal` of another shape or not finite, or a state of another robot.
-            UnknownNameError: `contacts` or `forces` names what is no foot.
+            ArgumentError: `normal` has a wrong shape or is not finite, or the state belongs to another robot.
+            UnknownNameError: `contacts` or `forces` has a name that is not a foot.
         """
         if not isinstance(s, State) or s.robot is not self.robot:
             raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")

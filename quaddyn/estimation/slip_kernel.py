@@ -1,4 +1,4 @@
-"""The hidden Markov chains of `SlipDetector`, in restricted Python."""
+"""Compiled functions of `SlipDetector`: hidden Markov chains of the feet."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import NamedTuple
 from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
 from .body_points import BodyPoints, compute_body_velocity, compute_position
 
-#: Probability from which on a foot counts as slipping, and below which no longer.
+#: Probability above which a foot counts as slipping, and below which it no longer does.
 SLIP_ONSET_PROBABILITY, SLIP_END_PROBABILITY = 0.9, 0.5
-#: Largest logarithm of odds.
+#: Maximum logarithm of odds.
 MAX_LOG_ODDS = 50.0
-#: Fraction of its speed shortly before below which a foot counts as decelerating: it then shows no friction.
+#: Ratio of a foot's speed to that shortly before below which it is decelerating and gives no friction estimate.
 BRAKED_SPEED_FRACTION = 0.9
-#: Squared residual of a foot's velocity, divided by its variance, up to which it counts for the creep compliance.
+#: Maximum squared residual of a foot's velocity, divided by its variance, at which it is used for the creep compliance.
 CREEP_GATE = 9.0
 
 
 class SlipModel(NamedTuple):
-    """Parameters that do not change from tick to tick."""
+    """Constant parameters of the detector."""
 
-    holding_variance: float  # variance of the velocity of a foot that holds, by axis [m^2/s^2]
-    slipping_variance: float  # variance of the velocity of a foot that slips, by axis [m^2/s^2]
+    holding_variance: float  # variance of the velocity of a holding foot, per axis [m^2/s^2]
+    slipping_variance: float  # variance of the velocity of a slipping foot, per axis [m^2/s^2]
     touchdown_variance: float  # variance added to `still` at touchdown [m^2/s^2]
     touchdown_decay: float  # factor of that variance from one update to the next
-    settled_variance: float  # variance from landing below which a foot shows its creep [m^2/s^2]
-    onset_probability: float  # probability of a slip to begin between two updates
-    end_probability: float  # probability of a slip to end between two updates
-    reading_weight: float  # weight of one reading, of which successive ones are alike
+    settled_variance: float  # touchdown variance below which a foot is used for the creep compliance [m^2/s^2]
+    onset_probability: float  # probability that a slip starts between two updates
+    end_probability: float  # probability that a slip ends between two updates
+    reading_weight: float  # weight of one reading, since successive ones are correlated
     evidence_decay: float  # factor of the evidence of slips from one update to the next
-    min_evidence: float  # minimum mean of squared normal forces that shows friction [N^2]
-    min_normal_force: float  # minimum normal force of a foot that shows its creep or what it holds [N]
-    creep_prior_variance: float  # variance of the creep compliance before anything was measured [(m/s/N)^2]
+    min_evidence: float  # minimum mean of squared normal forces for a friction estimate [N^2]
+    min_normal_force: float  # minimum normal force of a foot for creep compliance and held ratio [N]
+    creep_prior_variance: float  # prior variance of the creep compliance [(m/s/N)^2]
     creep_relative_variance: float  # variance of the creep compliance from foot to foot, divided by its square
     max_creep: float  # maximum creep compliance [m/s/N]
     creep_decay: float  # factor of the evidence of creep from one update to the next
     holding_alpha: float  # weight of one reading in the held ratio
-    radius: Vector  # (nf,) of the feet [m]
+    radius: Vector  # (nf,) radii of the foot spheres [m]
 
 
 class SlipMemory(NamedTuple):
@@ -46,16 +46,16 @@ class SlipMemory(NamedTuple):
     probability: Vector  # (nf,) that a foot slips
     is_slipping: IntVector  # (nf,) whether a foot counts as slipping
     evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
-    touchdown_variance: Vector  # (nf,) variance of the velocity that is left of the touchdown [m^2/s^2]
+    touchdown_variance: Vector  # (nf,) remaining touchdown variance of the velocity [m^2/s^2]
     speed: Vector  # (nf,) speed along the ground shortly before [m/s]
-    unbraked_updates: Vector  # (nf,) time that a foot has slipped without being braked, less that with it [updates]
+    unbraked_updates: Vector  # (nf,) time of slip without deceleration, minus that with it [updates]
     held_ratio: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
     creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
 
 
 @compiled()
 def compute_slip_posterior(m: SlipModel, p: float, odds: float) -> float:
-    """Returns the probability of a slip from the one before and the logarithm of the odds of a reading."""
+    """Computes the probability of a slip from the previous one and the log odds of a reading."""
     p = p * (1.0 - m.end_probability) + (1.0 - p) * m.onset_probability
     odds = math.log(p / (1.0 - p)) + m.reading_weight * min(odds, MAX_LOG_ODDS)
     return 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
@@ -75,12 +75,12 @@ def update_slip_probabilities(
 
     Args:
         m: parameters.
-        f: state.
-        motion: (nf, 6) velocities of the feet's centres, linear before angular, world axes.
-        forces: (nf, 3) on the robot, world axes [N].
+        f: state; updated.
+        motion: (nf, 6) velocities of the centers of the foot spheres, linear before angular, world axes.
+        forces: (nf, 3) contact forces on the robot, world axes [N].
         has_force: (nf,) whether the force of a foot is given.
         in_contact: (nf,) whether a foot is in contact.
-        normals: (nf, 3) unit, out of the ground under each foot.
+        normals: (nf, 3) unit normals out of the ground under each foot.
     """
     along, shear = local(3), local(3)
     f.creep[0] *= m.creep_decay
@@ -124,7 +124,7 @@ def update_slip_probabilities(
         long = m.holding_variance + f.touchdown_variance[i] + doubt * load
         fast = m.slipping_variance + f.touchdown_variance[i]
         odds = 0.5 * (lag / long + across / wide - square / fast + math.log(long * wide / (fast * fast)))
-        # A foot that is hardly pressed has still to land, or does so again.
+        # A foot with a small normal force has not landed yet, or lands again.
         f.touchdown_variance[i] = (
             m.touchdown_variance
             if has_force[i] != 0 and pressing < m.min_normal_force
@@ -141,8 +141,8 @@ def update_slip_probabilities(
         )
         if has_force[i] == 0 or not pressing > 0.0:
             continue
-        # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.  A foot
-        # that a soft contact brakes does not yet, or no longer, take all of the friction.
+        # Recursive least squares for tangential over normal force, weighted with the slip probability.  A foot that a
+        # soft contact brakes is below the friction limit.
         if not braked:
             share = (1.0 - m.evidence_decay) * p
             f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + share * tangential * pressing
@@ -171,20 +171,20 @@ def update_slip_from_state(
     normals: Matrix,
     motion: Matrix,
 ) -> None:
-    """As `listen`, with the velocities of the feet, which `motion` takes.
+    """Updates the detector by one step, with the foot velocities from the kinematics.
 
     Args:
-        m: the detector.
-        f: its memory.
-        feet: their centres.
-        columns: of the world Jacobian, as of `State.kinematics`.
-        joint_placements: joints, as of `State.kinematics`.
-        v: (nv,).
-        forces: as of `listen`.
-        has_force: as of `listen`.
-        in_contact: as of `listen`.
-        normals: as of `listen`.
-        motion: (nf, 6).
+        m: parameters.
+        f: state; updated.
+        feet: centers of the foot spheres.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        v: (nv,) velocity.
+        forces: as of `update_slip_probabilities`.
+        has_force: as of `update_slip_probabilities`.
+        in_contact: as of `update_slip_probabilities`.
+        normals: as of `update_slip_probabilities`.
+        motion: (nf, 6) velocities of the foot spheres; written.
     """
     at = local(3)
     for i in range(len(in_contact)):
@@ -196,12 +196,12 @@ def update_slip_from_state(
 
 @entry("the slip detector")
 def estimate_slip_friction(m: SlipModel, f: SlipMemory, updates: float) -> float:
-    """Returns the least ratio of tangential to normal force of any foot that slips; inf where none does.
+    """Returns the smallest ratio of tangential to normal force of all slipping feet; inf if there is none.
 
     Args:
         m: parameters.
         f: state.
-        updates: minimum time that a foot has slipped without being braked [updates].
+        updates: minimum time of slip without deceleration [updates].
     """
     least = math.inf
     for i in range(len(f.is_slipping)):

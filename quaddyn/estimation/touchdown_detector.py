@@ -1,4 +1,4 @@
-"""`TouchdownDetector`: which feet touch, from estimated forces, without trembling."""
+"""`TouchdownDetector`: feet in contact from estimated forces, with hysteresis."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ from .touchdown_kernel import SchmittTrigger, update_triggers
     raise_to="raise_thresholds",
 )
 class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff_threshold", "dwell_time", "events")):
-    """A Schmitt trigger on the normal force of each foot.
+    """Detector of the feet in contact: a Schmitt trigger on the normal force of each foot.
 
-    A foot touches when its force along the normal has been above `touchdown_threshold` for `dwell_time`, and is in the
-    air again when it has been below `liftoff_threshold` for as long: between the two thresholds nothing changes, so
-    that noise smaller than their difference makes no event, nor does any spike shorter than `dwell_time`.
+    A foot is in contact when its normal force has been above `touchdown_threshold` for `dwell_time`, and in the air
+    again when it has been below `liftoff_threshold` for as long.  Noise smaller than the difference of the thresholds
+    and spikes shorter than `dwell_time` cause no events.
 
     Args:
-        robot: whose feet; all in the air at the start.
-        touchdown_threshold: threshold of touching [N]; by default a fifth of the weight that a foot carries in a stance
-            on all.
-        liftoff_threshold: threshold of letting go [N], below `touchdown_threshold`; by default half of it.
-        dwell_time: how long a threshold has to be passed [s].
+        robot: a robot with feet; all in the air at the start.
+        touchdown_threshold: normal force of a touchdown [N]; None for a fifth of the weight per foot.
+        liftoff_threshold: normal force of a lift-off [N], below `touchdown_threshold`; None for half of it.
+        dwell_time: time for which a threshold has to be passed [s].
 
     Attributes:
         events: touchdowns and lift-offs with their times, see `ContactEvents`.
 
     Raises:
-        ArgumentTypeError: no robot.
-        ArgumentError: no feet, or thresholds that are not ``0 < off < on``.
+        ArgumentTypeError: `robot` is not a Robot.
+        ArgumentError: the robot has no feet, or not ``0 < liftoff_threshold < touchdown_threshold``.
     """
 
     @renamed_parameters(on="touchdown_threshold", off="liftoff_threshold", dwell="dwell_time")
@@ -87,17 +86,17 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
 
     @property
     def feet_in_contact(self) -> tuple[str, ...]:
-        """Feet on the ground."""
+        """Names of the feet in contact."""
         return self.events.touching
 
     def reset(self) -> None:
-        """All feet in the air, no history."""
+        """Resets the detector: all feet in the air, no events."""
         self.events.reset()
         self._last = -np.inf
         self._trigger.in_contact[:] = self._trigger.is_beyond_threshold[:] = 0
 
     def raise_thresholds(self, force: float) -> None:
-        """Raises the threshold of touching to a force, and that of letting go with it; never below `on` and `off`.
+        """Raises the touchdown threshold to a force, and the lift-off threshold in proportion; never below those given.
 
         Args:
             force: normal force that may be an error of the estimate [N].
@@ -110,16 +109,17 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
     def update(
         self, time: float, forces: Mapping[str, Array] | Array, *, normal: Array | None = None
     ) -> tuple[ContactEvent, ...]:
-        """What changed.
+        """Updates the detector and returns the new events.
 
         Args:
-            time: now [s].
-            forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes [N]; feet left out stay as they are.
-            normal: (3,) unit vector out of the ground, or (nf, 3) of the ground under each foot; world z by default.
+            time: present time [s].
+            forces: (3,) by name of the foot, or (nf, 3) of all feet, on the robot, world axes [N]; feet that are left
+                out keep their state.
+            normal: (3,) unit normal out of the ground, or (nf, 3) of the ground under each foot; None for world z.
 
         Raises:
-            UnknownNameError: no such foot.
-            ArgumentError: a force of another shape or not finite, or time running backwards.
+            UnknownNameError: there is no such foot.
+            ArgumentError: a force has a wrong shape or is not finite, or the time decreases.
         """
         trigger, forced = self._trigger, self._forces
         n = forced.set_normals(normal)

@@ -1,4 +1,4 @@
-"""The triggers of `TouchdownDetector`, in restricted Python."""
+"""Compiled function of `TouchdownDetector`."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ..compiler import IntVector, Matrix, Vector, entry
 
 
 class SchmittTrigger(NamedTuple):
-    """Thresholds, and what each foot's trigger remembers."""
+    """Thresholds and states of the triggers of all feet."""
 
-    touchdown_threshold: float  # of touching [N]
-    liftoff_threshold: float  # of letting go [N]
-    dwell_time: float  # how long a threshold has to be passed [s]
-    in_contact: IntVector  # (nf,) whether it touches
-    is_beyond_threshold: IntVector  # (nf,) whether the threshold is being passed
-    since: Vector  # (nf,) since when, then [s]
-    changed: IntVector  # (nf,) whether it began or ceased to touch at the last update
+    touchdown_threshold: float  # normal force of a touchdown [N]
+    liftoff_threshold: float  # normal force of a lift-off [N]
+    dwell_time: float  # time for which a threshold has to be passed [s]
+    in_contact: IntVector  # (nf,) whether a foot is in contact
+    is_beyond_threshold: IntVector  # (nf,) whether the force is beyond the threshold of the next event
+    since: Vector  # (nf,) time since which it is [s]
+    changed: IntVector  # (nf,) whether the contact state changed at the last update
 
 
 @entry("the touchdown detector")
 def update_triggers(t: SchmittTrigger, time: float, forces: Matrix, given: IntVector, normals: Matrix) -> int:
-    """How many feet began or ceased to touch.
+    """Updates all triggers and returns the number of feet whose contact state changed.
 
     Args:
-        t: the triggers.
-        time: now [s].
-        forces: (nf, 3) [N].
-        given: (nf,) whether there is a force; feet without stay as they are.
-        normals: (nf, 3) unit, out of the ground under each foot.
+        t: the triggers; updated.
+        time: present time [s].
+        forces: (nf, 3) contact forces on the robot, world axes [N].
+        given: (nf,) whether the force of a foot is given; feet without one keep their state.
+        normals: (nf, 3) unit normals out of the ground under each foot.
     """
     count = 0
     for i in range(len(given)):
@@ -43,7 +43,7 @@ def update_triggers(t: SchmittTrigger, time: float, forces: Matrix, given: IntVe
         if t.is_beyond_threshold[i] == 0:
             t.is_beyond_threshold[i] = 1
             t.since[i] = time
-        if time - t.since[i] >= t.dwell_time * (1.0 - 1e-9):  # sums of periods are off by rounding
+        if time - t.since[i] >= t.dwell_time * (1.0 - 1e-9):  # tolerance for rounded sums of periods
             t.is_beyond_threshold[i] = 0
             t.in_contact[i] = 1 - t.in_contact[i]
             t.changed[i] = 1

@@ -1,4 +1,4 @@
-"""Motions found by search in a plant, once per robot: how it gets up."""
+"""Planning of motions by search in a plant, once per robot: righting motions."""
 
 from .righting import plan_righting
 

@@ -1,4 +1,4 @@
-"""`LegPoses`: poses of all legs by few numbers, which mean the same on every quadruped."""
+"""`LegPoseParameters`: leg poses by six parameters with the same meaning on every quadruped."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ..locomotion.morphology import FEET, Morphology
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 
-#: A joint whose axis is along the trunk moves the foot sideways (cosine).
+#: Minimum cosine between a joint axis and the trunk's longitudinal axis at which the joint moves the foot sideways.
 LATERAL_AXIS_COSINE = 0.7
-#: How far from the folded pose legs go at most: out, by the hip, by the knee [rad].
+#: Range of the parameters from the folded pose: outward, hip and knee [rad].
 PARAMETER_RANGES = (1.6, 3.0, 1.5)
 
 
 class LegPoseParameters:
-    """Poses of left and right legs, front and rear alike: outwards, hip and knee, from the folded pose.
+    """Leg poses by parameters: outward, hip and knee angle of both left and of both right legs, from the folded pose.
 
-    Outwards is away from the other side, of any joint whose axis is along the trunk; the knee is counted towards more
-    bent, and the hip as it turns when a leg folds, against the knee.
+    Outward is away from the other side, for every joint whose axis is along the trunk; the knee angle is positive
+    toward more flexion, and the hip angle in the direction in which it rotates when a leg folds, opposite to the knee.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
 
     Attributes:
-        folded_pose: (nu,) of the folded robot [rad or m].
+        folded_pose: (nu,) folded pose [rad or m].
 
     Raises:
-        ArgumentError: legs that cannot fold.
+        ArgumentError: the legs cannot fold.
     """
 
     N_PARAMETERS = 6
@@ -61,14 +61,14 @@ class LegPoseParameters:
                     self._gains[place[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
                 else:
                     along = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
-                    # An axis across that of the knee turns neither with the knee nor against it.
+                    # An axis at a right angle to that of the knee has no direction relative to it.
                     same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
                     self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
 
     def pose(self, numbers: Array) -> Array:
-        """(nu,) within the joints' ranges [rad or m], of six numbers about -1 to 1: left legs, then right legs."""
+        """Returns the joint positions (nu,) of six parameters in about [-1, 1], clamped to their ranges [rad or m]."""
         return np.asarray(np.clip(self.folded_pose + self._gains @ numbers, self._low, self._high))
 
     def mirror(self, numbers: Array) -> Array:
-        """(..., 6) with left and right exchanged."""
+        """Returns parameters (..., 6) with left and right exchanged."""
         return np.asarray(numbers[..., [3, 4, 5, 0, 1, 2]])

@@ -1,4 +1,4 @@
-"""`plan_righting`: how a robot gets off its back and its sides, found once per robot and kept."""
+"""`plan_righting`: search for the motions with which a robot rolls from back and sides onto its belly, with a cache."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .righting_search import RightingSearch, SearchResult, find_motion
 
-#: What the names of kept plans begin with.
+#: Prefix of the cache keys of plans.
 CACHE_KIND = "righting"
-#: Decimals of the robot's numbers that a kept plan is found by, in SI units: rounding differs between processors.
+#: Decimals of the robot's numbers in a cache key, in SI units: rounding differs between processors.
 KEY_DECIMALS = 10
-#: Magnitude from which on a number counts as infinite there.
+#: Magnitude above which a number counts as infinite in a cache key.
 KEY_INFINITY = 1e20
 
 
@@ -38,32 +38,32 @@ def plan_righting(
     use_cache: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> RightingPlan:
-    """Find out how a robot gets onto its belly from its back and from either side, or why it does not.
+    """Searches the motions with which a robot rolls onto its belly from its back and from either side.
 
-    Every roll is a sequence of poses of the legs, left and right ones alike among themselves, that starts and ends
-    with the folded robot.  Poses and times are sought by the cross-entropy method (Rubinstein 1999) in the embedded
-    plant, with torques as `LocomotionController` sends them: within the motors' limits, and none that adds to the
-    speed of a joint that races.  Joints keep away from their stops, and links that could meet are apart all along the
-    path.  A roll counts as found where it succeeds with friction of 0.4 and of 0.9 and from attitudes 0.15 rad to
-    either side as well.  The right side is first tried with the left one's mirror image.  Of sides that the folded
-    robot does not rest on, but rolls off by itself, there is neither a roll nor a refusal.
+    A motion is a sequence of poses of the legs, the same for both left and for both right legs, that starts and ends
+    with the folded robot.  Poses and times are found by the cross-entropy method (Rubinstein 1999) in the embedded
+    plant, with the torque limits of `LocomotionController`: those of the motors, and none that accelerates a joint
+    beyond the maximum driven speed.  Joints keep a margin to their stops, and links do not collide along the path.  A
+    motion must succeed with friction coefficients of 0.4 and 0.9, and from attitudes 0.15 rad to either side as well.
+    For the right side the mirror image of the left side's motion is tried first.  A side on which the folded robot does
+    not rest has neither a motion nor a reason.
 
-    A search takes tens of seconds to minutes.  It happens once: the plan is kept in the cache folder (see
-    ``$QUADDYN_CACHE``) under all that it depends on, the robot's numbers and this code.
+    A search takes tens of seconds to minutes.  The plan is cached in the cache folder (``$QUADDYN_CACHE``) under a hash
+    of everything on which it depends, the numbers of the robot and this code.
 
     Args:
         robot: a quadruped.
-        seed: of the search.
-        max_trials: motions that are tried from each of back and sides at most.
-        use_cache: whether to look for a plan that is kept, and to keep this one.
-        progress: gets a line now and then; by default stderr does.
+        seed: seed of the search.
+        max_trials: maximum number of trial motions for each side.
+        use_cache: whether a cached plan is used, and the new one is cached.
+        progress: function that is called with a line of text now and then; None to print to stderr.
 
     Returns:
-        The plan.  Where no roll was found its `refused` says how far the best one came.
+        The plan; `RightingPlan.infeasible` has the result of the best motion for each side without one.
 
     Raises:
-        ArgumentTypeError: `robot` is no Robot.
-        ArgumentError: no quadruped, or legs that cannot fold.
+        ArgumentTypeError: `robot` is not a Robot.
+        ArgumentError: the robot is not a quadruped, or its legs cannot fold.
     """
     proportions, max_trials, seed = (
         Morphology.from_robot(robot),
@@ -98,19 +98,20 @@ def plan_righting(
 
 
 def _print_progress(text: str) -> None:
+    """Prints a line of progress to stderr."""
     print(f"quaddyn: {text}", file=sys.stderr, flush=True)
 
 
 @cache
 def _hash_sources() -> str:
-    """Of this room's code, and of what plays its plans."""
+    """Returns a hash of the source files on which plans depend."""
     room = Path(__file__).parent
     others = (room.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
     return object_cache.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
 
 
 def _cache_key(robot: Robot, seed: int, tries: int) -> str:
-    """Of all that a plan depends on."""
+    """Returns the cache key of a plan: a hash of everything on which it depends."""
     model = robot.model
     parts: list[object] = [robot.root, robot.name, _round_for_key(robot.q_home), _round_for_key(model.gravity.linear)]
     parts += [_round_for_key(each) for each in (robot.effort_limits, robot.velocity_limits, robot.armature)]
@@ -131,12 +132,12 @@ def _cache_key(robot: Robot, seed: int, tries: int) -> str:
 
 
 def _round_for_key(numbers: Array | float) -> bytes:
-    """The numbers to `KEY_DECIMALS` decimals, without a sign of zero."""
+    """Returns numbers rounded to `KEY_DECIMALS` decimals as bytes, without negative zeros."""
     return bytes((np.round(np.clip(numbers, -KEY_INFINITY, KEY_INFINITY), KEY_DECIMALS) + 0.0).tobytes())
 
 
 def _to_json(plan: RightingPlan) -> dict[str, object]:
-    """For JSON."""
+    """Returns a plan as a dictionary for JSON."""
     rolls = {
         side: {"poses": roll.poses.tolist(), "times": roll.times.tolist(), "rests": roll.rest_durations.tolist()}
         for side, roll in plan.motions.items()
@@ -145,7 +146,7 @@ def _to_json(plan: RightingPlan) -> dict[str, object]:
 
 
 def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
-    """The plan that is kept, if it is whole."""
+    """Returns the cached plan of a key; None if there is none, or if it is damaged."""
     content = object_cache.cached(key)
     if content is None:
         return None

@@ -1,4 +1,4 @@
-"""`Rolling`: motions of the legs, tried in a plant by how far they right a robot; and the search among them."""
+"""`RightingSearch`: evaluation of righting motions in a plant, and the search for one."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from ..simulation import Simulation
 from ..urdf.tree import Array
 from .leg_poses import LegPoseParameters
 
-#: Poses on the way, and how long each is held [sqrt(l/g)].
+#: Number of poses of a motion, and time for which each is held [sqrt(l/g)].
 N_POSES, POSE_HOLD_TIME = 2, 0.8
-#: Shortest, middle and longest time from pose to pose [sqrt(l/g)], and how the latter grows with a number.
+#: Minimum, median and maximum time between poses [sqrt(l/g)], and its logarithm per unit of the parameter.
 MIN_MOVE_TIME, MEDIAN_MOVE_TIME, MAX_MOVE_TIME, MOVE_TIME_EXPONENT = 0.6, 1.75, 6.0, 0.7
-#: How far the robot falls onto the ground [l], and how long it settles [sqrt(l/g)].
+#: Drop height at the start [l], and settling time after it [sqrt(l/g)].
 DROP_HEIGHT, SETTLING_TIME = 0.1, 6.0
-#: Friction and further roll [rad] under which a roll must succeed; the first is that of the search.
+#: Friction coefficient and additional roll angle [rad] with which a motion must succeed; the first is that of the
+#: search.
 VARIATIONS = ((0.6, 0.0), (0.4, 0.0), (0.9, 0.0), (0.6, -0.15), (0.6, 0.15))
-#: Of a search: first tries, those of a generation, the best of them that count, and the spread that is left.
+#: Cross-entropy search: size of the first and of later generations, number of elite samples, and minimum spread.
 FIRST_GENERATION_SIZE, GENERATION_SIZE, ELITE_SIZE, MIN_SPREAD = 48, 24, 6, 0.03
-#: Weights: of the most upright attitude on the way, of the largest power of a joint in ``m g sqrt(g l)``.
+#: Weights of the most upright attitude during the motion, and of the peak joint power [``m g sqrt(g l)``].
 BEST_ATTITUDE_WEIGHT, POWER_WEIGHT = 0.3, 0.02
-#: What a path costs on which links meet, and how many configurations between two poses are looked at.
+#: Cost of a motion with colliding links, and number of configurations between two poses that are checked.
 COLLISION_COST, N_COLLISION_SAMPLES = 2.0, 6
-#: How much deeper than in the folded pose links may be in each other [m].
+#: Maximum penetration of links beyond that in the folded pose [m].
 PENETRATION_TOLERANCE = 1e-3
 
 LYING_ROLL_ANGLES = {"back": math.pi - 0.05, "left": -0.5 * math.pi, "right": 0.5 * math.pi}
@@ -49,12 +50,12 @@ LYING_ROLL_ANGLES = {"back": math.pi - 0.05, "left": -0.5 * math.pi, "right": 0.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """What a search came to.
+    """Result of a search.
 
     Attributes:
-        motion: None where none succeeded.
-        parameters: of the best one.
-        reason: why there is none.
+        motion: righting motion; None if none succeeded.
+        parameters: (n_parameters,) parameters of the best motion.
+        reason: reason for which there is none.
     """
 
     motion: RightingMotion | None
@@ -63,14 +64,14 @@ class SearchResult:
 
 
 class RightingSearch:
-    """A plant in which a robot lies, and what sequences of poses do to it.
+    """Evaluation of righting motions of a robot in a plant.
 
     Args:
         robot: a quadruped.
-        morphology: of the robot.
+        morphology: lengths and units of the robot.
 
     Attributes:
-        n_parameters: how many numbers make a roll.
+        n_parameters: number of parameters of a motion.
     """
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
@@ -82,18 +83,18 @@ class RightingSearch:
         self._settled_states: dict[tuple[str, float, float], object] = {}
         try:
             self._collisions: CollisionModel | None = CollisionModel(robot)
-        except ArgumentError:  # nothing that could meet
+        except ArgumentError:  # no links that could collide
             self._collisions = None
         self._folded_penetrations = self._penetrations(self._legs.folded_pose)
         self.n_parameters = LegPoseParameters.N_PARAMETERS * N_POSES + N_POSES + 1
 
     def mirror(self, numbers: Array) -> Array:
-        """With left and right exchanged."""
+        """Returns the parameters of the motion with left and right exchanged."""
         poses, times = numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS), numbers[-N_POSES - 1 :]
         return np.concatenate((self._legs.mirror(poses).ravel(), times))
 
     def make_motion(self, numbers: Array) -> RightingMotion:
-        """The motion that numbers (size,) stand for."""
+        """Returns the motion of given parameters (n_parameters,)."""
         poses = [
             self._legs.pose(each) for each in numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)
         ]
@@ -108,7 +109,7 @@ class RightingSearch:
         )
 
     def max_penetration(self, roll: RightingMotion) -> float:
-        """How deep links are in each other on the way, at the worst [m]; 0 where they keep apart."""
+        """Returns the maximum penetration of links during a motion [m]; 0 without collisions."""
         if self._collisions is None:
             return 0.0
         before, worst = roll.poses[-1], 0.0
@@ -120,7 +121,7 @@ class RightingSearch:
         return worst
 
     def _penetrations(self, position: Array) -> dict[tuple[str, str], float]:
-        """By pair of links, how deep they are in each other [m]."""
+        """Returns the penetration of each colliding pair of links at joint positions (nu,) [m]."""
         if self._collisions is None:
             return {}
         q = np.array(self._robot.q_home)
@@ -128,17 +129,17 @@ class RightingSearch:
         return {s.links: -s.distance for s in self._collisions.separations(q) if s.distance < 0.0}
 
     def trunk_axes(self) -> Array:
-        """(3, 3) heading axes of the trunk in the world, now."""
+        """Returns the present heading axes (3, 3) of the trunk in the world."""
         R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
         return np.asarray(R @ self._p.heading)
 
     def rests_on(self, side: str, friction: float = VARIATIONS[0][0], further: float = 0.0) -> bool:
-        """Whether the folded robot stays on its back or side when it is put there."""
+        """Returns whether the folded robot stays on its back or side."""
         self.simulate_fall(side, friction, further)
         return classify_lying_side(self.trunk_axes()) == side
 
     def _track(self, wanted: Callable[[float], Array], duration: float) -> tuple[float, float]:
-        """Largest height of the upward axis and largest power of a joint on the way [W]."""
+        """Tracks desired joint positions; returns maximum height of the upward axis and peak joint power [W]."""
         plant, best, power = self._plant, -1.0, 0.0
         index = self._robot.actuated_index
         for k in range(round(duration / MAX_SERVO_PERIOD)):
@@ -151,7 +152,7 @@ class RightingSearch:
         return best, power
 
     def simulate_fall(self, side: str, friction: float, further: float) -> None:
-        """Put the folded robot on its back or side, where it settles."""
+        """Simulates the fall of the folded robot onto its back or side until it settles."""
         key = side, friction, further
         self._plant.friction = friction
         if key in self._settled_states:
@@ -170,7 +171,7 @@ class RightingSearch:
     def simulate_motion(
         self, roll: RightingMotion, side: str, friction: float, further: float
     ) -> tuple[float, float, float]:
-        """Height of the upward axis after a roll, the largest on the way, and the largest power of a joint [W]."""
+        """Simulates a motion; returns the height of the upward axis at the end, its maximum, and the peak power [W]."""
         try:
             self.simulate_fall(side, friction, further)
             best, power = self._track(roll.sample, roll.duration + RESTING_TIME * self._p.time_scale)
@@ -179,7 +180,7 @@ class RightingSearch:
         return float(self.trunk_axes()[2, 2]), best, power
 
     def evaluate_cost(self, numbers: Array, side: str) -> float:
-        """Of a motion; less is better."""
+        """Returns the cost of a motion; lower is better."""
         roll = self.make_motion(numbers)
         depth = self.max_penetration(roll)
         if depth > 0.0:
@@ -189,7 +190,7 @@ class RightingSearch:
         return -(end + BEST_ATTITUDE_WEIGHT * best) + min(POWER_WEIGHT * power / scale, 1.0)
 
     def is_robust(self, numbers: Array, side: str) -> bool:
-        """Whether a motion rights the robot under all `VARIATIONS` in which it rests on this side at all."""
+        """Returns whether a motion rights the robot in all `VARIATIONS` in which it rests on this side."""
         roll = self.make_motion(numbers)
         return all(
             not self.rests_on(side, *each) or self.simulate_motion(roll, side, *each)[0] > MIN_UPRIGHT_COSINE
@@ -206,15 +207,15 @@ def find_motion(
     first: Array | None,
     progress: Callable[[str], None],
 ) -> SearchResult:
-    """Find a motion that rights a robot.
+    """Searches a motion that rights a robot, by the cross-entropy method.
 
     Args:
-        problem: tries them.
-        side: what the robot lies on.
-        rng: of the motions.
-        max_trials: at most.
-        first: a motion to begin with.
-        progress: gets a line for every generation.
+        problem: evaluates motions in a plant.
+        side: side on which the robot lies.
+        rng: random generator.
+        max_trials: maximum number of trial motions.
+        first: parameters of a motion to try first; None for none.
+        progress: function that is called with a line of text for every generation.
     """
     if first is not None and problem.evaluate_cost(first, side) < COLLISION_COST and problem.is_robust(first, side):
         return SearchResult(problem.make_motion(first), first, "")
@@ -227,7 +228,7 @@ def find_motion(
         order = np.argsort(costs, kind="stable")
         if costs[order[0]] < least:
             best, least = rows[order[0]].copy(), float(costs[order[0]])
-        for i in order[:2]:  # the best, then the next
+        for i in order[:2]:  # the two best
             if costs[i] < -MIN_UPRIGHT_COSINE and problem.is_robust(rows[i], side):
                 return SearchResult(problem.make_motion(rows[i]), rows[i].copy(), "")
         end, most, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
