@@ -15,7 +15,8 @@ the filter does not become certain of yaw and position, which are unobservable, 
 
 Source: Hartley, Ghaffari, Eustice, Grizzle, *Contact-aided invariant extended Kalman filtering for robot state
 estimation*, International Journal of Robotics Research, 2020.  Extensions: a foot is the center of a sphere that rolls
-on the plane of the feet, joint velocities are separate measurements, and a foot that contradicts the others is not used.
+on the plane of the feet, joint velocities are separate measurements, and a foot that contradicts the others is
+ignored.
 """
 
 import math
