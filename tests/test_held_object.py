@@ -12,7 +12,7 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
 from quaddyn.simulation.mujoco_loops import wxyz
-from quaddyn.simulation.mujoco_model import compiled, specification
+from quaddyn.simulation.mujoco_model import compile_model, make_specification
 from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
 
@@ -198,7 +198,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
     dyn, q = qd.Dynamics(robot), holding(robot)
     s = dyn.update(q, np.zeros(robot.nv))
     com = middle(robot, s)
-    spec = specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
+    spec = make_specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
     T = s.placement("left_palm")
     crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=wxyz(T.rotation))
     crate.add_freejoint(name="crate")
@@ -212,7 +212,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
         data[6:10], data[10] = wxyz(palm.rotation.T @ T.rotation), 1.0
         weld.data, weld.solref = data, [0.002, 1.0]
     spec.option.timestep, spec.option.tolerance = 0.001, 1e-12
-    model, coordinates = compiled(spec, robot, qd.simulation.Actuators(robot))
+    model, coordinates = compile_model(spec, robot, qd.simulation.Actuators(robot))
     data = mujoco.MjData(model)
     coordinates.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
     wbc = controller(robot, com, unilateral=True, friction=0.6)

@@ -15,7 +15,7 @@ from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
 from quaddyn.robot.planar_loops import PlanarLoop, _flat_at
 from quaddyn.robot.saving import from_record, to_record
-from quaddyn.simulation import bodies, terms
+from quaddyn.simulation import kinematic_tree, terms
 
 STEP = 1e-6
 
@@ -319,11 +319,11 @@ def test_the_reference_sees_a_loop_that_is_closed_elsewhere(robot: qd.Robot) -> 
 
 def test_terms_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
-    dyn, tree = qd.Dynamics(robot), bodies.bodies_of(robot.model, robot.armature, robot.coupling)
-    found = terms.room_for_terms(tree)
+    dyn, tree = qd.Dynamics(robot), kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling)
+    found = terms.make_step_terms(tree)
     terms.place_joints(tree, q, found)
-    terms.joint_inertia(tree, found)
-    terms.bias(tree, v, found)
+    terms.compute_inertia(tree, found)
+    terms.compute_bias(tree, v, found)
     np.testing.assert_allclose(np.tril(found.M), np.tril(dyn.crba(q)), atol=1e-12)
     np.testing.assert_allclose(found.h, dyn.nle(q, v), atol=1e-12)
 

@@ -10,7 +10,7 @@ import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.kernels import TickTerms
 from quaddyn.robot.saving import from_record, to_record
-from quaddyn.simulation import bodies, terms
+from quaddyn.simulation import kinematic_tree, terms
 
 #: Joint: type, parent, child, axis, and what it mimics (joint, multiplier, offset).
 JOINTS = {
@@ -215,11 +215,11 @@ def test_identification_refuses_and_names_the_joint(robot: qd.Robot) -> None:
 
 def test_terms_and_contacts_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
-    dyn, tree = qd.Dynamics(robot), bodies.bodies_of(robot.model, robot.armature, robot.coupling)
-    found = terms.room_for_terms(tree)
+    dyn, tree = qd.Dynamics(robot), kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling)
+    found = terms.make_step_terms(tree)
     terms.place_joints(tree, q, found)
-    terms.joint_inertia(tree, found)
-    terms.bias(tree, v, found)
+    terms.compute_inertia(tree, found)
+    terms.compute_bias(tree, v, found)
     np.testing.assert_allclose(np.tril(found.M), np.tril(dyn.crba(q)), atol=1e-13)
     np.testing.assert_allclose(found.h, dyn.nle(q, v), atol=1e-12)
     # A sphere that hits the ground: the impulse reaches the joints through the coupled Jacobian.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import quaddyn as qd
 from quaddyn.robot.saving import from_record, to_record
-from quaddyn.simulation.mujoco_model import coordinates
+from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.mjcf import is_mjcf
 from quaddyn.urdf.mjcf_document import rpy_from_rotation
 from quaddyn.urdf.reader import rotation_from_rpy
@@ -58,7 +58,7 @@ def mujoco_dynamics(robot: qd.Robot, model: Any, q: Array, v: Array, a: Array) -
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data = mujoco.MjData(model)
     free = model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
-    way = coordinates(model, robot, root_joint=0 if free else "root_joint")
+    way = make_coordinate_map(model, robot, root_joint=0 if free else "root_joint")
     way.to_mujoco(q, v, data.qpos, data.qvel)
     T = np.zeros((model.nv, robot.nv))  # qvel = T v
     for k, e in enumerate(np.eye(robot.nv)):

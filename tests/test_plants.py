@@ -34,7 +34,7 @@ from quaddyn.simulation import (
     collision_spheres,
     stairs,
 )
-from quaddyn.simulation.collisions import Touching, collide
+from quaddyn.simulation.collisions import CollisionBuffer, collide
 from quaddyn.simulation.simulation import MAX_CONTACTS
 
 G = 9.81
@@ -66,7 +66,7 @@ def touch(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) ->
     """(sphere, gap, normal) of every contact."""
     n = 100
     integers = np.empty((2, n), dtype=np.int64)
-    found = Touching(np.empty(n), np.empty((n, 3)), np.empty(n), integers[0], integers[1])
+    found = CollisionBuffer(np.empty(n), np.empty((n, 3)), np.empty(n), integers[0], integers[1])
     k = collide(centers, radii, Terrain.from_surfaces(surface).to_arrays(0.6), reach, found)
     assert k >= 0
     return [(int(found.spheres[i]), float(found.gaps[i]), found.normals[i].copy()) for i in range(k)]
@@ -320,7 +320,7 @@ def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> Non
     sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
     for _ in range(3):
         sim.step(np.zeros(0))
-    assert sim.v[2] == pytest.approx(-3e-3 * G) and len(plate(MAX_CONTACTS)._room.keys) == MAX_CONTACTS
+    assert sim.v[2] == pytest.approx(-3e-3 * G) and len(plate(MAX_CONTACTS)._contacts.keys) == MAX_CONTACTS
 
 
 # -- contact laws --------------------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
         v = rng.normal(0.0, 0.3, robot.nv)
         sim.reset(None, v)
         sim.step(np.zeros(robot.nu))
-        parts, k = sim._room, sim._k
+        parts, k = sim._contacts, sim._n_contacts
         posed = ContactProblem(
             parts.G[: 9 * k * k].reshape(3 * k, 3 * k).copy(),
             parts.g[: 3 * k].copy(),

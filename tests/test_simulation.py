@@ -354,10 +354,10 @@ def test_what_the_compiled_core_cannot_solve_is_solved_by_other_means(go2: qd.Ro
     sim = qd.Simulation(go2, contact=contact)
     for _ in range(5):
         sim.step(np.zeros(go2.nu))
-    k, impulses = sim._k, sim._room.impulses
+    k, impulses = sim._n_contacts, sim._contacts.impulses
     known = impulses[: 3 * k].copy()
     assert k >= 4 and (known.reshape(k, 3)[:, 2] > 0.0).any()
     impulses[: 3 * k] = 0.0
-    residual, status = sim._hard.solve(sim._room, k)
+    residual, status = sim._hard.solve(sim._contacts, k)
     assert residual < 1e-8 and status in ("solved", "passive")
     np.testing.assert_allclose(impulses[: 3 * k], known, atol=1e-4 * np.abs(known).max())

@@ -24,10 +24,10 @@ from quaddyn.simulation import (
     Box,
     HeightField,
     Plane,
-    bodies,
     collisions,
     drives,
     integrator,
+    kinematic_tree,
     motions,
     step_memory,
     terms,
@@ -149,11 +149,11 @@ def test_collisions(seed: int) -> None:
 
 # -- the step ------------------------------------------------------------------------------------------------------
 def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
-    """Arguments of `integrator.run` for some steps from where a simulation is."""
+    """Arguments of `integrator.run_steps` for some steps from where a simulation is."""
     torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
     return (
         sim._step_model, sim.actuators.torque_speed_limits, sim._pushing, sim._terms, sim._memory, sim._motion,
-        sim._room, sim._collected, torques, states, False,
+        sim._contacts, sim._accumulated, torques, states, False,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def shake(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: floa
     if robot.root == "free":
         q[2] = robot.q_home[2] + lift
     sim.reset(q, speed * rng.normal(size=robot.nv))
-    sim._memory.before[:] = sim.v + 0.01 * rng.normal(size=robot.nv)
+    sim._memory.v_previous[:] = sim.v + 0.01 * rng.normal(size=robot.nv)
     sim._pushing = sim._pushes_of({robot.frame_names[-1]: rng.normal(size=6), robot.frame_names[0]: rng.normal(size=6)})
 
 
@@ -184,10 +184,10 @@ def test_steps(name: str) -> None:
     touched = 0
     for lift, speed in ((-0.01, 0.0), (0.0, 0.3), (0.3, 2.0)):
         shake(sim, rng, lift=lift, speed=speed)
-        said = agree(integrator.run, *call(sim))
-        assert said == (step_memory.HARD if name == "rigid" and lift <= 0.0 else step_memory.DONE)
-        assert said == integrator.run(*call(sim))  # the real ones
-        touched += sim._k > 0
+        said = agree(integrator.run_steps, *call(sim))
+        assert said == (step_memory.NEEDS_CONTACT_SOLVER if name == "rigid" and lift <= 0.0 else step_memory.DONE)
+        assert said == integrator.run_steps(*call(sim))  # the real ones
+        touched += sim._n_contacts > 0
     assert touched >= 2 or name == "a leg"
 
 
@@ -196,9 +196,9 @@ def test_steps_into_a_joint_stop() -> None:
     robot, held = sim.robot, 0
     for speed in (0.0, 1.0, 30.0):
         sim.reset(robot.upper - 5e-3, np.full(robot.nv, speed))
-        assert agree(integrator.run, *call(sim)) == step_memory.DONE
-        assert integrator.run(*call(sim)) == step_memory.DONE
-        held += bool(sim._room.impulses[: 3 * sim._k].any())
+        assert agree(integrator.run_steps, *call(sim)) == step_memory.DONE
+        assert integrator.run_steps(*call(sim)) == step_memory.DONE
+        held += bool(sim._contacts.impulses[: 3 * sim._n_contacts].any())
     assert held
 
 
@@ -209,7 +209,7 @@ def test_steps_of_late_and_loose_motors() -> None:
     for _ in range(4):
         sim.reset(leg.q_home, rng.normal(size=2))
         arguments = (*call(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
-        assert agree(integrator.run, *arguments) == step_memory.DONE
+        assert agree(integrator.run_steps, *arguments) == step_memory.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
         agree(
             drives.start_step, motors.torque_speed_limits, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2)
@@ -220,13 +220,13 @@ def test_steps_of_late_and_loose_motors() -> None:
 def test_a_step_without_room_says_so() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
     shake(sim, rng, lift=-0.01, speed=0.0)
-    sim._room, sim._collected = sim._rooms(2)
-    assert agree(integrator.run, *call(sim)) == step_memory.NO_ROOM
+    sim._contacts, sim._accumulated = sim._make_buffers(2)
+    assert agree(integrator.run_steps, *call(sim)) == step_memory.NEEDS_CAPACITY
     roomy = Simulation(qd.load("go2"))
     for each in (sim, roomy):
         each.reset()
         each.step(np.zeros(12))
-    assert sim._k >= 4 and sim.v.tobytes() == roomy.v.tobytes()
+    assert sim._n_contacts >= 4 and sim.v.tobytes() == roomy.v.tobytes()
 
 
 @pytest.mark.parametrize("root", ["free", "fixed", "planar"])
@@ -234,14 +234,14 @@ def test_rigid_body_terms_are_those_of_pinocchio(root: str) -> None:
     model = qd.load(EVERYTHING, root=root).model
     armature, rng = np.linspace(0.1, 0.2, model.nv), np.random.default_rng(11)
     model.armature = armature
-    tree, data = bodies.bodies_of(model, armature), model.createData()
-    found, moved = terms.room_for_terms(tree), np.zeros(model.nq)
+    tree, data = kinematic_tree.make_kinematic_tree(model, armature), model.createData()
+    found, moved = terms.make_step_terms(tree), np.zeros(model.nq)
     for scale in (0.0, 1e-4, 0.1, 3.0):
         q = pin.integrate(model, pin.neutral(model), rng.normal(size=model.nv))
         v = rng.normal(size=model.nv)
         terms.place_joints(tree, q, found)
-        terms.joint_inertia(tree, found)
-        terms.bias(tree, v, found)
+        terms.compute_inertia(tree, found)
+        terms.compute_bias(tree, v, found)
         motions.integrate(tree, q, v, scale, moved)
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
@@ -280,7 +280,7 @@ def test_steps_let_other_threads_run() -> None:
         thread.join()
     for sim in sims:
         assert sim.q.tobytes() == alone.q.tobytes() and sim.v.tobytes() == alone.v.tobytes()
-    assert integrator.run.release
+    assert integrator.run_steps.release
 
 
 # -- the preview ---------------------------------------------------------------------------------------------------

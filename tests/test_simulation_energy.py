@@ -10,9 +10,9 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.control import JointPD
-from quaddyn.simulation import Simulation, Work, energy_account
-from quaddyn.simulation.contact_data import Contacts
-from quaddyn.simulation.hard_contacts import HardContacts
+from quaddyn.simulation import Simulation, Work, energy_balance
+from quaddyn.simulation.contact_data import SphereContacts
+from quaddyn.simulation.fallback_contacts import FallbackContactSolver
 
 G = 9.81
 
@@ -137,20 +137,20 @@ def test_a_broken_account_is_flagged() -> None:
             if not sim.ok:
                 flags.append(sim)
                 assert sim.status == "inaccurate" and not sim.ok and sim.residual == 0.0
-                assert abs(sim.work.integration_error - before) > energy_account.BROKEN_HEIGHT * sim.robot.mass * G
+                assert abs(sim.work.integration_error - before) > energy_balance.INACCURATE_HEIGHT * sim.robot.mass * G
     assert poor in flags and good not in flags
     sim.reset()
     assert sim.ok and sim.work == Work()
 
 
 def test_contacts_that_no_solver_masters_are_posed_once_for_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    solve, asked = HardContacts.solve, list[int]()
+    solve, asked = FallbackContactSolver.solve, list[int]()
 
-    def answer(hard: HardContacts, contacts: Contacts, k: int) -> tuple[float, str]:
+    def answer(hard: FallbackContactSolver, contacts: SphereContacts, k: int) -> tuple[float, str]:
         asked.append(k)
         return solve(hard, contacts, k)[0], status
 
-    monkeypatch.setattr(HardContacts, "solve", answer)
+    monkeypatch.setattr(FallbackContactSolver, "solve", answer)
     for status in ("inaccurate", "solved"):
         sim = thrown("go2", 0, height=0.0, contact="rigid")
         for _ in range(3):

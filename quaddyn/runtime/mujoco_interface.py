@@ -10,7 +10,7 @@ import pinocchio as pin
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..robot.arguments import Numbers, check_vector
 from ..robot.robot import Robot
-from ..simulation.mujoco_model import Coordinates, coordinates
+from ..simulation.mujoco_model import MujocoCoordinateMap, make_coordinate_map
 from ..simulation.sensors import Observable, Sensors
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
@@ -222,7 +222,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
                 return j
         return None
 
-    def _agreed(self, body: int, root: int, *, check: bool) -> Coordinates:
+    def _agreed(self, body: int, root: int, *, check: bool) -> MujocoCoordinateMap:
         """The way between coordinates under which the model's joints lie where the robot's do."""
         robot, model = self.robot, self.model
         hinged = model.jnt_type >= int(self._mujoco.mjtJoint.mjJNT_SLIDE)
@@ -230,7 +230,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         drawn[model.jnt_qposadr[hinged]] = model.qpos0[model.jnt_qposadr[hinged]]
         # MJCF's ref says what the coordinate is in the drawn pose: zero there, or of the same zero as the robot's.
         zeros = drawn, np.zeros(model.nq)
-        ways = [coordinates(model, robot, root_joint=root, prefix=self.prefix, zero=zero) for zero in zeros]
+        ways = [make_coordinate_map(model, robot, root_joint=root, prefix=self.prefix, zero=zero) for zero in zeros]
         if not check:
             return ways[0]
         found = [self._mismatch(way, body) for way in (ways if drawn.any() else ways[:1])]
@@ -244,7 +244,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             )
         return ways[best]
 
-    def _mismatch(self, way: Coordinates, body: int) -> tuple[float, float, float, str]:
+    def _mismatch(self, way: MujocoCoordinateMap, body: int) -> tuple[float, float, float, str]:
         """How far joints and centres of mass are apart in all, then the worst joint: distance, cosine of axes, name."""
         robot, model = self.robot, self.model
         data, pinned = self._mujoco.MjData(model), robot.model.createData()

@@ -21,7 +21,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular
-from ..simulation.log import draw
+from ..simulation.log import plot_panels
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen
 from .controller import Controller
@@ -297,7 +297,7 @@ class RunLog:
         ]
         if np.isfinite(r["foot_forces"]).any():
             panels.insert(3, ("foot force [N]", r["foot_forces"], about["feet"]))
-        draw(r["begun"] - r["begun"][:1], [(label, table, tuple(names)) for label, table, names in panels], path)
+        plot_panels(r["begun"] - r["begun"][:1], [(label, table, tuple(names)) for label, table, names in panels], path)
         return Path(path)
 
     def to_mcap(self, path: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
-from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors, at_motors
+from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors, read_motor_state
 from ..urdf.tree import Array
 from .clock import Clock
 from .interface import RobotInterface
@@ -89,7 +89,7 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
     def commanded_torque(self) -> Array:
         """Returns the torques (nu,) that the last command produces in the present state [N m]."""
-        position, velocity = at_motors(self.simulator, self._joints)
+        position, velocity = read_motor_state(self.simulator, self._joints)
         return self._command.compute_torque(position, velocity, self._joints.turning)
 
     def now(self) -> float:

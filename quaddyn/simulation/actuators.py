@@ -1,4 +1,7 @@
-"""`Actuators`: what a robot's motors really deliver of the torque they are asked for, and what they lose and weigh."""
+"""`Actuators`: motors of a robot with torque and speed limits, delay, friction, rotor inertia and backlash.
+
+`limit_motor_torques` limits the torques of all simulated motors.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 
-#: Width of a limit without a corner, and least share of a torque that is more than none.
-SHARP = 1e-9
-#: Longest delay [s]; a plant keeps the torques of as long.
+#: Derating range of a limit without a corner [rad/s or m/s], and smallest nonzero fraction of the maximum torque.
+MIN_TORQUE_FRACTION = 1e-9
+#: Maximum delay [s], for which a plant buffers torques.
 MAX_DELAY = 1.0
 
 
 class TorqueSpeedLimits(NamedTuple):
-    """The torque-speed lines of `Actuators` for compiled code.
+    """Torque-speed limits of `Actuators` for compiled code.
 
     Attributes:
-        max_torque: (nu,) largest torque [N m or N].
-        no_load_speed: (nu,) speed at which no torque drives any more [rad/s or m/s].
-        derating_range: (nu,) how much less the corner speed is [rad/s or m/s].
-        is_speed_limited: (nu,) whether there is such a speed.
+        max_torque: (nu,) maximum torque [N m or N].
+        no_load_speed: (nu,) speed at which the driving torque is zero [rad/s or m/s].
+        derating_range: (nu,) difference between no-load speed and corner speed [rad/s or m/s].
+        is_speed_limited: (nu,) whether there is a no-load speed.
     """
 
     max_torque: Vector
@@ -39,13 +42,18 @@ class TorqueSpeedLimits(NamedTuple):
 
 @compiled()
 def limit_motor_torques(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
-    """The torques that motors give, into `out` (nu,), of those that arrive while they turn at these speeds (nu,)."""
+    """Computes the motor torques for requested torques at motor speeds `turning`, into `out`; (nu,) each.
+
+    Torques are clamped to the effort limit, and driving torques to the torque-speed line beyond the corner speed.
+    """
     for j in range(len(out)):
         given = min(max(tau[j], -motors.max_torque[j]), motors.max_torque[j])
         if motors.is_speed_limited[j]:
             speed = turning[j]
             share = min((motors.no_load_speed[j] - abs(speed)) / motors.derating_range[j], 1.0)
-            most = motors.max_torque[j] * max(share, SHARP) if share > 0.0 else 0.0  # inf stays inf, but for nothing
+            most = (
+                motors.max_torque[j] * max(share, MIN_TORQUE_FRACTION) if share > 0.0 else 0.0
+            )  # inf stays inf, but for nothing
             if given * speed > 0.0:
                 given = min(max(given, -most), most)
         out[j] = given
@@ -53,7 +61,7 @@ def limit_motor_torques(motors: TorqueSpeedLimits, tau: Vector, turning: Vector,
 
 @entry("motors")
 def limit_motor_torques_entry(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
-    """`limit_motor_torques`."""
+    """Calls `limit_motor_torques` from Python."""
     limit_motor_torques(motors, tau, turning, out)
 
 
@@ -67,48 +75,50 @@ class Actuators(
         "viscous", "coulomb", "rotor_inertia", "motor_side_inertia", "torque_speed_limits",
     ),
 ):  # fmt: skip
-    """Motors with gears at the actuated joints.
+    """Geared motors at the actuated joints.
 
-    A motor delivers any torque up to its effort limit at low speed.  Beyond the corner speed its own voltage eats up
-    what drives it, and the torque that it can give *in the direction of motion* falls linearly, to nothing at the
-    no-load speed (the line of a DC motor at constant voltage); braking keeps the full torque.
+    A motor delivers any torque up to its effort limit at low speed. Beyond the corner speed the torque that it can
+    deliver *in the direction of motion* decreases linearly, to zero at the no-load speed (the line of a DC motor at
+    constant voltage); braking torques are not reduced.
 
-    A torque takes effect `delay` after it was asked for, before that there is none; where the delay is no whole number
-    of a plant's steps, the mean over the step is the right one.  This is the drive's own delay: where springs and
-    dampers make up a torque, they are late, too.
+    A torque takes effect `delay` after it is commanded; before that it is zero. If the delay is not a whole number of
+    time steps, the torque is the mean over the step. This is the delay of the drive: if springs and dampers contribute
+    to a torque, they are delayed, too.
 
-    Friction and rotor inertia come on top of what the robot's record says of its joints.
+    Friction and rotor inertia are added to those of the joints in the robot's record.
 
-    A gear with backlash lets its motor turn by so much before it moves the joint, from stop to stop.  Motor and joint
-    are then two masses with a gap, whose teeth are rigid and meet without bouncing (Nordin and Gutman 2002,
-    "Controlling mechanical systems with backlash: a survey", without their elastic shaft).  Rotor inertia, the record's
-    armature of the joint and the friction given here are on the motor's side of the gap; the record's friction is on
-    the joint's.  Encoders sit on the motors, as in most legged robots: `Sensors` read where the motor is, gear ratio
-    divided out, and a plant's ``q`` is where the joint is.  Plants begin in the middle of the gaps.
+    A gear with backlash lets its motor turn by that angle, from stop to stop, before it moves the joint. Motor and
+    joint are two masses with a gap, with rigid teeth that meet without bouncing (Nordin and Gutman 2002, "Controlling
+    mechanical systems with backlash: a survey", without their elastic shaft). Rotor inertia, the armature of the joint
+    in the record and the friction given here are on the motor side of the gap; the friction of the record is on the
+    joint side. Encoders are on the motors, as in most legged robots: `Sensors` measure the motor position divided by
+    the gear ratio, and ``q`` of a plant is the joint position. Plants start in the middle of the gaps.
 
     Args:
         robot: any robot.
-        effort: largest torque [N m or N]; the record's ``effort_limits`` by default.
-        corner_speed: up to which the full torque drives [rad/s or m/s]; the no-load speed (a sharp limit) by default.
-        no_load_speed: at which no torque drives any more; none by default.
-        viscous: friction in proportion to speed [N m s/rad or N s/m].
-        coulomb: friction against any motion [N m or N].
-        rotor_inertia: of the rotor, seen at the joint (times the gear ratio squared) [kg m^2 or kg].
-        delay: from a torque that is asked for to the one that acts, 1 s at most [s].
-        backlash: of the gear, seen at the joint, from stop to stop [rad or m]; only with inertia on the motor's side.
+        effort: maximum torque [N m or N]; None: ``effort_limits`` of the robot.
+        corner_speed: maximum speed at which the full torque drives [rad/s or m/s]; None: the no-load speed (a sharp
+            limit).
+        no_load_speed: speed at which the driving torque is zero [rad/s or m/s]; inf: no speed limit.
+        viscous: viscous friction [N m s/rad or N s/m].
+        coulomb: Coulomb friction [N m or N].
+        rotor_inertia: inertia of the rotor at the joint (times the gear ratio squared) [kg m^2 or kg].
+        delay: time from a command to its torque, at most 1 [s].
+        backlash: backlash of the gear at the joint, from stop to stop [rad or m]; requires inertia on the motor side.
 
-    Each is a number for all joints or (nu,) in torque order.
+        Each is a number for all joints or an array (nu,) in torque order.
 
     Attributes:
-        effort, corner_speed, no_load_speed, delay, backlash: (nu,) read-only.
-        damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
+        effort, corner_speed, no_load_speed, delay, backlash: (nu,) as given, read-only.
+        damping, friction, armature: (nv,) of the joints including the motors, read-only.
         viscous, coulomb, rotor_inertia: (nu,) of the motors alone, read-only.
-        motor_side_inertia: (nu,) inertia on the motor's side, the record's armature included, read-only.
-        torque_speed_limits: torque-speed lines for compiled code.
+        motor_side_inertia: (nu,) inertia on the motor side, including the armature of the record, read-only [kg m^2 or
+            kg].
+        torque_speed_limits: torque-speed limits for compiled code.
 
     Raises:
-        ArgumentError: a value that is negative, NaN or of another shape, a corner beyond the no-load speed, a delay
-            that is too long, or backlash without inertia on the motor's side.
+        ArgumentError: a value that is negative, NaN or of a wrong shape, a corner speed beyond the no-load speed, a
+            delay above 1 s, or backlash without inertia on the motor side.
     """
 
     def __init__(
@@ -163,7 +173,7 @@ class Actuators(
             )
         limited = np.isfinite(self.no_load_speed)
         no_load = np.where(limited, self.no_load_speed, 1.0)
-        fall = np.where(limited, np.maximum(no_load - self.corner_speed, SHARP), 1.0)
+        fall = np.where(limited, np.maximum(no_load - self.corner_speed, MIN_TORQUE_FRACTION), 1.0)
         self.torque_speed_limits = TorqueSpeedLimits(np.array(self.effort), no_load, fall, limited.astype(np.int8))
 
     @property
@@ -173,17 +183,17 @@ class Actuators(
         return {name: getattr(self, name).tolist() for name in names}
 
     def apply_limits(self, tau: Array, v: Array) -> Array:
-        """The torques that motors give of those that arrive.
+        """Returns the torques that the motors deliver.
 
         Args:
-            tau: (nu,) asked for, `delay` ago [N m].
-            v: (nv,) velocity; motors turn as their joints do.
+            tau: (nu,) requested torques, after the delay [N m or N].
+            v: (nv,) velocity; motors turn with their joints.
 
         Returns:
-            (nu,) [N m].
+            (nu,) delivered torques [N m or N].
 
         Raises:
-            ArgumentError: wrong shape or type, or not finite.
+            ArgumentError: a wrong shape or type, or an entry that is not finite.
         """
         out = np.empty(self.robot.nu)
         tau = check_vector("tau", tau, out.shape, f"nu of {self.robot.name}")
@@ -195,7 +205,7 @@ class Actuators(
 
 
 def _each(name: str, value: Any, size: int, *, bounded: bool) -> Array:
-    """(size,) from a number or as many; `bounded`: infinity is no value."""
+    """Returns values (size,) from a number or as many numbers, or raises; with `bounded` infinity is rejected."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

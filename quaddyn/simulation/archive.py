@@ -1,4 +1,4 @@
-"""Records as files: an archive of plain arrays and one JSON text, without pickles."""
+"""Records in files: an archive of arrays and one JSON text, without pickles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RENAMED_FIELDS = {
 
 
 def save(record: object, path: str | os.PathLike[str]) -> Path:
-    """Write a record: a dataclass of numbers, words, arrays, tuples and other such records."""
+    """Writes a record: a dataclass of numbers, strings, arrays, tuples and other such records."""
     arrays: dict[str, Any] = {}
     text = json.dumps({"format": FORMAT, "record": _packed(record, arrays)})
     with Path(path).open("wb") as file:
@@ -41,15 +41,15 @@ def save(record: object, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
-    """Read a record.
+    """Reads a record.
 
     Args:
-        path: of the file.
-        kinds: classes that the file may name: the record's first, then those of records in it.
+        path: file to read.
+        kinds: classes that may occur in the file: first that of the record, then those within it.
 
     Raises:
-        ArgumentError: the file is none that holds such a record.
-        OSError: it cannot be opened.
+        ArgumentError: the file does not contain such a record.
+        OSError: the file cannot be opened.
     """
     first, known = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
     wrong = f"{path}: not a {first.__name__.lower()} that was saved by this package"
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
 
 
 def _packed(value: Any, arrays: dict[str, Any]) -> Any:
-    """A value as plain JSON, its arrays put into `arrays`."""
+    """Returns a value as JSON data, with its arrays stored in `arrays`."""
     if isinstance(value, np.ndarray):
         name = f"a{len(arrays)}"
         arrays[name] = value
@@ -85,6 +85,7 @@ def _packed(value: Any, arrays: dict[str, Any]) -> Any:
 
 
 def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> Any:
+    """Returns the value of JSON data and arrays."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()

@@ -1,8 +1,8 @@
-"""Where spheres touch a terrain: compiled, on plain arrays.
+"""Collision detection of spheres with a terrain, on arrays; compiled.
 
-A sphere may touch several surfaces at once, each in the nearest point of it; a height field in up to three (a foot in a
-groove).  Gaps are distances between surfaces, negative when they overlap; normals point from the ground to the sphere's
-centre.
+A sphere may be in contact with several surfaces at once, at its nearest point of each; with a height field in up to
+three points, as in a groove. Gaps are distances between the surfaces of sphere and terrain, negative for overlap;
+normals point from the ground to the sphere's center.
 
 The nearest points of triangles follow Ericson 2005, *Real-Time Collision Detection*, sec. 5.1.5.
 """
@@ -14,18 +14,20 @@ from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Vector, compiled, entry, local
 
-#: Contacts of one sphere with one height field, at most; further ones must differ in direction by this cosine.
-FIELD_CONTACTS, ALIKE = 3, 0.95
+#: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
+#: contacts count as one.
+MAX_FIELD_CONTACTS, SAME_NORMAL_COSINE = 3, 0.95
 
 
-class Ground(NamedTuple):
-    """The surfaces of a terrain as plain numbers.
+class TerrainArrays(NamedTuple):
+    """Surfaces of a terrain as arrays.
 
     Attributes:
-        planes: (p, 5) normal, distance from the origin along it, friction.
-        boxes: (b, 16) centre, rotation row by row, half lengths, friction.
-        fields: (f, 9) origin, spacing, samples along x and y, first index in the heights, friction, greatest height.
-        heights: of all fields in turn.
+        planes: (p, 5) normal, distance from the origin along it [m], friction coefficient.
+        boxes: (b, 16) center [m], rotation row by row, half lengths [m], friction coefficient.
+        fields: (f, 9) origin [m], spacing [m], number of samples along x and y, index of the first height, friction
+            coefficient, maximum height [m].
+        heights: heights of all height fields, one after the other [m].
     """
 
     planes: Matrix
@@ -34,15 +36,15 @@ class Ground(NamedTuple):
     heights: Vector
 
 
-class Touching(NamedTuple):
-    """Up to n places where spheres touch surfaces.
+class CollisionBuffer(NamedTuple):
+    """Up to n contact points of spheres with surfaces.
 
     Attributes:
-        gaps: (n,) [m].
+        gaps: (n,) distance [m].
         normals: (n, 3) from the ground to the sphere.
-        friction: (n,) coefficients.
-        spheres: (n,) which sphere.
-        surfaces: (n,) which surface, the same number for the same one at any time.
+        friction: (n,) friction coefficients.
+        spheres: (n,) index of the sphere.
+        surfaces: (n,) identifier of the surface, the same in every step.
     """
 
     gaps: Vector
@@ -53,8 +55,10 @@ class Touching(NamedTuple):
 
 
 @compiled()
-def _note(found: Touching, k: int, gap: float, nx: float, ny: float, nz: float, mu: float, s: int, surface: int) -> int:
-    """Write contact k if there is room for it; k + 1."""
+def _write_contact(
+    found: CollisionBuffer, k: int, gap: float, nx: float, ny: float, nz: float, mu: float, s: int, surface: int
+) -> int:
+    """Writes contact k if there is capacity for it; returns k + 1."""
     if k < len(found.gaps):
         found.gaps[k], found.friction[k], found.spheres[k], found.surfaces[k] = gap, mu, s, surface
         found.normals[k, 0], found.normals[k, 1], found.normals[k, 2] = nx, ny, nz
@@ -62,68 +66,75 @@ def _note(found: Touching, k: int, gap: float, nx: float, ny: float, nz: float, 
 
 
 @entry("contacts with the ground")
-def collide(centers: Matrix, radii: Vector, ground: Ground, reach: float, found: Touching) -> int:
-    """All contacts of spheres with surfaces that are no farther apart than `reach` [m].
+def collide(centers: Matrix, radii: Vector, ground: TerrainArrays, reach: float, found: CollisionBuffer) -> int:
+    """Finds all contacts of spheres with surfaces that are no farther apart than `reach` [m].
 
     Args:
-        centers: (s, 3) [m].
-        radii: (s,) [m].
-        ground: the surfaces.
-        reach: [m].
-        found: takes the contacts.
+        centers: (s, 3) sphere centers [m].
+        radii: (s,) radii [m].
+        ground: surfaces of the terrain.
+        reach: maximum gap [m].
+        found: receives the contacts.
 
     Returns:
-        The number of contacts; minus it where they are more than n, and the first n are written.
+        The number of contacts. If it exceeds the capacity n, its negative; the first n contacts are written.
     """
-    k = collide_some(0, len(radii), centers, radii, ground, reach, found, 0)
+    k = collide_range(0, len(radii), centers, radii, ground, reach, found, 0)
     return k if k <= len(found.gaps) else -k
 
 
 @compiled()
-def collide_some(
-    first: int, end: int, centers: Matrix, radii: Vector, ground: Ground, reach: float, found: Touching, k: int
+def collide_range(
+    first: int,
+    end: int,
+    centers: Matrix,
+    radii: Vector,
+    ground: TerrainArrays,
+    reach: float,
+    found: CollisionBuffer,
+    k: int,
 ) -> int:
-    """`collide` of the spheres from `first` to before `end`, after k contacts: how many there are then."""
+    """Finds the contacts of spheres `first` to `end` - 1 and appends them after k contacts; returns the new number."""
     planes, boxes, fields = ground.planes, ground.boxes, ground.fields
-    near = local(FIELD_CONTACTS, 4)
+    near = local(MAX_FIELD_CONTACTS, 4)
     for s in range(first, end):
         x, y, z, r = centers[s, 0], centers[s, 1], centers[s, 2], radii[s]
         for p in range(len(planes)):
             nx, ny, nz = planes[p, 0], planes[p, 1], planes[p, 2]
             gap = nx * x + ny * y + nz * z - planes[p, 3] - r
             if gap < reach:
-                k = _note(found, k, gap, nx, ny, nz, planes[p, 4], s, p)
+                k = _write_contact(found, k, gap, nx, ny, nz, planes[p, 4], s, p)
         for b in range(len(boxes)):
-            if _box(boxes[b], x, y, z, r, reach, near) and near[0, 0] < reach:
+            if _collide_box(boxes[b], x, y, z, r, reach, near) and near[0, 0] < reach:
                 mu, surface = boxes[b, 15], len(planes) + b
-                k = _note(found, k, near[0, 0], near[0, 1], near[0, 2], near[0, 3], mu, s, surface)
+                k = _write_contact(found, k, near[0, 0], near[0, 1], near[0, 2], near[0, 3], mu, s, surface)
         for f in range(len(fields)):
-            count = _field(fields[f], ground.heights, x, y, z, r, reach, near)
+            count = _collide_field(fields[f], ground.heights, x, y, z, r, reach, near)
             for i in range(count):
-                mu, surface = fields[f, 7], len(planes) + len(boxes) + FIELD_CONTACTS * f + i
-                k = _note(found, k, near[i, 0], near[i, 1], near[i, 2], near[i, 3], mu, s, surface)
+                mu, surface = fields[f, 7], len(planes) + len(boxes) + MAX_FIELD_CONTACTS * f + i
+                k = _write_contact(found, k, near[i, 0], near[i, 1], near[i, 2], near[i, 3], mu, s, surface)
     return k
 
 
 @compiled()
-def within_reach(x: float, y: float, z: float, r: float, ground: Ground, reach: float) -> bool:
-    """Whether a sphere may be no farther than `reach` from a surface; False is sure, True is not."""
+def may_be_in_reach(x: float, y: float, z: float, r: float, ground: TerrainArrays, reach: float) -> bool:
+    """Returns whether a sphere may be within `reach` of a surface; False is exact, True is conservative."""
     planes, fields, near = ground.planes, ground.fields, local(1, 4)
     for p in range(len(planes)):
         if planes[p, 0] * x + planes[p, 1] * y + planes[p, 2] * z - planes[p, 3] - r < reach:
             return True
     for b in range(len(ground.boxes)):
-        if _box(ground.boxes[b], x, y, z, r, reach, near) and near[0, 0] < reach:
+        if _collide_box(ground.boxes[b], x, y, z, r, reach, near) and near[0, 0] < reach:
             return True
     for f in range(len(fields)):
-        if not _beside(fields[f], x, y, z, r + reach):
+        if not _is_outside_field(fields[f], x, y, z, r + reach):
             return True
     return False
 
 
 @compiled()
-def _box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix) -> bool:
-    """Gap and normal of a sphere at a box, in out[0]; False when it is far."""
+def _collide_box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix) -> bool:
+    """Computes gap and normal of a sphere and a box into out[0]; returns False beyond the distance `reach`."""
     dx, dy, dz = x - box[0], y - box[1], z - box[2]
     away, at, beyond = 0.0, local(3), local(3)
     for a in range(3):
@@ -138,7 +149,7 @@ def _box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out:
         gap = length - r
         for a in range(3):
             beyond[a] /= length
-    else:  # the centre is inside: out through the nearest face
+    else:  # the center is inside: the normal is that of the nearest face
         face, depth = 0, math.inf
         for a in range(3):
             if box[12 + a] - abs(at[a]) < depth:
@@ -152,8 +163,8 @@ def _box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out:
 
 
 @compiled()
-def _beside(field: Vector, x: float, y: float, z: float, wide: float) -> bool:
-    """Whether a height field ends or lies lower than where a sphere of radius `wide` begins."""
+def _is_outside_field(field: Vector, x: float, y: float, z: float, wide: float) -> bool:
+    """Returns whether a sphere of radius `wide` is beside or above a height field."""
     x0, y0, dx, dy = field[0], field[1], field[2], field[3]
     long, broad = (field[4] - 1.0) * dx, (field[5] - 1.0) * dy
     if z - wide > field[8]:
@@ -163,19 +174,21 @@ def _beside(field: Vector, x: float, y: float, z: float, wide: float) -> bool:
 
 
 @compiled()
-def _field(field: Vector, heights: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix) -> int:
-    """Gaps and normals of a sphere at a height field, in the rows of `out`; how many."""
+def _collide_field(
+    field: Vector, heights: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix
+) -> int:
+    """Computes gaps and normals of a sphere and a height field into the rows of `out`; returns their number."""
     x0, y0, dx, dy = field[0], field[1], field[2], field[3]
     nx, ny = int(field[4]), int(field[5])
     wide = r + reach
-    if _beside(field, x, y, z, wide):
+    if _is_outside_field(field, x, y, z, wide):
         return 0
     first_i, last_i = max(int((x - wide - x0) / dx), 0), min(int((x + wide - x0) / dx), nx - 2)
     first_j, last_j = max(int((y - wide - y0) / dy), 0), min(int((y + wide - y0) / dy), ny - 2)
     corner, point, up, c = local(3, 3), local(3), local(3), local(3)
     c[0], c[1], c[2] = x, y, z
     best, below, found = math.inf, False, 0
-    for turn in range(2):  # first the nearest point of all, then other faces that are met squarely
+    for turn in range(2):  # first the nearest point, then other faces whose nearest point is inside
         found = 0 if turn == 0 else 1
         for i in range(first_i, last_i + 1):
             for j in range(first_j, last_j + 1):
@@ -193,14 +206,14 @@ def _field(field: Vector, heights: Vector, x: float, y: float, z: float, r: floa
                                 out[0, 1], out[0, 2], out[0, 3] = ex / distance, ey / distance, ez / distance
                             else:
                                 out[0, 1], out[0, 2], out[0, 3] = up[0], up[1], up[2]
-                        # seen from above the centre is in this half of the cell
+                        # the center is above or below this half of the cell
                         a, b = (x - x0) / dx - i, (y - y0) / dy - j
                         if 0.0 <= a <= 1.0 and 0.0 <= b <= 1.0 and (b <= a if half == 0 else a <= b):
                             below = side < 0.0
-                    elif inside and side > 0.0 and side - r < reach and found < FIELD_CONTACTS:
+                    elif inside and side > 0.0 and side - r < reach and found < MAX_FIELD_CONTACTS:
                         alike = False
                         for n in range(found):
-                            if up[0] * out[n, 1] + up[1] * out[n, 2] + up[2] * out[n, 3] > ALIKE:
+                            if up[0] * out[n, 1] + up[1] * out[n, 2] + up[2] * out[n, 3] > SAME_NORMAL_COSINE:
                                 alike = True
                         if not alike:
                             out[found, 0], out[found, 1] = side - r, up[0]
@@ -222,14 +235,17 @@ def _field(field: Vector, heights: Vector, x: float, y: float, z: float, r: floa
 
 @compiled()
 def _corner(field: Vector, heights: Vector, i: int, j: int, out: Vector) -> None:
-    """Sample (i, j) of a height field."""
+    """Computes the position of sample (i, j) of a height field."""
     out[0], out[1] = field[0] + i * field[2], field[1] + j * field[3]
     out[2] = heights[int(field[6]) + i * int(field[5]) + j]
 
 
 @compiled()
 def _triangle(field: Vector, heights: Vector, i: int, j: int, half: int, corner: Matrix) -> None:
-    """Corners of one half of cell (i, j), counter-clockwise seen from above; they share (i, j) and (i + 1, j + 1)."""
+    """Computes the corners of one half of cell (i, j), counterclockwise seen from above.
+
+    Both halves contain the samples (i, j) and (i + 1, j + 1).
+    """
     _corner(field, heights, i, j, corner[0])
     _corner(field, heights, i + 1, j + half, corner[1])
     _corner(field, heights, i + 1 - half, j + 1, corner[2])
@@ -237,7 +253,7 @@ def _triangle(field: Vector, heights: Vector, i: int, j: int, half: int, corner:
 
 @compiled()
 def _face(corner: Matrix, up: Vector) -> None:
-    """The unit normal of a triangle."""
+    """Computes the unit normal of a triangle."""
     ux, uy, uz = corner[1, 0] - corner[0, 0], corner[1, 1] - corner[0, 1], corner[1, 2] - corner[0, 2]
     vx, vy, vz = corner[2, 0] - corner[0, 0], corner[2, 1] - corner[0, 1], corner[2, 2] - corner[0, 2]
     up[0], up[1], up[2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
@@ -247,35 +263,35 @@ def _face(corner: Matrix, up: Vector) -> None:
 
 @compiled()
 def _dot(a: Vector, b: Vector) -> float:
-    """``a . b``."""
+    """Returns ``a . b``."""
     total: float = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
     return total
 
 
 @compiled()
 def _difference(a: Vector, b: Vector, out: Vector) -> None:
-    """``out = a - b``."""
+    """Computes ``out = a - b``."""
     for i in range(3):
         out[i] = a[i] - b[i]
 
 
 @compiled()
 def _copy(a: Vector, out: Vector) -> None:
-    """``out = a``."""
+    """Copies ``out = a``."""
     for i in range(3):
         out[i] = a[i]
 
 
 @compiled()
-def _onward(a: Vector, f: float, way: Vector, out: Vector) -> None:
-    """``out = a + f way``."""
+def _add_scaled(a: Vector, f: float, way: Vector, out: Vector) -> None:
+    """Computes ``out = a + f way``."""
     for i in range(3):
         out[i] = a[i] + f * way[i]
 
 
 @compiled()
 def _nearest(c: Vector, corner: Matrix, out: Vector) -> bool:
-    """The nearest point of a triangle to c; True when it lies inside, not on an edge."""
+    """Computes the point of a triangle nearest to c; returns True if it lies inside, not on an edge."""
     a, b, d = corner[0], corner[1], corner[2]
     ab, ad, bd, to = local(3), local(3), local(3), local(3)
     _difference(b, a, ab)
@@ -292,7 +308,7 @@ def _nearest(c: Vector, corner: Matrix, out: Vector) -> bool:
         return False
     vd = d1 * d4 - d3 * d2
     if vd <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        _onward(a, d1 / (d1 - d3), ab, out)
+        _add_scaled(a, d1 / (d1 - d3), ab, out)
         return False
     _difference(c, d, to)
     d5, d6 = _dot(ab, to), _dot(ad, to)
@@ -301,14 +317,14 @@ def _nearest(c: Vector, corner: Matrix, out: Vector) -> bool:
         return False
     vb = d5 * d2 - d1 * d6
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        _onward(a, d2 / (d2 - d6), ad, out)
+        _add_scaled(a, d2 / (d2 - d6), ad, out)
         return False
     va = d3 * d6 - d5 * d4
     if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
         _difference(d, b, bd)
-        _onward(b, (d4 - d3) / ((d4 - d3) + (d5 - d6)), bd, out)
+        _add_scaled(b, (d4 - d3) / ((d4 - d3) + (d5 - d6)), bd, out)
         return False
     whole = va + vb + vd
-    _onward(a, vb / whole, ab, out)
-    _onward(out, vd / whole, ad, out)
+    _add_scaled(a, vb / whole, ab, out)
+    _add_scaled(out, vd / whole, ad, out)
     return True

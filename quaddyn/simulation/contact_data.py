@@ -1,4 +1,4 @@
-"""What a step on contacts is computed from and into: the law, the model, the state, motion and contacts of a robot."""
+"""Data of a time step with contacts: contact law, model, state, dynamics and contacts; for compiled code."""
 
 from __future__ import annotations
 
@@ -10,189 +10,189 @@ from numpy.typing import NDArray
 from ..compiler import ByteVector, IntVector, Matrix, Vector
 from ..contact.solvers.frictional_core import Workspace as SolverWorkspace
 from ..contact.solvers.frictional_core import workspace as solver_workspace
-from .bodies import Bodies
-from .collisions import Ground, Touching
+from .collisions import CollisionBuffer, TerrainArrays
 from .drives import Drives
-from .stops import Stops
+from .joint_stops import JointStops
+from .kinematic_tree import KinematicTree
 
 
 class ContactLaw(NamedTuple):
-    """How contacts and joint friction behave.
+    """Parameters of contacts and joint friction.
 
     Attributes:
         dt: time step [s].
-        closing: of it, how long positions move on with the new velocity [s].
-        reach: gap up to which a sphere takes part [m].
-        slop: penetration that is left alone [m].
-        recovery_share: share of the rest that is taken back in a step.
-        recovery_speed: at which it is, at most [m/s].
-        stiffness: of the ground [N/m], inf if it is rigid.
-        damping: of the ground [N s/m].
-        creep: velocity of a contact that holds per tangential force, of compliant ground [m/s/N].
-        stiction: joint speed below which Coulomb friction is viscous [rad/s or m/s].
-        tolerance: residual up to which a solve counts [m/s]; negative to leave out the solve.
-        allowed: positive work that a contact may do [J].
+        closing_time: part of the time step during which positions advance with the new velocity [s].
+        contact_distance: gap below which a sphere takes part in the contact problem [m].
+        slop: penetration that is not corrected [m].
+        recovery_fraction: fraction of the remaining penetration that is corrected per step.
+        recovery_speed: maximum speed of the correction [m/s].
+        stiffness: stiffness of the ground [N/m], inf for rigid ground.
+        damping: damping of the ground [N s/m].
+        creep: tangential velocity of a sticking contact per tangential force, on compliant ground [m/s/N].
+        stiction_speed: joint speed below which Coulomb friction becomes viscous [rad/s or m/s].
+        tolerance: residual up to which a contact solution is accepted [m/s]; negative to skip the compiled solver.
+        allowed_work: positive work that a contact may do in a step [J].
     """
 
     dt: float
-    closing: float
-    reach: float
+    closing_time: float
+    contact_distance: float
     slop: float
-    recovery_share: float
+    recovery_fraction: float
     recovery_speed: float
     stiffness: float
     damping: float
     creep: float
-    stiction: float
+    stiction_speed: float
     tolerance: float
-    allowed: float
+    allowed_work: float
 
 
 class StepModel(NamedTuple):
-    """What stays the same from step to step.
+    """Data of a plant that are constant over all steps.
 
     Attributes:
-        bodies: the robot's.
-        actuated: (nu,) degrees of freedom that have a motor.
-        places: (s, 3) centres of the spheres in their joints' frames [m].
-        radii: (s,) [m].
+        bodies: kinematic tree of the robot.
+        actuated: (nu,) degrees of freedom with a motor.
+        sphere_centers: (s, 3) sphere centers in the frames of their joints [m].
+        radii: (s,) radii of the spheres [m].
         joints: (s,) joint that carries each sphere.
-        last: (s,) the last row of the Jacobian that moves each sphere.
-        ends: (s,) the last entry of v in line with those that move each sphere.
-        clusters: (c,) spheres in turn that one joint carries: the number of the first after each cluster.
-        around: (c, 4) a sphere around each cluster: centre in its joint's frame and radius [m].
-        ground: the terrain.
-        stops: ends of joints' ranges that hold.
-        law: of contacts, for a whole step.
-        adaptive: whether steps are taken again that make or lose energy.
-        smooth: whether steps out of reach of the ground are left to somebody else.
-        free: whether the root is, so that gravity accelerates all of a robot alike where nothing touches it.
-        weight: of the robot [N].
-        runaway: speed at which a motion has diverged [rad/s or m/s].
+        last_rows: (s,) last row of the Jacobian that moves each sphere.
+        last_dofs: (s,) last degree of freedom on the path from the root to each sphere.
+        clusters: (c,) index after the last sphere of each cluster; the spheres of a cluster are on one joint.
+        cluster_spheres: (c, 4) bounding sphere of each cluster: center in the frame of its joint and radius [m].
+        terrain: surfaces of the terrain.
+        stops: position limits of the joints.
+        law: contact law of a full step.
+        is_adaptive: whether steps whose energy balance does not hold are repeated.
+        rk4_in_flight: whether steps without contact are integrated by Runge-Kutta outside of compiled code.
+        has_free_root: whether the root is free, so that gravity accelerates a robot without contacts as a whole.
+        weight: weight of the robot [N].
+        divergence_speed: speed above which a motion has diverged [rad/s or m/s].
     """
 
-    bodies: Bodies
+    bodies: KinematicTree
     actuated: IntVector
-    places: Matrix
+    sphere_centers: Matrix
     radii: Vector
     joints: IntVector
-    last: IntVector
-    ends: IntVector
+    last_rows: IntVector
+    last_dofs: IntVector
     clusters: IntVector
-    around: Matrix
-    ground: Ground
-    stops: Stops
+    cluster_spheres: Matrix
+    terrain: TerrainArrays
+    stops: JointStops
     law: ContactLaw
-    adaptive: bool
-    smooth: bool
-    free: bool
+    is_adaptive: bool
+    rk4_in_flight: bool
+    has_free_root: bool
     weight: float
-    runaway: float
+    divergence_speed: float
 
 
 class StepState(NamedTuple):
-    """Where the step begins.
+    """State at the start of a step or substep.
 
     Attributes:
-        q: (nq,) configuration, that of the rigid-body terms.
+        q: (nq,) configuration of the rigid-body terms.
         v: (nv,) velocity.
-        before: (nv,) velocity one step earlier.
-        tau: (nu,) torques of the motors.
+        v_previous: (nv,) velocity one step length earlier.
+        tau: (nu,) motor torques [N m or N].
         external: (nv,) generalized forces of pushes.
-        drives: how they come to the joints, whose friction is there, too.
+        drives: state of the motors, with the friction of the joints.
     """
 
     q: Vector
     v: Vector
-    before: Vector
+    v_previous: Vector
     tau: Vector
     external: Vector
     drives: Drives
 
 
-class Motion(NamedTuple):
-    """What a step makes of the robot, but for its velocity.
+class StepDynamics(NamedTuple):
+    """Dynamics of a step apart from the velocity at its end.
 
     Attributes:
-        f: (nv,) joint friction over speed.
-        L: (nv, nv) factor of the inertia.
-        free: (nv,) velocity at the end of the step without contacts.
-        correction: (nv,) velocity that takes positions out of the ground.
-        work: (3,) of actuators, joints and contacts [J].
-        report: (4,) see `SPEED` and what follows it.
+        f: (nv,) joint friction divided by velocity [N m s/rad or N s/m].
+        L: (nv, nv) factor of the inertia, ``M + dt f = L^T L``.
+        free_velocity: (nv,) velocity at the end of the step without contacts.
+        correction: (nv,) velocity that moves positions out of the ground.
+        work: (3,) work of actuators, joints and contacts [J].
+        report: (4,) speed, residual and flags by slot, see `SPEED` in `contact_step`.
     """
 
     f: Vector
     L: Matrix
-    free: Vector
+    free_velocity: Vector
     correction: Vector
     work: Vector
     report: Vector
 
 
-class Contacts(NamedTuple):
-    """Data of up to n contacts of s spheres.
+class SphereContacts(NamedTuple):
+    """Up to n contacts of s spheres, with the contact problem; rows 3i, 3i + 1, 3i + 2 belong to contact i.
 
     Attributes:
-        touching: where they are.
-        centers: (s, 3) of the spheres [m].
-        Y: (3n, nv) rows of the contacts' Jacobian times L^-1.
-        G: (9 n^2,) the Delassus matrix of k contacts in the first 9 k^2.
-        T: (3n, 3) tangents and normals, world axes.
-        g: (3n,) velocities at the end of the step without contacts [m/s].
-        before: (3n,) velocities at its start [m/s].
-        impulses: (3n,) [N s].
-        offset: (n,) normal speed at which each contact may approach, or minus that at which it must depart [m/s].
-        depart: (n,) speed at which the positions alone leave a penetration [m/s].
-        world: (n, 3) impulses of the last step, world axes [N s].
-        keys: (n,) which contacts had the impulses `world`.
-        held: (1,) how many these are.
-        shifted: (3n,) work: velocities that are asked of the solver [m/s].
-        after: (3n,) work: velocities at the end of the step [m/s].
-        rebound: (n,) work: whether each contact has to rebound.
-        solver: work of the solver.
+        collisions: geometry of the contacts.
+        centers: (s, 3) sphere centers [m].
+        Y: (3n, nv) contact Jacobian times L^-1.
+        G: (9 n^2,) buffer; the Delassus matrix of k contacts in its first 9 k^2 entries [1/kg].
+        T: (3n, 3) tangents and normal of each contact, world axes.
+        g: (3n,) contact velocities at the end of the step without contact impulses [m/s].
+        velocities_before: (3n,) contact velocities at the start of the step [m/s].
+        impulses: (3n,) contact impulses [N s].
+        offset: (n,) permitted normal approach speed, or minus the required separation speed [m/s].
+        depart_speed: (n,) speed at which the position correction leaves a penetration [m/s].
+        world_impulses: (n, 3) contact impulses of the last step, world axes [N s].
+        keys: (n,) identifiers of the contacts with `world_impulses`.
+        n_stored: (1,) number of these contacts.
+        target_velocities: (3n,) scratch: velocities of the problem passed to the solver [m/s].
+        velocities_after: (3n,) scratch: contact velocities at the end of the step [m/s].
+        must_rebound: (n,) scratch: whether each contact is solved as rebounding.
+        solver: scratch of the solver.
     """
 
-    touching: Touching
+    collisions: CollisionBuffer
     centers: Matrix
     Y: Matrix
     G: Vector
     T: Matrix
     g: Vector
-    before: Vector
+    velocities_before: Vector
     impulses: Vector
     offset: Vector
-    depart: Vector
-    world: Matrix
+    depart_speed: Vector
+    world_impulses: Matrix
     keys: IntVector
-    held: IntVector
-    shifted: Vector
-    after: Vector
-    rebound: ByteVector
+    n_stored: IntVector
+    target_velocities: Vector
+    velocities_after: Vector
+    must_rebound: ByteVector
     solver: SolverWorkspace
 
 
-def room_for_touching(n: int) -> Touching:
-    """For n places."""
+def make_collision_buffer(n: int) -> CollisionBuffer:
+    """Returns an empty buffer for n contact points."""
     spheres, surfaces = np.zeros((2, n), dtype=np.int64)
-    return Touching(np.zeros(n), np.zeros((n, 3)), np.zeros(n), spheres, surfaces)
+    return CollisionBuffer(np.zeros(n), np.zeros((n, 3)), np.zeros(n), spheres, surfaces)
 
 
-def room_for_contacts(n: int, spheres: int, nv: int) -> Contacts:
-    """For up to n contacts, none to begin with."""
+def make_contact_buffers(n: int, spheres: int, nv: int) -> SphereContacts:
+    """Returns empty buffers for n contacts."""
     r, i, whole = 3 * n, np.int64, np.zeros
-    return Contacts(
-        room_for_touching(n), whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r),
+    return SphereContacts(
+        make_collision_buffer(n), whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r),
         whole(r), whole(n), whole(n), whole((n, 3)), whole(n, dtype=i), whole(1, dtype=i), whole(r), whole(r),
         whole(n, dtype=np.int8), solver_workspace(n),
     )  # fmt: skip
 
 
-def room_for_motion(nv: int) -> Motion:
-    """For a robot at rest."""
-    return Motion(np.zeros(nv), np.zeros((nv, nv)), np.zeros(nv), np.zeros(nv), np.zeros(3), np.zeros(4))
+def make_step_dynamics(nv: int) -> StepDynamics:
+    """Returns the dynamics of a robot at rest."""
+    return StepDynamics(np.zeros(nv), np.zeros((nv, nv)), np.zeros(nv), np.zeros(nv), np.zeros(3), np.zeros(4))
 
 
-def remembered(contacts: Contacts) -> tuple[NDArray[Any], ...]:
-    """What of contacts outlives a step: it is shown, or the next one starts from it."""
-    return (*contacts.touching, contacts.centers, contacts.world, contacts.keys, contacts.held)
+def persistent_arrays(contacts: SphereContacts) -> tuple[NDArray[Any], ...]:
+    """Returns the arrays of the contacts that later steps or properties of the plant use."""
+    return (*contacts.collisions, contacts.centers, contacts.world_impulses, contacts.keys, contacts.n_stored)

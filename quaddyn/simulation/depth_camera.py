@@ -1,4 +1,4 @@
-"""`DepthCamera`: what a camera on the robot sees of the ground, as a cloud of points."""
+"""`DepthCamera`: a simulated depth camera on the robot, which measures the terrain as a point cloud."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from ..urdf.tree import Array, Pose
 from .mujoco_model import add_terrain
 from .plant import Plant
 
-#: Most pixels of a picture.
+#: Maximum number of pixels.
 MAX_PIXELS = 1_000_000
 
 
 class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resolution")):
-    """A depth camera that is fixed to a link; it sees the plant's terrain, through the robot.
+    """Depth camera fixed to a link; it measures the terrain of the plant, and the robot does not occlude it.
 
-    Its axes are those of optics: z forwards, x to the right, y down.  Rays are cast by MuJoCo, whichever the plant is.
-    Owns mutable memory: one per thread.
+    Camera axes are the optical ones: z forward, x right, y down. Rays are cast by MuJoCo for any plant. A camera has
+    mutable buffers; use one per thread.
 
     Args:
-        robot: that carries it.
-        rng: of the noise.
-        frame: that it is fixed to; by default the root link.
-        placement: of its axes in that frame; by default it looks ahead and pitch, see `camera_pose`.
-        resolution: columns and rows of pixels.
-        field_of_view: angle that it sees from left to right [rad].
-        depth_range: nearest and farthest distance that it can tell [m].
-        noise: standard deviation of a distance, as a share of it.
+        robot: robot that carries the camera.
+        rng: random generator of the noise.
+        frame: frame to which the camera is fixed; None: the root link.
+        placement: placement of the camera axes in that frame; None: ``camera_pose(0.5)``, ahead and down.
+        resolution: number of pixel columns and rows.
+        field_of_view: horizontal field of view [rad].
+        depth_range: minimum and maximum measurable distance [m].
+        noise: standard deviation of a distance, divided by the distance.
 
     Raises:
-        ArgumentTypeError: no robot, no generator, or no placement.
-        ArgumentError: a number out of range.
-        UnknownNameError: no such frame.
+        ArgumentTypeError: `robot`, `rng` or `placement` has a wrong type.
+        ArgumentError: an argument is out of range.
+        UnknownNameError: no frame of that name.
         QuaddynError: MuJoCo is not installed.
     """
 
@@ -72,12 +72,12 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         self.resolution = (columns, rows)
         if not 0.0 < number("field_of_view", field_of_view) < np.pi:
             raise ArgumentError(f"field_of_view: expected an angle between 0 and pi [rad], got {field_of_view}")
-        self._near, self._far = check_vector("depth_range", depth_range, (2,), "nearest and farthest").tolist()
+        self._near, self._far = check_vector("depth_range", depth_range, (2,), "minimum and maximum").tolist()
         if not 0.0 <= self._near < self._far:
-            raise ArgumentError(f"depth_range: expected 0 <= nearest < farthest [m], got {depth_range}")
+            raise ArgumentError(f"depth_range: expected 0 <= minimum < maximum [m], got {depth_range}")
         self._noise = number("noise", noise)
         if not 0.0 <= self._noise < np.inf:
-            raise ArgumentError(f"noise: expected a share of 0 or more, got {noise}")
+            raise ArgumentError(f"noise: expected a fraction, 0 or more, got {noise}")
         self._rng, self._dynamics = rng, Dynamics(robot)
         half = np.tan(0.5 * field_of_view)
         x, y = np.meshgrid(np.linspace(-half, half, columns), np.linspace(-half, half, rows) * rows / columns)
@@ -88,20 +88,20 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         import_mujoco()
 
     def pose(self, plant: Plant) -> Pose:
-        """Of the camera's axes in the world, now and without error."""
+        """Returns the true pose of the camera axes in the world."""
         return self._dynamics.update(plant.q, plant.v).placement(self.frame) @ self.placement
 
     def read(self, plant: Plant) -> Array:
-        """What it sees now.
+        """Takes a picture.
 
         Args:
-            plant: of the camera's robot.
+            plant: plant of the camera's robot.
 
         Returns:
-            (rows * columns, 3) points in the camera's axes [m], row by row; NaN where nothing is within range.
+            (rows * columns, 3) points in camera axes [m], row by row; NaN where nothing is within range.
 
         Raises:
-            ArgumentError: a plant of another robot.
+            ArgumentError: a plant of a different robot.
         """
         if not isinstance(plant, Plant):
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
@@ -133,14 +133,14 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
 
 @renamed_parameters(at="position", down="pitch")
 def camera_pose(pitch: float, *, position: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Pose:
-    """Placement of a camera that looks along x, turned `pitch` [rad], on a frame with x ahead and z up.
+    """Returns the placement of a camera that looks along x, pitched down, in a frame with x ahead and z up.
 
     Args:
-        pitch: angle below the x axis [rad].
-        position: (3,) where it is in the frame [m].
+        pitch: angle of the optical axis below the x axis [rad].
+        position: (3,) position of the camera in the frame [m].
     """
     s, c = np.sin(number("down", pitch)), np.cos(pitch)
     ahead, right = np.array([c, 0.0, -s]), np.array([0.0, -1.0, 0.0])
     return Pose.of(
-        np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("position", position, (3,), "a place")
+        np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("position", position, (3,), "a position")
     )

@@ -1,19 +1,19 @@
-"""`Drives`: what a plant's motors remember: torques on their way to them, and where they are within their gears' play.
+"""`Drives`: motors of a plant between commanded torques and joints, with delay and backlash.
 
-A torque that is asked for takes effect `delay` later.  A motor behind a gear with backlash is a body of its own: the
-two-mass system with a gap of Nordin and Gutman (2002, "Controlling mechanical systems with backlash: a survey",
-Automatica 38), with teeth and shaft rigid.  Within the gap motor and joint move by themselves,
+A commanded torque takes effect `delay` later. A motor behind a gear with backlash is a body of its own: the two-mass
+system with a gap of Nordin and Gutman (2002, "Controlling mechanical systems with backlash: a survey", Automatica 38),
+with rigid teeth and shaft. Within the gap motor and joint move independently,
 
-    J w' = tau - b w - c sign(w),        and the joint feels no motor at all;
+    J w' = tau - b w - c sign(w),        and no motor torque acts on the joint.
 
-where teeth meet they go on together, without bouncing, as long as they are pressed.  That is a unilateral constraint on
-either side, stepped velocities first as contacts of the ground are (Moreau 1999): over a step h the motor may be ahead
-of its joint by half the gap, e <= g, so that where e would be beyond it
+When teeth meet, motor and joint move together without bouncing while the teeth are pressed. This is a unilateral
+constraint on either side, stepped velocities first like ground contacts (Moreau 1999): over a step h the motor may be
+ahead of its joint by at most half the gap, e <= g, so that if e would exceed it
 
     w+ = v+ + r,    r = (g - e) / h,    tau_joint = tau - b v+ - c sign(v+) + J (w - r - v+) / h.
 
-The last term is the rotor's inertia at the joint, ``J (v - v+) / h``, and the impulse of the impact, which ends with
-the step.  Whether teeth meet is foreseen from the joint's velocity and the one before.
+The last term contains the inertia of the rotor at the joint, ``J (v - v+) / h``, and the impulse of the impact, which
+ends with the step. Whether teeth meet is predicted from the velocity of the joint and that of the step before.
 """
 
 from __future__ import annotations
@@ -29,66 +29,71 @@ from .actuators import Actuators, TorqueSpeedLimits, limit_motor_torques
 
 
 class Drives(NamedTuple):
-    """Motors of a plant between the torques that are asked for and the joints.
+    """Motors of a plant, nu of them at nv degrees of freedom.
 
     Attributes:
-        actuated: (nu,) degrees of freedom.
-        whole: (nu,) steps by which torques come late, and
-        share: (nu,) of another one.
-        given: (nu,) torques of the motors in the last step [N m or N].
-        waiting: (m, nu) torques that were asked for in the last m steps, round and round; m = 0 where none comes late.
-        late: (nu,) work: those that arrive.
-        row: (1,) of `waiting` that is this step's.
-        loose: (l,) motors whose gears have backlash.
-        half: (nu,) of the backlash [rad or m].
-        rotor: (nu,) inertia on the motor's side [kg m^2 or kg].
-        viscous, coulomb: (nu,) friction there.
-        offset: (nu,) by how far the motor is ahead of its joint [rad or m].
-        speed: (nu,) of the motor, for those that are loose [rad/s or m/s].
-        offset_here, speed_here: (nu,) the same at the start of a piece of the step.
-        before: (nv,) velocity one step earlier, of a plant that does not keep it itself.
-        turning: (nu,) work: speeds of motors.
-        touching: (nu,) in this piece: 1 or -1 where teeth push the joint forward or back, 0 where none do.
-        closing: (nu,) speed at which what is left of the gap, or too much, goes within the piece.
-        alone: (nu,) speed of the motor at the end of the piece if no teeth touch.
-        torque: (nu,) on the joints, but for friction and the inertia `carried` [N m or N].
-        carried: (nv,) inertia of rotors that move with their joints.
-        damping, friction: (nv,) of the joints, with those of motors whose teeth touch.
-        damping_alone, friction_alone, armature: (nv,) of the joints, without motors that have backlash.
+        actuated: (nu,) degrees of freedom of the motors.
+        whole_delay_steps: (nu,) whole steps of the delay.
+        fractional_delay: (nu,) remaining delay, divided by the step.
+        delivered: (nu,) motor torques of the last step [N m or N].
+        delay_buffer: (m, nu) ring buffer of the torques commanded in the last m steps; m = 0 without delays.
+        arriving: (nu,) scratch: commanded torques after the delay.
+        buffer_row: (1,) row of `delay_buffer` of the present step.
+        backlash_motors: (l,) motors whose gears have backlash.
+        half_gap: (nu,) half of the backlash [rad or m].
+        rotor: (nu,) inertia on the motor side [kg m^2 or kg].
+        viscous: (nu,) viscous friction on the motor side.
+        coulomb: (nu,) Coulomb friction on the motor side.
+        offset: (nu,) position of the motor relative to its joint [rad or m].
+        speed: (nu,) velocity of motors with backlash [rad/s or m/s].
+        offset_start: (nu,) `offset` at the start of the substep.
+        speed_start: (nu,) `speed` at the start of the substep.
+        v_previous: (nv,) velocity one step earlier, for plants that do not store it.
+        motor_speed: (nu,) scratch: velocities of the motors.
+        teeth_contact: (nu,) 1 or -1 if teeth push the joint forward or back in this substep, 0 if they are apart.
+        gap_speed: (nu,) speed at which the rest of the gap closes within the substep.
+        free_speed: (nu,) velocity of the motor at the end of the substep if the teeth are apart.
+        torque: (nu,) torque on the joint without friction and the inertia `coupled_inertia` [N m or N].
+        coupled_inertia: (nv,) inertia of rotors that move with their joints.
+        damping: (nv,) viscous friction of the joints, including motors in teeth contact.
+        friction: (nv,) Coulomb friction of the joints, including motors in teeth contact.
+        joint_damping: (nv,) viscous friction of the joints without motors that have backlash.
+        joint_friction: (nv,) Coulomb friction of the joints without motors that have backlash.
+        armature: (nv,) rotor inertia at the joints without motors that have backlash.
     """
 
     actuated: IntVector
-    whole: IntVector
-    share: Vector
-    given: Vector
-    waiting: Matrix
-    late: Vector
-    row: IntVector
-    loose: IntVector
-    half: Vector
+    whole_delay_steps: IntVector
+    fractional_delay: Vector
+    delivered: Vector
+    delay_buffer: Matrix
+    arriving: Vector
+    buffer_row: IntVector
+    backlash_motors: IntVector
+    half_gap: Vector
     rotor: Vector
     viscous: Vector
     coulomb: Vector
     offset: Vector
     speed: Vector
-    offset_here: Vector
-    speed_here: Vector
-    before: Vector
-    turning: Vector
-    touching: IntVector
-    closing: Vector
-    alone: Vector
+    offset_start: Vector
+    speed_start: Vector
+    v_previous: Vector
+    motor_speed: Vector
+    teeth_contact: IntVector
+    gap_speed: Vector
+    free_speed: Vector
     torque: Vector
-    carried: Vector
+    coupled_inertia: Vector
     damping: Vector
     friction: Vector
-    damping_alone: Vector
-    friction_alone: Vector
+    joint_damping: Vector
+    joint_friction: Vector
     armature: Vector
 
 
-def drives_of(actuators: Actuators, dt: float) -> Drives:
-    """For a plant whose steps take dt [s], at rest."""
+def make_drives(actuators: Actuators, dt: float) -> Drives:
+    """Returns the motors at rest of a plant with time step dt [s]."""
     nu, nv, index = actuators.robot.nu, actuators.robot.nv, np.array(actuators.robot.actuated_index, dtype=np.int64)
     steps = actuators.delay / dt
     whole = np.floor(steps + 1e-9)
@@ -112,61 +117,72 @@ def drives_of(actuators: Actuators, dt: float) -> Drives:
     )  # fmt: skip
 
 
-def restart(drives: Drives, v: Array) -> None:
-    """Motors at rest beside their joints at velocity v (nv,), in the middle of their gaps; no torque is on its way."""
-    drives.waiting[:], drives.row[:], drives.offset[:], drives.given[:], drives.before[:] = 0.0, 0, 0.0, 0.0, v
+def reset_drives(drives: Drives, v: Array) -> None:
+    """Sets the motors to the joint velocities v (nv,), in the middle of their gaps, without delayed torques."""
+    drives.delay_buffer[:], drives.buffer_row[:], drives.offset[:], drives.delivered[:], drives.v_previous[:] = (
+        0.0,
+        0,
+        0.0,
+        0.0,
+        v,
+    )
     drives.speed[:] = v[drives.actuated]
 
 
-def remembered(drives: Drives) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
-    """What of drives outlives a step; nothing where torques come at once and no gear has backlash."""
-    if not len(drives.waiting) and not len(drives.loose):
+def persistent_arrays(drives: Drives) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
+    """Returns the arrays that later steps use; none without delay and backlash."""
+    if not len(drives.delay_buffer) and not len(drives.backlash_motors):
         return ()
-    return drives.waiting, drives.row, drives.offset, drives.speed, drives.before
+    return drives.delay_buffer, drives.buffer_row, drives.offset, drives.speed, drives.v_previous
 
 
 @compiled()
-def supply(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector, out: Vector) -> None:
-    """The torques of motors in this step, into `out` (nu,), of those asked for now; the mean over the step."""
-    turning, m, now = drives.turning, len(drives.waiting), drives.row[0]
+def write_motor_torques(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector, out: Vector) -> None:
+    """Computes the motor torques of this step into `out` (nu,): delayed commands within the torque-speed limits.
+
+    With a delay that is not a whole number of steps, the torque is the mean over the step.
+    """
+    turning, m, now = drives.motor_speed, len(drives.delay_buffer), drives.buffer_row[0]
     for j in range(len(out)):
         turning[j] = v[drives.actuated[j]]
-        drives.late[j] = tau[j]
-    for each in range(len(drives.loose)):
-        turning[drives.loose[each]] = drives.speed[drives.loose[each]]
+        drives.arriving[j] = tau[j]
+    for each in range(len(drives.backlash_motors)):
+        turning[drives.backlash_motors[each]] = drives.speed[drives.backlash_motors[each]]
     if m > 0:
         for j in range(len(out)):
-            drives.waiting[now, j] = tau[j]
+            drives.delay_buffer[now, j] = tau[j]
         for j in range(len(out)):
-            k, part = now - drives.whole[j], drives.share[j]
+            k, part = now - drives.whole_delay_steps[j], drives.fractional_delay[j]
             k = k if k >= 0 else k + m
-            drives.late[j] = (1.0 - part) * drives.waiting[k, j] + part * drives.waiting[k - 1 if k > 0 else m - 1, j]
-    limit_motor_torques(motors, drives.late, turning, out)
+            drives.arriving[j] = (1.0 - part) * drives.delay_buffer[k, j] + part * drives.delay_buffer[
+                k - 1 if k > 0 else m - 1, j
+            ]
+    limit_motor_torques(motors, drives.arriving, turning, out)
 
 
 @compiled()
-def begin(drives: Drives) -> None:
-    """The first piece begins where the step does."""
+def begin_motor_step(drives: Drives) -> None:
+    """Sets the start of the first substep to the start of the step."""
     for j in range(len(drives.offset)):
-        drives.offset_here[j], drives.speed_here[j] = drives.offset[j], drives.speed[j]
+        drives.offset_start[j], drives.speed_start[j] = drives.offset[j], drives.speed[j]
 
 
 @compiled()
-def engage(drives: Drives, given: Vector, v: Vector, before: Vector, h: float) -> None:
-    """Which teeth touch in a piece of length h, and what is on the joints then.
+def close_backlash(drives: Drives, given: Vector, v: Vector, before: Vector, h: float) -> None:
+    """Determines which teeth are in contact in a substep, and the resulting torque, friction and inertia at the joints.
 
     Args:
         drives: the motors.
-        given: (nu,) their torques [N m or N].
-        v: (nv,) velocity at the start of the piece.
-        before: (nv,) velocity as long before as the piece is.
-        h: [s].
+        given: (nu,) motor torques [N m or N].
+        v: (nv,) velocity at the start of the substep.
+        before: (nv,) velocity one substep length before the start.
+        h: length of the substep [s].
     """
     for j in range(len(given)):
         drives.torque[j] = given[j]
-    for each in range(len(drives.loose)):
-        j = drives.loose[each]
-        i, rotor, offset, speed = drives.actuated[j], drives.rotor[j], drives.offset_here[j], drives.speed_here[j]
+    for each in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[each]
+        i, rotor, offset, speed = drives.actuated[j], drives.rotor[j], drives.offset_start[j], drives.speed_start[j]
         pushed, brake = rotor * speed + h * given[j], h * drives.coulomb[j]
         alone = 0.0
         if pushed > brake:
@@ -174,56 +190,56 @@ def engage(drives: Drives, given: Vector, v: Vector, before: Vector, h: float) -
         elif pushed < -brake:
             alone = (pushed + brake) / (rotor + h * drives.viscous[j])
         there = offset + h * (alone - (2.0 * v[i] - before[i]))
-        side = 1 if there > drives.half[j] else -1 if there < -drives.half[j] else 0
-        drives.alone[j], drives.touching[j] = alone, side
-        drives.damping[i], drives.friction[i], drives.carried[i] = (
-            drives.damping_alone[i],
-            drives.friction_alone[i],
+        side = 1 if there > drives.half_gap[j] else -1 if there < -drives.half_gap[j] else 0
+        drives.free_speed[j], drives.teeth_contact[j] = alone, side
+        drives.damping[i], drives.friction[i], drives.coupled_inertia[i] = (
+            drives.joint_damping[i],
+            drives.joint_friction[i],
             0.0,
         )
         drives.torque[j] = 0.0
         if side != 0:
-            drives.closing[j] = (side * drives.half[j] - offset) / h
-            drives.torque[j] = given[j] + rotor * (speed - drives.closing[j] - v[i]) / h
-            drives.carried[i] = rotor
+            drives.gap_speed[j] = (side * drives.half_gap[j] - offset) / h
+            drives.torque[j] = given[j] + rotor * (speed - drives.gap_speed[j] - v[i]) / h
+            drives.coupled_inertia[i] = rotor
             drives.damping[i] += drives.viscous[j]
             drives.friction[i] += drives.coulomb[j]
 
 
 @compiled()
-def follow(drives: Drives, after: Vector, h: float) -> None:
-    """Motors move on by a piece of length h, at whose end the robot's velocity is `after` (nv,)."""
-    for each in range(len(drives.loose)):
-        j = drives.loose[each]
-        moved, side = after[drives.actuated[j]], drives.touching[j]
+def advance_motors(drives: Drives, after: Vector, h: float) -> None:
+    """Advances the motors by a substep of length h [s] that ends with the joint velocities `after` (nv,)."""
+    for each in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[each]
+        moved, side = after[drives.actuated[j]], drives.teeth_contact[j]
         if side != 0:
-            drives.offset_here[j], drives.speed_here[j] = side * drives.half[j], moved + drives.closing[j]
+            drives.offset_start[j], drives.speed_start[j] = side * drives.half_gap[j], moved + drives.gap_speed[j]
         else:
-            drives.offset_here[j] += h * (drives.alone[j] - moved)
-            drives.speed_here[j] = drives.alone[j]
+            drives.offset_start[j] += h * (drives.free_speed[j] - moved)
+            drives.speed_start[j] = drives.free_speed[j]
 
 
 @compiled()
-def settle(drives: Drives, given: Vector) -> None:
-    """The step is taken, in which motors gave these torques (nu,)."""
-    drives.row[0] = drives.row[0] + 1 if drives.row[0] + 1 < len(drives.waiting) else 0
+def finish_motor_step(drives: Drives, given: Vector) -> None:
+    """Stores the state of the motors at the end of a step with motor torques `given` (nu,)."""
+    drives.buffer_row[0] = drives.buffer_row[0] + 1 if drives.buffer_row[0] + 1 < len(drives.delay_buffer) else 0
     for j in range(len(given)):
-        drives.given[j] = given[j]
-        drives.offset[j], drives.speed[j] = drives.offset_here[j], drives.speed_here[j]
+        drives.delivered[j] = given[j]
+        drives.offset[j], drives.speed[j] = drives.offset_start[j], drives.speed_start[j]
 
 
 @entry("drives with delay and backlash")
 def start_step(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector, h: float, out: Vector) -> None:
-    """`supply` and `engage` for a step in one piece, of a plant that does not keep the velocity before."""
-    supply(motors, drives, tau, v, out)
-    begin(drives)
-    engage(drives, out, v, drives.before, h)
+    """Computes the motor torques and teeth contacts of a step without substeps, for a plant in another simulator."""
+    write_motor_torques(motors, drives, tau, v, out)
+    begin_motor_step(drives)
+    close_backlash(drives, out, v, drives.v_previous, h)
 
 
 @entry("drives with delay and backlash")
 def end_step(drives: Drives, given: Vector, v: Vector, after: Vector, h: float) -> None:
-    """The motors after such a step, in which they gave these torques (nu,), from v (nv,) to `after` (nv,)."""
-    follow(drives, after, h)
-    settle(drives, given)
+    """Advances the motors by such a step with motor torques `given` (nu,), from joint velocities v to `after` (nv,)."""
+    advance_motors(drives, after, h)
+    finish_motor_step(drives, given)
     for i in range(len(v)):
-        drives.before[i] = v[i]
+        drives.v_previous[i] = v[i]

@@ -1,15 +1,14 @@
-"""`HeldBody`: a rigid body that hands of a robot hold, in any plant.
+"""`HeldBody`: a rigid body that the hands of a robot hold, in any plant.
 
-The body has six degrees of freedom of its own.  Each hand holds it by a grip that gives way a little, as pads of
-fingers do: over a step dt the impulses of all grips are to bring the hands' velocities relative to the body to
-``-share e / dt``, e being how far they have moved along it, so that grips are springs and dampers taken implicitly,
-stable for any masses (Catto 2011, "Soft constraints"; Todorov 2014 has the same form).  With the robot's joints free
-and nothing else touching,
+The body has six degrees of freedom. Each hand holds it by a compliant grip. Over a step dt the grip impulses lambda
+give the hands velocities relative to the body of ``-fraction e / dt``, with the displacement e of the hands along the
+body, so that grips are springs and dampers with implicit integration, stable for any masses (Catto 2011, "Soft
+constraints"; Todorov 2014 has the same form). With the joints of the robot free and no other contact,
 
-    (A + C) lambda = -(J v* - J_o V* + share e / dt),    A = J M^-1 J^T + J_o M_o^-1 J_o^T
+    (A + C) lambda = -(J v* - J_o V* + fraction e / dt),    A = J M^-1 J^T + J_o M_o^-1 J_o^T
 
-with v* and V* the velocities at the end of the step without grips.  What else touches the robot in this step is not
-known yet; the next one makes up for it.
+with the velocities v* and V* at the end of the step without grips, and the compliance C. Other contacts of the same
+step are unknown at this point; the next step compensates for them.
 """
 
 from __future__ import annotations
@@ -28,30 +27,31 @@ from ..robot.arguments import check_vector, positive, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 
-#: Share of what hands have moved along a body that is taken back in a step.
-SHARE = 0.2
-#: How much grips give way, as a share of how much the masses that they couple do: by some
-#: 0.01 mm under 100 N on 1 kg with steps of 1 ms.
-SOFTNESS = 1e-2
+#: Fraction of the displacement of a hand along the body that is corrected per step.
+POSITION_CORRECTION_FRACTION = 0.2
+#: Compliance of a grip divided by that of the masses that it couples: about 0.01 mm under 100 N on 1 kg with steps of 1
+#: ms.
+GRIP_COMPLIANCE_FRACTION = 1e-2
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class HeldBody(FrozenArrays):
-    """A rigid body, and the hands that hold it.
+    """Rigid body and the hands that hold it.
 
-    When a plant is reset, the body is where `frame` has it, and hands hold it where they are then, whatever is between
-    them; from then on a surface holds it in all six directions, and a point in three, pushing or pulling.
+    On a reset of the plant the body is placed in `frame`, and the hands hold it where they are then, regardless of the
+    distance. From then on a surface contact constrains all six directions, and a point contact three, pushing or
+    pulling.
 
     Attributes:
-        name: what it is called in `Plant.held_bodies`.
-        frame: of the robot, in which the body is placed.
-        contacts: that hold it; their frames, offsets and kinds count.
-        mass: [kg].
-        com: (3,) its centre of mass in the frame [m].
-        inertia: (3, 3) about its centre of mass, in the frame's axes [kg m^2].
+        name: key in `Plant.held_bodies`.
+        frame: frame of the robot in which the body is placed on a reset.
+        contacts: contacts that hold the body, defined by frame, offset and kind.
+        mass: mass [kg].
+        com: (3,) center of mass in `frame` [m]; default: its origin.
+        inertia: (3, 3) inertia about the center of mass, in the axes of `frame` [kg m^2].
 
     Raises:
-        ArgumentError: no contacts, numbers out of range, or an inertia that no body has.
+        ArgumentError: no contacts, values out of range, or an inertia that is not physical.
     """
 
     name: str
@@ -82,13 +82,13 @@ class HeldBody(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldState(FrozenArrays):
-    """Where a held body is, and what holds it.
+    """State of a held body, and the forces that hold it.
 
     Attributes:
-        position: (3,) of its centre of mass, world axes [m].
-        rotation: (3, 3) its axes in the world: those of `HeldBody.frame` when it was taken.
-        velocity: (6,) linear of the centre of mass, angular, world axes [m/s, rad/s].
-        forces: mean of the last step by contact, (3,) or (6,) on the robot at the contact, world axes [N, N m].
+        position: (3,) center of mass, world [m].
+        rotation: (3, 3) from body axes to the world; body axes are those of `HeldBody.frame` when the body was grasped.
+        velocity: (6,) linear velocity of the center of mass and angular velocity, world axes [m/s, rad/s].
+        forces: mean force of the last step by contact, (3,) or (6,) on the robot at the contact, world axes [N, N m].
     """
 
     position: Array
@@ -97,18 +97,18 @@ class HeldState(FrozenArrays):
     forces: Mapping[str, Array]
 
 
-class Holding:
-    """The bodies that a plant's robot holds.
+class HeldBodySystem:
+    """Bodies that the robot of a plant holds.
 
     Args:
-        robot: the robot.
-        bodies: that it holds.
+        robot: robot that holds the bodies.
+        bodies: held bodies.
         dt: time step [s].
-        effort: (nu,) largest torques of the motors [N m].
+        effort: (nu,) maximum motor torques [N m or N].
 
     Raises:
-        ArgumentError: two of one name.
-        UnknownNameError: no such frame.
+        ArgumentError: two bodies have the same name.
+        UnknownNameError: no frame of a name.
     """
 
     def __init__(self, robot: Robot, bodies: Iterable[HeldBody], dt: float, effort: Array) -> None:
@@ -126,8 +126,8 @@ class Holding:
         self.states: dict[str, HeldState] = {}
         self._grips: dict[str, tuple[tuple[Array, Array], ...]] = {}
 
-    def take(self, q: Array, v: Array) -> None:
-        """The hands take the bodies where they are at (q, v)."""
+    def grasp(self, q: Array, v: Array) -> None:
+        """Places the bodies in their frames at (q, v) and attaches the hands to them."""
         for body in self.bodies:
             s = self._state(q, v)
             T = s.placement(body.frame)
@@ -146,16 +146,16 @@ class Holding:
     def step(
         self, q: Array, v: Array, tau: Array, wrenches: Mapping[str, Array]
     ) -> tuple[list[tuple[str, Array]], dict[str, HeldState]]:
-        """What the grips do to the robot over the next step, and where the bodies are after it.
+        """Computes the grip forces on the robot over the next step, and the states of the bodies after it.
 
         Args:
             q: (nq,) configuration.
             v: (nv,) velocity.
-            tau: (nu,) torques that are asked for.
-            wrenches: other forces and moments, by frame.
+            tau: (nu,) commanded torques [N m or N].
+            wrenches: other forces and moments (6,) by frame, world axes [N, N m].
 
         Returns:
-            (frame, (6,) force and moment at its origin) of each hand, and the states after the step.
+            Frame and (6,) force and moment at its origin for each hand, and the states of the bodies after the step.
         """
         s, dt, robot = self._state(q, v), self._dt, self._robot
         force = -s.h - robot.damping * v
@@ -185,12 +185,12 @@ class Holding:
             point, R = _hand(s, contact)
             G[body.name][:, part] = grasp_map(point - now.position, contact.rows)
             apart = np.concatenate((point - now.position - now.rotation @ place, pin.log3(R @ (now.rotation @ turn).T)))
-            ahead[part] += SHARE / dt * apart[: contact.rows]
+            ahead[part] += POSITION_CORRECTION_FRACTION / dt * apart[: contact.rows]
         for body in self.bodies:
             own = G[body.name]
             ahead -= own.T @ free[body.name]
             A += own.T @ inverse[body.name] @ own
-        impulse = -np.linalg.solve(A + SOFTNESS * np.diag(A.diagonal()), ahead)
+        impulse = -np.linalg.solve(A + GRIP_COMPLIANCE_FRACTION * np.diag(A.diagonal()), ahead)
         after, out = dict[str, HeldState](), []
         for body in self.bodies:
             now = self.states[body.name]
@@ -211,8 +211,8 @@ class Holding:
         return out, after
 
     @property
-    def memory(self) -> tuple[tuple[Array, ...], ...]:
-        """What the next step depends on, arrays of each body; may be set."""
+    def persistent_arrays(self) -> tuple[tuple[Array, ...], ...]:
+        """Arrays of each body that the next step depends on; may be set."""
         out = []
         for body in self.bodies:
             now, grips = self.states[body.name], self._grips[body.name]
@@ -221,17 +221,17 @@ class Holding:
             out.append((now.position, now.rotation, now.velocity, forces, places, turns))
         return tuple(out)
 
-    @memory.setter
-    def memory(self, kept: tuple[tuple[Array, ...], ...]) -> None:
+    @persistent_arrays.setter
+    def persistent_arrays(self, kept: tuple[tuple[Array, ...], ...]) -> None:
         for body, (position, rotation, velocity, forces, places, turns) in zip(self.bodies, kept, strict=True):
             ends = np.cumsum([contact.rows for contact in body.contacts])[:-1]
             named = zip((contact.name for contact in body.contacts), np.split(forces, ends), strict=True)
             self.states[body.name] = HeldState(position, rotation, velocity, {name: frozen(f) for name, f in named})
             self._grips[body.name] = tuple(zip(places, turns, strict=True))
 
-    def fits(self, kept: tuple[tuple[Array, ...], ...]) -> bool:
-        """Whether `memory` can be set to this."""
-        shapes = [[np.shape(part) for part in each] for each in (*kept, *self.memory)]
+    def accepts(self, kept: tuple[tuple[Array, ...], ...]) -> bool:
+        """Returns whether `persistent_arrays` can be set to `kept`."""
+        shapes = [[np.shape(part) for part in each] for each in (*kept, *self.persistent_arrays)]
         return len(kept) == len(self.bodies) and shapes[: len(kept)] == shapes[len(kept) :]
 
     def _state(self, q: Array, v: Array) -> State:
@@ -240,6 +240,6 @@ class Holding:
 
 
 def _hand(s: State, contact: Contact) -> tuple[Array, Array]:
-    """(3,) where a contact is, and (3, 3) how its frame is turned."""
+    """Returns the position (3,) and the rotation (3, 3) of a contact."""
     T = s.placement(contact.frame)
     return T.translation + lever(s, contact), np.array(T.rotation)

@@ -1,4 +1,4 @@
-"""`Log`: what a run saw, to look at, to keep, and to give to other programs."""
+"""`Log`: recorded run of a plant, for plots, files and other programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .archive import load, save
-from .mcap_file import write
+from .mcap_file import write_log
 from .records import ActivePush, Checkpoint, ContactPoint
 
 
@@ -31,24 +31,24 @@ from .records import ActivePush, Checkpoint, ContactPoint
 )
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """What `Plant.run` saw, at every tick of the controller.
+    """Recorded run of `Plant.run`, at each of its n ticks.
 
     Attributes:
-        initial_checkpoint: where it began.
-        steps_per_tick: steps per tick.
-        time: (n,) [s].
-        q, v: (n, nq), (n, nv) when the controller was asked.
-        tau: (n, nu) its answers, before any saturation [N m].
-        forces: (n, s, 3) of the ground on the robot over the last step of each tick, world axes [N].
-        spheres: (s,) whose forces these are: feet, other named spheres, then links of the body that touched the ground.
-        status: (n,) outcome of whole-body control at each tick; the mode, such as "fallen", of a `LocomotionCommand`
-            that did without; "" where the controller gave torques alone.
-        level_residuals: (n, L) residual of each level of whole-body control [m/s^2], see `quaddyn.wbc.LevelReport`;
-            (n, 0) unless `Plant.run` was called with ``record_residuals=True``.
-        root: of the robot.
+        initial_checkpoint: state at the start.
+        steps_per_tick: time steps per tick.
+        time: (n,) time [s].
+        q, v: (n, nq), (n, nv) configuration and velocity when the controller was called.
+        tau: (n, nu) torques that the controller returned, before delays and limits [N m or N].
+        forces: (n, s, 3) mean ground reaction force over the last step of each tick, on the robot, world axes [N].
+        spheres: (s,) names for `forces`: feet, other named spheres, then links of the body that were in contact.
+        status: (n,) outcome of whole-body control; the mode, such as "fallen", of a `LocomotionCommand` without
+            whole-body control; "" if the controller returned torques only.
+        level_residuals: (n, L) residual of each level of whole-body control [m/s^2], see `quaddyn.wbc.LevelReport`; (n,
+            0) unless `Plant.run` was called with ``record_residuals=True``.
+        root: "free", "planar" or "fixed".
         joint_names: (nu,) names of the actuated joints, in the order of `tau`.
-        joint_units: (nu,) of each, "rad" or "m".
-        joint_slices: (nu, 3) of each its place in v, in q, and how many entries of q it has.
+        joint_units: (nu,) unit of each joint, "rad" or "m".
+        joint_slices: (nu, 3) for each joint its entry in v, its first entry in q, and its number of entries in q.
     """
 
     initial_checkpoint: Checkpoint
@@ -68,18 +68,18 @@ class Log:
 
     @property
     def positions(self) -> Array:
-        """(n, nu) of the actuated joints [rad or m]."""
+        """Positions of the actuated joints (n, nu) [rad or m]."""
         _, at, entries = self.joint_slices.astype(np.intp).T
         return JointPositions(at, entries == 2).of(self.q)
 
     @property
     def velocities(self) -> Array:
-        """(n, nu) of the actuated joints [rad/s or m/s]."""
+        """Velocities of the actuated joints (n, nu) [rad/s or m/s]."""
         return self.v[:, self.joint_slices[:, 0].astype(int)]
 
     @property
     def base(self) -> Array | None:
-        """(n, 7) position [m] and quaternion (x, y, z, w) of a free base; None of others."""
+        """Position [m] and quaternion (x, y, z, w) of a free base (n, 7); None for other roots."""
         return self.q[:, :7] if self.root == "free" else None
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Log:
         return f"Log({start.robot!r}, {len(self.time)} ticks of {1e3 * start.dt * self.steps_per_tick:g} ms{said})"
 
     def columns(self) -> dict[str, Array]:
-        """Every quantity as (n,) by name with its unit, such as "tau FL_hip_joint [N m]"."""
+        """Returns each quantity as an array (n,) by name and unit, such as "tau FL_hip_joint [N m]"."""
         out, force = {"time [s]": self.time}, {"rad": "N m", "m": "N"}
         positions, velocities = self.positions, self.velocities
         for i, (joint, unit) in enumerate(zip(self.joint_names, self.joint_units, strict=True)):
@@ -103,7 +103,13 @@ class Log:
         return out | {f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)}
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Write `columns`, and the status where there is one, as a table with a line of names.
+        """Writes `columns`, and the status if there is one, as a table with a header line.
+
+        Args:
+            path: file to write.
+
+        Returns:
+            The path of the file.
 
         Raises:
             OSError: the file cannot be written.
@@ -118,7 +124,13 @@ class Log:
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything, the checkpoint included, to an archive of arrays that `load` reads, bit for bit.
+        """Writes the complete log, including the checkpoint, to an archive that `load` reads bit for bit.
+
+        Args:
+            path: file to write.
+
+        Returns:
+            The path of the file.
 
         Raises:
             OSError: the file cannot be written.
@@ -127,32 +139,41 @@ class Log:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Log:
-        """A log from a file that `save` wrote; no code in the file is run.
+        """Reads a log from a file of `save`; no code in the file is executed.
+
+        Args:
+            path: file to read.
 
         Raises:
-            ArgumentError: the file is none.
-            OSError: it cannot be read.
+            ArgumentError: the file is not a saved log.
+            OSError: the file cannot be read.
         """
         found: Log = load(path, (Log, Checkpoint, ActivePush, ContactPoint))
         return found
 
     def to_mcap(self, path: str | os.PathLike[str]) -> Path:
-        """Write an MCAP file for Foxglove and PlotJuggler, see `quaddyn.simulation.mcap_file` (extra: mcap).
+        """Writes an MCAP file for Foxglove and PlotJuggler, see `quaddyn.simulation.mcap_file` (extra: mcap).
+
+        Args:
+            path: file to write.
+
+        Returns:
+            The path of the file.
 
         Raises:
             QuaddynError: the package mcap is not installed.
             OSError: the file cannot be written.
         """
-        return write(self, path)
+        return write_log(self, path)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Joints, torques, vertical contact forces, a free base and lost levels over time (extra: plot).
+        """Plots joints, torques, vertical contact forces, a free base and level residuals over time (extra: plot).
 
         Args:
-            path: PNG, PDF or SVG file to write, if any.
+            path: PNG, PDF or SVG file to write; None for none.
 
         Returns:
-            The matplotlib ``Figure``, which notebooks show.
+            The matplotlib ``Figure``, which notebooks display.
 
         Raises:
             QuaddynError: matplotlib is not installed.
@@ -176,13 +197,18 @@ class Log:
                     tuple(f"level {k}" for k in range(self.level_residuals.shape[1])),
                 )
             )
-        return draw(self.time, panels, path)
+        return plot_panels(self.time, panels, path)
 
 
-def draw(
+def plot_panels(
     time: Array, panels: list[tuple[str, Array, tuple[str, ...]]], path: str | os.PathLike[str] | None = None
 ) -> Any:
-    """Quantities over time, one panel each: its label, (n, k) values, and the names of these.
+    """Plots quantities over time in one panel each.
+
+    Args:
+        time: (n,) time [s].
+        panels: label of the axis, values (n, k), and names of the k lines of each panel.
+        path: PNG, PDF or SVG file to write; None for none.
 
     Returns:
         The matplotlib ``Figure``.
@@ -212,8 +238,8 @@ def draw(
     return figure
 
 
-def recorded_joints(robot: Robot) -> dict[str, Any]:
-    """Names, units and places of a robot's joints, as a `Log` keeps them."""
+def log_joint_fields(robot: Robot) -> dict[str, Any]:
+    """Returns the fields of a `Log` that describe the joints of a robot."""
     single, slides = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
     rows = [(v, *single[v]) for v in map(robot.velocity_index, robot.actuated)]
     units = tuple("m" if name in slides else "rad" for name in robot.actuated)

@@ -7,7 +7,7 @@ topic                  schema                              what
 /base                  geometry_msgs/msg/PoseStamped       of a free base in the world
 /base_velocity         geometry_msgs/msg/TwistStamped      of a free base, in its own axes
 /contact/NAME          geometry_msgs/msg/WrenchStamped     force of the ground on a foot, sphere or link, world axes
-/status                quaddyn/msg/Status                  outcome of whole-body control, what each level lost
+/status                quaddyn/msg/Status                  outcome of whole-body control, residual of each level
 =====================  ==================================  =====================================================
 """
 
@@ -29,7 +29,7 @@ WORDS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 
 def schema(**properties: Any) -> dict[str, Any]:
-    """The JSON Schema of an object."""
+    """Returns the JSON Schema of an object with these properties."""
     return {"type": "object", "properties": properties}
 
 
@@ -48,12 +48,14 @@ SCHEMAS = {
     "geometry_msgs/msg/TwistStamped": schema(header=HEADER, twist=schema(linear=VECTOR, angular=VECTOR)),
     "geometry_msgs/msg/WrenchStamped": schema(header=HEADER, wrench=schema(force=VECTOR, torque=VECTOR)),
     IMU: schema(header=HEADER, angular_velocity=VECTOR, linear_acceleration=VECTOR),
-    "quaddyn/msg/Status": schema(header=HEADER, outcome={"type": "string"}, ok={"type": "boolean"}, lost=NUMBERS),
+    "quaddyn/msg/Status": schema(
+        header=HEADER, outcome={"type": "string"}, ok={"type": "boolean"}, level_residuals=NUMBERS
+    ),
 }
 
 
-class Run(Protocol):
-    """What is written of a `quaddyn.simulation.Log`, which see."""
+class McapSource(Protocol):
+    """Quantities that are written to an MCAP file, such as those of a `quaddyn.simulation.Log`."""
 
     @property
     def time(self) -> Array: ...  # noqa: D102
@@ -79,8 +81,15 @@ class Run(Protocol):
     def base(self) -> Array | None: ...  # noqa: D102
 
 
-def write(log: Run, path: str | os.PathLike[str]) -> Path:
-    """Write a log.
+def write_log(log: McapSource, path: str | os.PathLike[str]) -> Path:
+    """Writes a log as an MCAP file.
+
+    Args:
+        log: log to write.
+        path: file to write.
+
+    Returns:
+        The path of the file.
 
     Raises:
         QuaddynError: the package mcap is not installed.
@@ -98,13 +107,16 @@ def write_ticks(
     schemas: Mapping[str, Any] | None = None,
     attachments: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write messages of ticks: a time [s] and what is said at it.
+    """Writes the messages of ticks as an MCAP file.
 
     Args:
-        path: of the file.
-        ticks: in order.
-        schemas: JSON Schemas by name beside `SCHEMAS`.
-        attachments: files to go with them, by name.
+        path: file to write.
+        ticks: time [s] and messages of each tick, in order.
+        schemas: JSON Schemas by name in addition to `SCHEMAS`.
+        attachments: attached files by name.
+
+    Returns:
+        The path of the file.
 
     Raises:
         QuaddynError: the package mcap is not installed.
@@ -139,8 +151,8 @@ def write_ticks(
     return Path(path)
 
 
-def _messages(log: Run, i: int, positions: list[float], velocities: list[float]) -> list[Message]:
-    """Topic, schema, frame and content of each message of tick i."""
+def _messages(log: McapSource, i: int, positions: list[float], velocities: list[float]) -> list[Message]:
+    """Returns topic, schema, frame and content of each message of tick i."""
     joints = {
         "name": list(log.joint_names),
         "position": positions,
@@ -158,11 +170,12 @@ def _messages(log: Run, i: int, positions: list[float], velocities: list[float])
         wrench = {"force": _xyz(force), "torque": _xyz([0.0, 0.0, 0.0])}
         out.append((f"/contact/{sphere}", "geometry_msgs/msg/WrenchStamped", "world", {"wrench": wrench}))
     if any(log.status):
-        lost = [x for x in log.level_residuals[i].tolist() if math.isfinite(x)] if log.level_residuals.size else []
-        said = {"outcome": log.status[i], "ok": log.status[i] == "solved", "lost": lost}
-        out.append(("/status", "quaddyn/msg/Status", "", said))
+        residuals = [x for x in log.level_residuals[i].tolist() if math.isfinite(x)] if log.level_residuals.size else []
+        status = {"outcome": log.status[i], "ok": log.status[i] == "solved", "level_residuals": residuals}
+        out.append(("/status", "quaddyn/msg/Status", "", status))
     return out
 
 
 def _xyz(values: list[float]) -> dict[str, float]:
+    """Returns the first three values as a message."""
     return dict(zip("xyz", values[:3], strict=True))

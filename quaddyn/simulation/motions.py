@@ -1,7 +1,4 @@
-"""Motions of joints: compiled; how far they have moved at q, and how q moves on with v.
-
-Configurations move on by the exponential map, as in Pinocchio.
-"""
+"""Joint motions: placement of a joint at q, and integration of q with v on the manifold, as in Pinocchio; compiled."""
 
 from __future__ import annotations
 
@@ -9,15 +6,15 @@ import math
 
 from ..compiler import Vector, compiled, local
 from ..robot.loop_geometry import turn
-from .bodies import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, Bodies
+from .kinematic_tree import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, KinematicTree
 
-#: Angle below which the exponential map is a series [rad].
+#: Angle below which the exponential map is computed by a series [rad].
 SMALL_ANGLE = 0.3
 
 
 @compiled(inline=False)
 def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
-    """How far a joint has moved."""
+    """Computes the placement (12,) of a joint's moved frame relative to its frame at zero."""
     x, y, z, c, s = axis[0], axis[1], axis[2], 1.0, 0.0
     out[9], out[10], out[11] = 0.0, 0.0, 0.0
     if kind == REVOLUTE:
@@ -38,7 +35,7 @@ def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
 
 @compiled()
 def _quaternion_rotation(quaternion: Vector, out: Vector) -> None:
-    """Rotation of a unit quaternion (x, y, z, w), column by column."""
+    """Computes the rotation of a unit quaternion (x, y, z, w), column by column."""
     x, y, z, w = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
     out[0], out[1], out[2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z), 2.0 * (x * z - w * y)
     out[3], out[4], out[5] = 2.0 * (x * y - w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z + w * x)
@@ -46,8 +43,8 @@ def _quaternion_rotation(quaternion: Vector, out: Vector) -> None:
 
 
 @compiled(inline=False)
-def integrate(bodies: Bodies, q: Vector, v: Vector, h: float, out: Vector) -> None:
-    """``out = q (+) h v``; `out` is another array."""
+def integrate_configuration(bodies: KinematicTree, q: Vector, v: Vector, h: float, out: Vector) -> None:
+    """Computes ``out = q (+) h v``; `out` must be a different array."""
     for i in range(1, len(bodies.kind)):
         kind = bodies.kind[i]
         here, move, there = q[bodies.q[i] :], v[bodies.v[i] :], out[bodies.q[i] :]
@@ -56,14 +53,14 @@ def integrate(bodies: Bodies, q: Vector, v: Vector, h: float, out: Vector) -> No
         elif kind == PLANAR:
             _integrate_planar(here, move, h, there)
         elif kind == CONTINUOUS:
-            _turn(here, h * move[0], there)
+            _rotate_unit_vector(here, h * move[0], there)
         else:
             there[0] = here[0] + h * move[0]
 
 
 @compiled()
-def _turn(here: Vector, angle: float, there: Vector) -> None:
-    """A (cos, sin) turned; its length stays 1."""
+def _rotate_unit_vector(here: Vector, angle: float, there: Vector) -> None:
+    """Rotates (cos, sin) by an angle [rad]; the result has unit norm."""
     c, s = math.cos(angle), math.sin(angle)
     x, y = c * here[0] - s * here[1], s * here[0] + c * here[1]
     scale = 1.5 - 0.5 * (x * x + y * y)
@@ -71,8 +68,8 @@ def _turn(here: Vector, angle: float, there: Vector) -> None:
 
 
 @compiled()
-def _shares(angle: float) -> tuple[float, float]:
-    """``(1 - cos a) / a^2`` and ``(a - sin a) / a^3``."""
+def _exponential_coefficients(angle: float) -> tuple[float, float]:
+    """Returns ``(1 - cos a) / a^2`` and ``(a - sin a) / a^3``."""
     square = angle * angle
     if angle > SMALL_ANGLE:
         half = math.sin(0.5 * angle)
@@ -84,23 +81,23 @@ def _shares(angle: float) -> tuple[float, float]:
 
 @compiled()
 def _integrate_planar(here: Vector, move: Vector, h: float, there: Vector) -> None:
-    """Position and (cos, sin) after a motion in the joint's own axes."""
+    """Computes position and (cos, sin) after a motion in the joint's own axes."""
     x, y, angle = h * move[0], h * move[1], h * move[2]
-    cosine, sine = _shares(abs(angle))
+    cosine, sine = _exponential_coefficients(abs(angle))
     along, across = 1.0 - angle * angle * sine, angle * cosine  # sin a / a, (1 - cos a) / a
     u, w = along * x - across * y, across * x + along * y
     there[0] = here[0] + here[2] * u - here[3] * w
     there[1] = here[1] + here[3] * u + here[2] * w
-    _turn(here[2:], angle, there[2:])
+    _rotate_unit_vector(here[2:], angle, there[2:])
 
 
 @compiled()
 def _integrate_free(here: Vector, move: Vector, h: float, there: Vector) -> None:
-    """Position and quaternion after a motion in the joint's own axes."""
+    """Computes position and quaternion after a motion in the joint's own axes."""
     R, u = local(9), local(3)
     x, y, z, a, b, c = h * move[0], h * move[1], h * move[2], h * move[3], h * move[4], h * move[5]
     angle = math.sqrt(a * a + b * b + c * c)
-    first, second = _shares(angle)
+    first, second = _exponential_coefficients(angle)
     p, q, r = b * z - c * y, c * x - a * z, a * y - b * x
     u[0] = x + first * p + second * (b * r - c * q)
     u[1] = y + first * q + second * (c * p - a * r)
@@ -110,7 +107,7 @@ def _integrate_free(here: Vector, move: Vector, h: float, there: Vector) -> None
         there[k] = here[k] + R[k] * u[0] + R[3 + k] * u[1] + R[6 + k] * u[2]
     # sin(a / 2) / a = (1 - (a / 2)^2 (a / 2 - sin(a / 2)) / (a / 2)^3) / 2
     quarter = 0.25 * angle * angle
-    _, half_sine = _shares(0.5 * angle)
+    _, half_sine = _exponential_coefficients(0.5 * angle)
     part, w = 0.5 * (1.0 - quarter * half_sine), math.cos(0.5 * angle)
     i, j, k_, l_ = here[3], here[4], here[5], here[6]
     a, b, c = part * a, part * b, part * c

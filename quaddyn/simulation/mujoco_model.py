@@ -1,7 +1,6 @@
-"""A `Robot` as a MuJoCo model: built body by body from the guarded record, never from the file.
+"""A `Robot` as a MuJoCo model, built body by body from its record and not from the file.
 
-MuJoCo's own importer refuses real robots for their dummy links, rounds inertias and knows no planar joints; the
-record's composite bodies say all there is to say.
+MuJoCo's own importer rejects many real robots for their massless links, rounds inertias and has no planar joints.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
-from .mujoco_loops import Followers, add_loops, wxyz
-from .spheres import Placed
+from .mujoco_loops import LoopJoints, add_loops, wxyz
+from .spheres import PlacedSphere
 from .terrain import Box, Plane, Terrain
 
-#: MuJoCo refuses spheres without a radius; a point foot becomes one of this radius [m].
-LEAST_RADIUS = 1e-5
-#: MuJoCo's compiler refuses moving bodies of less mass [kg] or inertia [kg m^2]; the exact numbers come after it.
-LEAST_MASS = 1e-6
-#: Least height of a height field [m].
-FLAT = 1e-6
-#: MuJoCo's kinds of joints by number (mjtJoint).
+#: Minimum radius of spheres in MuJoCo, used for point feet [m].
+MIN_SPHERE_RADIUS = 1e-5
+#: Minimum mass [kg] and inertia [kg m^2] of moving bodies in MuJoCo's compiler; exact values are set after compilation.
+MIN_BODY_MASS = 1e-6
+#: Minimum height range of a height field in MuJoCo [m].
+MIN_FIELD_HEIGHT = 1e-6
+#: Names of MuJoCo's joint types by number (mjtJoint).
 KINDS = ("free", "ball", "slide", "hinge")
-#: Who touches whom: spheres of the robot the terrain, and nothing else.
+#: Collision bits: spheres of the robot collide with the terrain and with nothing else.
 ROBOT_BIT, TERRAIN_BIT = 1, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turning:
-    """A joint whose linear velocity is in its own axes for Pinocchio and in its parent's for MuJoCo.
+class RotatedJoint:
+    """Joint whose linear velocity is in its own axes in Pinocchio and in the axes of its parent in MuJoCo.
 
     Attributes:
-        q, v: first entries in Pinocchio's q and v.
-        qpos, qvel: first entries in MuJoCo's.
+        q, v: first entries in q and v.
+        qpos, qvel: first entries in MuJoCo's coordinates.
         size: 3 for a floating joint (position and quaternion), 2 for a planar one (position and angle).
     """
 
@@ -56,32 +55,32 @@ class Turning:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coordinates:
-    """The way between Pinocchio's (q, v) and MuJoCo's (qpos, qvel).
+class MujocoCoordinateMap:
+    """Conversion between (q, v) of Pinocchio and (qpos, qvel) of MuJoCo.
 
     Attributes:
-        q, qpos: entries that are the same number in both, but for `zero`.
-        v, qvel: the same for velocities.
+        q, qpos: entries that are equal in both apart from `zero`.
+        v, qvel: entries of the velocities that are equal in both.
         turning: floating and planar joints, whose linear velocities differ by a rotation.
-        circles: (first entry in q, entry in qpos) of joints that are (cos, sin) for Pinocchio and an angle for MuJoCo.
-        zero: (nqpos,) MuJoCo's coordinates of slides and hinges where Pinocchio's are zero; zero elsewhere.
-        mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of joints that mimic others, which MuJoCo's
-            equality constraints keep where they belong.
-        followers: the same of joints that closed loops move.
+        circles: (first entry in q, entry in qpos) of joints that are (cos, sin) in Pinocchio and an angle in MuJoCo.
+        zero: (nqpos,) MuJoCo's coordinates of slides and hinges at Pinocchio's zero; zero elsewhere.
+        mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of mimic joints, which are equality constraints
+            in MuJoCo.
+        followers: dependent joints of closed loops; None without loops.
     """
 
     q: NDArray[np.intp]
     qpos: NDArray[np.intp]
     v: NDArray[np.intp]
     qvel: NDArray[np.intp]
-    turning: tuple[Turning, ...]
+    turning: tuple[RotatedJoint, ...]
     circles: tuple[tuple[int, int], ...]
     zero: Array
     mimics: tuple[tuple[int, int, int, int, float, float], ...] = ()
-    followers: Followers | None = None
+    followers: LoopJoints | None = None
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
-        """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi] of their zero."""
+        """Writes (q, v) to MuJoCo's `qpos` and `qvel`, with continuous joints within (-pi, pi] of their zero."""
         qpos[self.qpos], qvel[self.qvel] = q[self.q] + self.zero[self.qpos], v[self.v]
         for cos, angle in self.circles:
             qpos[angle] = np.arctan2(q[cos + 1], q[cos]) + self.zero[angle]
@@ -98,7 +97,7 @@ class Coordinates:
             qvel[t.qvel : t.qvel + n] = _rotation(t, q) @ v[t.v : t.v + n]
 
     def from_mujoco(self, qpos: Array, qvel: Array, q: Array, v: Array) -> None:
-        """Write MuJoCo's state into `q` and `v`."""
+        """Writes MuJoCo's state to `q` and `v`."""
         q[self.q], v[self.v] = qpos[self.qpos] - self.zero[self.qpos], qvel[self.qvel]
         for cos, angle in self.circles:
             turn = qpos[angle] - self.zero[angle]
@@ -111,7 +110,8 @@ class Coordinates:
             v[t.v : t.v + n] = _rotation(t, q).T @ qvel[t.qvel : t.qvel + n]
 
 
-def _rotation(t: Turning, q: Array) -> Array:
+def _rotation(t: RotatedJoint, q: Array) -> Array:
+    """Returns the rotation from the axes of a joint to those of its parent."""
     if t.size == 2:
         c, s = q[t.q + 2 : t.q + 4]
         return np.array([[c, -s], [s, c]])
@@ -125,11 +125,20 @@ def _rotation(t: Turning, q: Array) -> Array:
     )
 
 
-def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators, *, joint_stops: bool) -> Any:
-    """The robot as an ``mujoco.MjSpec`` that may still be added to.
+def make_specification(
+    robot: Robot, spheres: Iterable[PlacedSphere], actuators: Actuators, *, joint_stops: bool
+) -> Any:
+    """Returns the robot as an ``mujoco.MjSpec``, to which a terrain can be added.
 
-    Bodies, joints and actuators carry the file's names, spheres their own.  The numbers are the record's but for
-    inertias that MuJoCo's compiler would refuse and what the motors add to the joints, which `compiled` puts right.
+    Bodies, joints and actuators have the names of the file, spheres their own. Values are those of the record, apart
+    from inertias that MuJoCo's compiler would reject and contributions of the motors to the joints; `compile_model`
+    sets these.
+
+    Args:
+        robot: robot to convert.
+        spheres: contact spheres.
+        actuators: motors of the robot.
+        joint_stops: whether position limits of the joints become constraints.
     """
     mujoco = import_mujoco()
     spec = mujoco.MjSpec()
@@ -152,7 +161,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
         bodies[sphere.body].add_geom(
             name=sphere.name,
             type=mujoco.mjtGeom.mjGEOM_SPHERE,
-            size=[max(sphere.radius, LEAST_RADIUS), 0.0, 0.0],
+            size=[max(sphere.radius, MIN_SPHERE_RADIUS), 0.0, 0.0],
             pos=sphere.in_body,
             contype=ROBOT_BIT,
             conaffinity=TERRAIN_BIT,
@@ -172,11 +181,11 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
 
 
 def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
-    """Give `spec` the surfaces of a terrain, with their own friction or else `friction`."""
+    """Adds the surfaces of a terrain to `spec`, with friction coefficient `friction` if they have none of their own."""
     mujoco = import_mujoco()
     kinds = mujoco.mjtGeom
     for i, surface in enumerate(terrain.surfaces):
-        name = f"terrain {i}"  # of height fields; geoms go without, since a sphere may have any name
+        name = f"terrain {i}"  # of height fields; geoms have no name, since a sphere may have any name
         if isinstance(surface, Plane):
             shape = {
                 "type": kinds.mjGEOM_PLANE,
@@ -192,7 +201,7 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
                 "quat": wxyz(surface.rotation),
             }
         else:
-            low, span = float(surface.heights.min()), max(float(np.ptp(surface.heights)), FLAT)
+            low, span = float(surface.heights.min()), max(float(np.ptp(surface.heights)), MIN_FIELD_HEIGHT)
             half = 0.5 * surface.spacing * (np.array(surface.heights.shape) - 1)
             columns, rows = surface.heights.shape
             made = spec.add_hfield(name=name, nrow=rows, ncol=columns, size=[*half, span, span])
@@ -200,30 +209,38 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
             middle = surface.origin + half
             shape = {"type": kinds.mjGEOM_HFIELD, "hfieldname": name, "pos": [*middle, low]}
         geom = spec.worldbody.add_geom(contype=TERRAIN_BIT, conaffinity=ROBOT_BIT, **shape)
-        geom.priority = 1  # its friction counts, not the sphere's
+        geom.priority = 1  # its friction applies, not that of the sphere
         geom.friction = [friction if surface.friction is None else surface.friction, 0.0, 0.0]
 
 
-def compiled(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, Coordinates]:
-    """The ``mujoco.MjModel`` of `spec` with the record's exact masses and inertias, and the way between coordinates."""
+def compile_model(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, MujocoCoordinateMap]:
+    """Compiles `spec` and sets the exact masses and inertias of the record.
+
+    Returns:
+        The ``mujoco.MjModel``, and the map of its coordinates.
+    """
     mujoco = import_mujoco()
     model = spec.compile()
     for body in robot.bodies:
         b = model.body(body_name(body)).id
         model.body_mass[b] = body.inertial.mass
         model.body_inertia[b] = _principal(body.inertial)[0]
-    followed = _followed(robot)
+    followed = _mimic_losses(robot)
     for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
         dof = model.joint(name).dofadr[0]
         model.dof_armature[dof] = actuators.armature[i] - followed[0][i]
         model.dof_damping[dof] = actuators.damping[i] - followed[1][i]
         model.dof_frictionloss[dof] = actuators.friction[i] - followed[2][i]
     mujoco.mj_setConst(model, mujoco.MjData(model))
-    return model, coordinates(model, robot)
+    return model, make_coordinate_map(model, robot)
 
 
-def _followed(robot: Robot) -> tuple[Array, Array, Array]:
-    """(nv,) rotor inertia, damping and friction that joints owe to those which mimic them: MuJoCo adds them itself."""
+def _mimic_losses(robot: Robot) -> tuple[Array, Array, Array]:
+    """Returns what mimic joints add to the joints that they follow, which MuJoCo adds itself.
+
+    Returns:
+        Rotor inertia, damping and friction, (nv,) each.
+    """
     out = np.zeros((3, robot.nv))
     if robot.coupling is not None:
         for name, joint in simple_joints(robot.bodies).items():
@@ -234,20 +251,21 @@ def _followed(robot: Robot) -> tuple[Array, Array, Array]:
 
 
 def body_name(body: Body) -> str:
-    """The name of `body` in the MuJoCo model: its own, unless that is MuJoCo's name of the ground."""
+    """Returns the name of `body` in the MuJoCo model: its own, unless MuJoCo reserves that for the world."""
     return "world (link)" if body.name == "world" else body.name
 
 
 def _inertial(made: Any, inertial: Inertial) -> None:
+    """Sets the inertia of a MuJoCo body, enlarged where MuJoCo's compiler would reject it."""
     moments, axes = _principal(inertial)
     made.explicitinertial = True
-    made.mass, made.ipos, made.iquat = max(inertial.mass, LEAST_MASS), inertial.com, wxyz(axes)
-    # Any moments that the compiler takes; `compiled` puts in those of points, rods and dummy bodies.
-    made.inertia = np.full(3, max(float(moments.max()), LEAST_MASS))
+    made.mass, made.ipos, made.iquat = max(inertial.mass, MIN_BODY_MASS), inertial.com, wxyz(axes)
+    # Moments that the compiler accepts; `compile_model` sets those of points, rods and massless bodies.
+    made.inertia = np.full(3, max(float(moments.max()), MIN_BODY_MASS))
 
 
 def _principal(inertial: Inertial) -> tuple[Array, Array]:
-    """Principal moments (3,) about the com [kg m^2], and the rotation (3, 3) to their axes."""
+    """Returns the principal moments (3,) about the center of mass [kg m^2], and the rotation (3, 3) to their axes."""
     moments, axes = np.linalg.eigh(inertial.inertia)
     if np.linalg.det(axes) < 0.0:
         axes = axes * np.array([1.0, 1.0, -1.0])
@@ -255,6 +273,7 @@ def _principal(inertial: Inertial) -> tuple[Array, Array]:
 
 
 def _root(mujoco: Any, made: Any, root: str) -> None:
+    """Adds the joint of the root."""
     if root == "free":
         made.add_freejoint(name="root_joint")
     elif root == "planar":
@@ -265,11 +284,12 @@ def _root(mujoco: Any, made: Any, root: str) -> None:
 
 
 def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> None:
+    """Adds the joint of a body, with damping, friction and armature."""
     joint, kinds = body.joint, mujoco.mjtJoint
     assert joint is not None
     losses = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
     if joint.type == "floating":
-        # A free joint would have to hang from the world; three slides and a ball have the same coordinates.
+        # A free joint must be at the world; three slides and a ball have the same coordinates.
         for letter, axis in zip("xyz", np.eye(3), strict=True):
             made.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
         made.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_BALL, **losses)
@@ -281,32 +301,32 @@ def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> Non
         kind = kinds.mjJNT_SLIDE if joint.type == "prismatic" else kinds.mjJNT_HINGE
         one = made.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
         if not joint.independent:
-            return  # its equality, and the stops of the joint that it follows
+            return  # limited by its equality constraint and the stops of the joint that it follows
         q = robot.configuration_index(joint.name)
         ends = np.array([robot.lower[q], robot.upper[q]])
         if stops and joint.type != "continuous" and np.isfinite(ends).any():
             one.limited, one.range = True, np.clip(ends, -1e6, 1e6)
 
 
-def coordinates(
+def make_coordinate_map(
     model: Any, robot: Robot, *, root_joint: str | int = "root_joint", prefix: str = "", zero: Array | None = None
-) -> Coordinates:
-    """The way between a robot's coordinates and those of any MuJoCo model that has its joints by name.
+) -> MujocoCoordinateMap:
+    """Returns the conversion between the coordinates of a robot and those of a MuJoCo model with the same joint names.
 
     Args:
-        model: an ``mujoco.MjModel``; its joints may come in any order, and there may be others.
-        robot: with the joints' names.
+        model: ``mujoco.MjModel``, with joints in any order and possibly further joints.
+        robot: robot with these joints.
         root_joint: name or number of the free joint, for a robot with a free root.
-        prefix: of the joints' names in MuJoCo.
-        zero: as in `Coordinates`; zero by default.
+        prefix: prefix of the joint names in MuJoCo.
+        zero: (nqpos,) as in `MujocoCoordinateMap`; None: zeros.
 
     Raises:
         UnknownNameError: MuJoCo has no joint of such a name.
-        ModelError: a joint is of another kind there.
+        ModelError: a joint is of a different kind in MuJoCo.
     """
     q: list[tuple[int, int]] = []
     v: list[tuple[int, int]] = []
-    turning: list[Turning] = []
+    turning: list[RotatedJoint] = []
     circles: list[tuple[int, int]] = []
 
     names = [model.joint(j).name for j in range(model.njnt)]
@@ -326,7 +346,7 @@ def coordinates(
     def floating(at_q: int, at_v: int, qpos: int, qvel: int) -> None:
         same(q, at_q, qpos, 3)
         same(v, at_v + 3, qvel + 3, 3)
-        turning.append(Turning(at_q, at_v, qpos, qvel, 3))
+        turning.append(RotatedJoint(at_q, at_v, qpos, qvel, 3))
 
     if robot.root == "free":
         floating(0, 0, *place(root_joint, "free"))
@@ -355,7 +375,7 @@ def coordinates(
             same(q, ours_q, qpos, 2)
             same(v, ours_v + 2, qvel + 2, 1)
             circles.append((ours_q + 2, qpos + 2))
-            turning.append(Turning(ours_q, ours_v, qpos, qvel, 2))
+            turning.append(RotatedJoint(ours_q, ours_v, qpos, qvel, 2))
         else:
             same(v, ours_v, qvel, 1)
             if joint.type == "continuous":
@@ -364,7 +384,7 @@ def coordinates(
                 same(q, ours_q, qpos, 1)
     pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
     zero = np.zeros(model.nq) if zero is None else zero
-    return Coordinates(
+    return MujocoCoordinateMap(
         pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics),
-        Followers(robot.coupling, followers) if isinstance(robot.coupling, Loops) else None,
+        LoopJoints(robot.coupling, followers) if isinstance(robot.coupling, Loops) else None,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`MujocoPlant`: the same robot in MuJoCo, the independent third party."""
+"""`MujocoPlant`: a robot in MuJoCo, an independent simulator."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .actuators import Actuators
 from .drives import end_step, start_step
 from .held_bodies import HeldBody
 from .mujoco_contact import MujocoContact, contact_named
-from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, specification
-from .plant import DIVERGENCE_SPEED, Plant, keep
+from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compile_model, make_specification
+from .plant import DIVERGENCE_SPEED, Plant, set_attribute
 from .records import ContactPoint
-from .spheres import ContactSphere, located
+from .spheres import ContactSphere, locate_point
 from .terrain import Surface, Terrain
 
 INTEGRATORS = {
@@ -32,57 +32,58 @@ INTEGRATORS = {
     "implicit": "mjINT_IMPLICIT",
     "implicitfast": "mjINT_IMPLICITFAST",
 }
-#: Speed [rad/s or m/s] and torque [N m] beyond which a step may well be the last one.
-FAST, STRONG = 1e3, 1e6
+#: Speed [rad/s or m/s] and torque [N m or N] above which the next step may diverge, so that warnings are silenced.
+NEAR_DIVERGENCE_SPEED, NEAR_DIVERGENCE_TORQUE = 1e3, 1e6
 
 
 class MujocoPlant(Plant, fixed=("model", "data")):
-    """A robot in MuJoCo, its feet frictional spheres; starts in ``q_home`` at rest.
+    """Simulated robot in MuJoCo with frictional foot spheres; starts at rest in ``q_home``.
 
-    The MuJoCo model is made from the robot's record: composite bodies, joints with armature, damping and Coulomb
-    friction, motors within the effort limits, foot spheres with their radii.  State, torques and forces follow
-    Pinocchio's conventions as in every `Plant`; MuJoCo's own (quaternion w first, base velocity in world axes) stay
-    inside.
+    The MuJoCo model is made from the `Robot` record: composite bodies, joints with armature, damping and Coulomb
+    friction, motors within the effort limits, and foot spheres with their radii. State, torques and forces follow the
+    conventions of Pinocchio as in every `Plant`; those of MuJoCo (quaternion w first, base velocity in world axes)
+    remain internal.
 
-    Contacts are MuJoCo's soft ones (Todorov 2014, "Convex and analytically-invertible dynamics with contacts and
-    constraints"): elliptic cones, as hard as the step allows by default; `contact` selects other parameters.  Joint
-    friction is MuJoCo's too: viscous friction implicit, Coulomb's a soft constraint.  Joints that mimic others are
-    MuJoCo's equality constraints, as hard as contacts are by default: they yield a little, and q and v are those of the
-    joints that they follow.  So are closed loops, of which q and v are those of the independent joints.
+    Contacts are the soft contacts of MuJoCo (Todorov 2014, "Convex and analytically-invertible dynamics with contacts
+    and constraints"): elliptic cones, as hard as the time step permits by default; `contact` selects other parameters.
+    Joint friction is that of MuJoCo, too: viscous friction implicit, Coulomb friction a soft constraint. Mimic joints
+    and closed loops are equality constraints of MuJoCo, as hard as the default contacts, and yield slightly; q and v
+    are those of the independent joints.
 
     Args:
-        robot: any `Robot`: free, planar or fixed root, with or without feet.
+        robot: robot with a free, planar or fixed root, with or without feet.
         dt: time step, at most 0.01 [s].
-        friction: Coulomb's coefficient of surfaces without their own.
-        floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
-            hang anywhere, or where there is a `terrain`.
-        terrain: surfaces, one or several of `Plane`, `Box` and `HeightField`.
-        spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
-            `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
-        actuators: the motors; by default they are perfect within the robot's effort limits.
-        soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
-            these bodies; forces are those on a sole as a whole.
-        held_bodies: bodies that hands of the robot hold, see `HeldBody`.
-        joint_stops: whether the joints' position limits hold, softly, where the file has any.
-        contact: contact parameters, a `MujocoContact` or the name of a preset: "stiff", "mujoco" (MuJoCo's defaults:
-            pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds of
+        friction: friction coefficient of surfaces that have none of their own.
+        floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
+            is given.
+        terrain: one or several of `Plane`, `Box` and `HeightField`; None: only the floor.
+        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None:
+            `body_spheres`, on which a robot that falls comes to rest; {}: only the feet have contacts.
+        actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
+        soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
+            default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
+        held_bodies: rigid bodies that the hands of the robot hold, see `HeldBody`.
+        joint_stops: whether the position limits of the joints hold, as soft constraints.
+        contact: contact parameters: a `MujocoContact` or the name of a preset: "stiff", "mujoco" (defaults of MuJoCo:
+            pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds in
             MuJoCo Menagerie) or "soft" (a mat).
-        time_constant: of the springs of contacts and stops, critically damped (MuJoCo's solref) [s]; by default that of
-            `contact` for contacts, and elsewhere twice `dt`, the minimum that MuJoCo accepts.
-        impratio: ratio of frictional to normal constraint impedance (MuJoCo's name); by default that of `contact`.
+        time_constant: time constant of the critically damped springs of contacts and stops (solref of MuJoCo) [s].
+            None: for contacts that of `contact`, elsewhere twice `dt`, the minimum of MuJoCo.
+        impratio: ratio of frictional to normal constraint impedance (name of MuJoCo), dimensionless; None: that of
+            `contact`.
         integrator: "euler" (semi-implicit, joint damping implicit), "rk4", "implicit" or "implicitfast".
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
-        friction: as given.
-        terrain: the `Terrain`, floor included.
-        spheres: names of what can touch: the feet first, then those asked for by name.
-        model: the ``mujoco.MjModel``.
-        data: the ``mujoco.MjData``, whose positions are those at the start of the last step.
+        robot: robot that is simulated.
+        dt: time step [s].
+        friction: friction coefficient of surfaces that have none of their own; may be set.
+        terrain: `Terrain` with all surfaces, including the floor.
+        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name.
+        model: ``mujoco.MjModel`` of the robot and its terrain.
+        data: ``mujoco.MjData``; its body positions are those at the start of the last step.
 
     Raises:
-        ArgumentError: an argument is not what it must be.
+        ArgumentError: an argument has a wrong value.
         QuaddynError: MuJoCo is not installed.
     """
 
@@ -119,7 +120,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._check_integrator(integrator, INTEGRATORS)
         self._mujoco = mujoco = import_mujoco()
-        spec = specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
+        spec = make_specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
         add_terrain(spec, self.terrain, self.friction)
         solref = [soft, 1.0] if feet.solref is None or time_constant is not None else list(feet.solref)
         for geom in spec.geoms:
@@ -134,18 +135,18 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         spec.option.cone = cones[feet.cone]
         spec.option.integrator = getattr(mujoco.mjtIntegrator, INTEGRATORS[integrator])
         spec.option.tolerance = 1e-10
-        # MuJoCo would go back to its initial state by itself; here that is an error to be raised.
+        # MuJoCo would reset a diverged state; this plant raises an error instead.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-        self.model, self._coordinates = compiled(spec, robot, self.actuators)
+        self.model, self._coordinates = compile_model(spec, robot, self.actuators)
         self.data: Any = mujoco.MjData(self.model)
         self._geoms = {self.model.geom(sphere.name).id: sphere.part for sphere in self._spheres}
-        self._carriers: dict[str, tuple[int, Array]] = {}
-        motors = [robot.actuated[j] for j in self._drives.loose]
-        self._loose_motors = np.array([self.model.actuator(name).id for name in motors], dtype=np.intp)
-        self._loose_dofs = np.array([self.model.joint(name).dofadr[0] for name in motors], dtype=np.intp)
-        # What MuJoCo has there less than the record: of joints that mimic them.
-        at, dofs = robot.actuated_index[self._drives.loose], self._loose_dofs
-        self._followed = (
+        self._body_of_frame: dict[str, tuple[int, Array]] = {}
+        motors = [robot.actuated[j] for j in self._drives.backlash_motors]
+        self._backlash_motors = np.array([self.model.actuator(name).id for name in motors], dtype=np.intp)
+        self._backlash_dofs = np.array([self.model.joint(name).dofadr[0] for name in motors], dtype=np.intp)
+        # Inertia and friction of mimic joints, which MuJoCo adds to those of the joint that they follow.
+        at, dofs = robot.actuated_index[self._drives.backlash_motors], self._backlash_dofs
+        self._mimic_losses = (
             self.model.dof_armature[dofs] - self.actuators.armature[at],
             self.model.dof_damping[dofs] - self.actuators.damping[at],
             self.model.dof_frictionloss[dofs] - self.actuators.friction[at],
@@ -154,19 +155,23 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     @property
     def contacts(self) -> tuple[ContactPoint, ...]:
-        """Every point that carried a force in the last step."""
+        """Contact points with a nonzero force in the last step."""
         if self._contacts is None:
-            self._contacts = tuple(self._touching())
+            self._contacts = tuple(self._read_contacts())
         return self._contacts
 
     @property
     def status(self) -> str:
-        """Of the last contact solve: "free", "solved", or "inaccurate" where MuJoCo's solver ran out of iterations."""
+        """Status of the last step.
+
+        "free": no contact; "solved"; "inaccurate": the solver of MuJoCo ran out of iterations.
+        """
         return self._status
 
-    def _touching(self) -> Iterator[ContactPoint]:
+    def _read_contacts(self) -> Iterator[ContactPoint]:
+        """Yields the contact points with a nonzero force from MuJoCo's data."""
         wrench, found = np.zeros(6), self.data.contact
-        # Parts of all contacts at once: each look at one of them costs as much.
+        # Read for all contacts at once, since each access costs the same.
         parts = zip(found.geom.tolist(), found.frame, found.pos, found.dist, found.friction, strict=True)
         for i, ((first, second), axes, place, distance, friction) in enumerate(parts):
             self._mujoco.mj_contactForce(self.model, self.data, i, wrench)
@@ -190,26 +195,26 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         for geom, surface in zip(of_world, self.terrain.surfaces, strict=True):
             self.model.geom_friction[geom, 0] = self.friction if surface.friction is None else surface.friction
 
-    def _restart(self) -> None:
+    def _reset_internal_state(self) -> None:
         self._mujoco.mj_resetData(self.model, self.data)
         self._coordinates.to_mujoco(self._q, self._v, self.data.qpos, self.data.qvel)
         self._contacts = ()
         self._status = "free"
 
-    def _inner(self) -> tuple[Any, ...]:
+    def _internal_state(self) -> tuple[Any, ...]:
         kind = self._mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(self._mujoco.mj_stateSize(self.model, kind))
         self._mujoco.mj_getState(self.model, self.data, state, kind)
         return state, self.contacts, self._status
 
-    def _unlike(self, inner: tuple[Any, ...]) -> str:
+    def _state_difference(self, inner: tuple[Any, ...]) -> str:
         size = self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION)
         if len(inner) != 3 or np.shape(inner[0]) != (size,):
             found = np.shape(inner[0]) if inner else "none"
-            return f"MuJoCo's state of shape {found}, here ({size},): its model was made with other arguments"
+            return f"state of MuJoCo has shape {found}, here ({size},): its model was made with other arguments"
         return ""
 
-    def _resume(self, inner: tuple[Any, ...]) -> None:
+    def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
         state, self._contacts, self._status = inner
         self._mujoco.mj_setState(self.model, self.data, state, self._mujoco.mjtState.mjSTATE_INTEGRATION)
 
@@ -219,15 +224,18 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         start_step(self.actuators.torque_speed_limits, self._drives, asked, self._v, self.dt, tau)
         data.ctrl[:] = tau
         data.qfrc_applied[:] = 0.0
-        if len(self._loose_dofs):
-            self._let_loose()
+        if len(self._backlash_dofs):
+            self._apply_backlash()
         if wrenches:
             self._apply(wrenches)
-        wild = np.abs(self._v).max(initial=0.0) > FAST or np.abs(tau).max(initial=0.0) > STRONG
+        wild = (
+            np.abs(self._v).max(initial=0.0) > NEAR_DIVERGENCE_SPEED
+            or np.abs(tau).max(initial=0.0) > NEAR_DIVERGENCE_TORQUE
+        )
         with _silence(mujoco) if wild else contextlib.nullcontext():
             mujoco.mj_step(model, data)
         if not np.abs(data.qvel).max(initial=0.0) < DIVERGENCE_SPEED:  # also true of NaN
-            self._restart()
+            self._reset_internal_state()
             data.time = self.time
             raise self._diverged()
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
@@ -237,44 +245,44 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         status = "free"
         if data.ncon:
             status = "solved" if data.solver_niter.max() < model.opt.iterations else "inaccurate"
-        keep(self, "_q", q)
-        keep(self, "_v", v)
-        keep(self, "_contacts", None)
-        keep(self, "_status", status)
+        set_attribute(self, "_q", q)
+        set_attribute(self, "_v", v)
+        set_attribute(self, "_contacts", None)
+        set_attribute(self, "_status", status)
         return tau
 
-    def _let_loose(self) -> None:
-        """Sets inertia, friction and driving force of joints whose motors have backlash."""
-        drives, model, dofs = self._drives, self.model, self._loose_dofs
-        at = drives.actuated[drives.loose]
-        armature, damping, friction = self._followed
-        model.dof_armature[dofs] = drives.armature[at] + drives.carried[at] + armature
+    def _apply_backlash(self) -> None:
+        """Sets the inertia, friction and driving force of joints whose motors have backlash."""
+        drives, model, dofs = self._drives, self.model, self._backlash_dofs
+        at = drives.actuated[drives.backlash_motors]
+        armature, damping, friction = self._mimic_losses
+        model.dof_armature[dofs] = drives.armature[at] + drives.coupled_inertia[at] + armature
         model.dof_damping[dofs] = drives.damping[at] + damping
         model.dof_frictionloss[dofs] = drives.friction[at] + friction
-        self.data.ctrl[self._loose_motors] = 0.0
-        self.data.qfrc_applied[dofs] = drives.torque[drives.loose]
+        self.data.ctrl[self._backlash_motors] = 0.0
+        self.data.qfrc_applied[dofs] = drives.torque[drives.backlash_motors]
 
     def _apply(self, wrenches: Mapping[str, Array]) -> None:
-        """Forces and moments at frames, into ``qfrc_applied``."""
+        """Writes forces and moments (6,) at frames to ``qfrc_applied``."""
         mujoco, model, data = self._mujoco, self.model, self.data
         mujoco.mj_kinematics(model, data)  # positions are those of the last step's start
         mujoco.mj_comPos(model, data)
         for name, wrench in wrenches.items():
-            body, place = self._carrier(name)
+            body, place = self._find_body(name)
             point = data.xpos[body] + data.xmat[body].reshape(3, 3) @ place
             mujoco.mj_applyFT(model, data, wrench[:3], wrench[3:], point, body, data.qfrc_applied)
 
-    def _carrier(self, frame: str) -> tuple[int, Array]:
-        """MuJoCo's body that a frame is fixed to, and the frame's origin in it [m]."""
-        if frame not in self._carriers:
-            index, place, _, _ = located(self.robot, frame, np.zeros(3))
-            self._carriers[frame] = self.model.body(body_name(self.robot.bodies[index])).id, place
-        return self._carriers[frame]
+    def _find_body(self, frame: str) -> tuple[int, Array]:
+        """Returns the MuJoCo body that carries a frame, and the origin of the frame in it (3,) [m]."""
+        if frame not in self._body_of_frame:
+            index, place, _, _ = locate_point(self.robot, frame, np.zeros(3))
+            self._body_of_frame[frame] = self.model.body(body_name(self.robot.bodies[index])).id, place
+        return self._body_of_frame[frame]
 
 
 @contextlib.contextmanager
 def _silence(mujoco: Any) -> Iterator[None]:
-    """No warnings of MuJoCo on the terminal and in a log file about what is about to be raised."""
+    """Suppresses MuJoCo's warnings on the terminal and in its log file within the ``with`` block."""
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda message: None)
     try:

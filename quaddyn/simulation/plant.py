@@ -1,4 +1,4 @@
-"""`Plant`: what every world that a robot can be put into offers to a controller."""
+"""`Plant`: interface of simulated robots, which a controller moves by joint torques."""
 
 from __future__ import annotations
 
@@ -23,58 +23,61 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
-from .drives import drives_of, remembered, restart
-from .held_bodies import HeldBody, HeldState, Holding
+from .drives import make_drives, persistent_arrays, reset_drives
+from .held_bodies import HeldBody, HeldBodySystem, HeldState
 from .log import Log
-from .recording import Recording
+from .log_builder import LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint
-from .spheres import ContactSphere, placed
+from .spheres import ContactSphere, place_spheres
 from .terrain import Plane, Surface, Terrain
 
-#: Sets a private attribute quickly, at every step.
-keep = object.__setattr__
-#: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
+#: Sets an attribute without the checks of `StrictAttributes`, which would cost time in every step.
+set_attribute = object.__setattr__
+#: Joint or base speed above which a simulation counts as diverged [rad/s or m/s].
 DIVERGENCE_SPEED = 1e6
-#: Longest time step [s]: a joint at 10 rad/s turns by 6 degrees in it.
+#: Maximum time step [s], in which a joint at 10 rad/s turns by 6 degrees.
 MAX_TIME_STEP = 0.01
 
 
 @renamed_attributes(held="held_bodies", play="backlash_state", solved="ok")
 class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "spheres")):
-    """A robot in a world, advanced one step at a time by the torques of its motors.
+    """Base class of a simulated robot that is advanced one time step at a time by motor torques.
 
-    The state is Pinocchio's (q, v) whatever computes the motion: quaternions (x, y, z, w), the base's velocity in the
-    base's axes.  A plant belongs to one thread.  Two runs from the same state with the same torques agree bit for bit.
+    The state follows the conventions of Pinocchio in every plant: quaternions (x, y, z, w), and the velocity of the
+    base in base axes. A plant belongs to one thread. Two runs from the same state with the same torques agree bit for
+    bit.
 
     Args:
-        robot: any `Robot`: free, planar or fixed root, with or without feet.
+        robot: robot with a free, planar or fixed root, with or without feet.
         dt: time step, at most 0.01 [s].
-        friction: Coulomb's coefficient of surfaces without their own.
-        floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
-            hang anywhere, or where there is a `terrain`.
-        terrain: surfaces, one or several.
-        spheres: where else than at its feet the robot can touch something, by name; None: `body_spheres`, with which
-            a robot that falls comes to lie; {}: its feet alone.
-        actuators: the motors; by default they are perfect within the robot's effort limits.
-        soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
-            these bodies; forces are those on a sole as a whole.
-        held_bodies: bodies that hands of the robot hold, see `HeldBody`.
+        friction: friction coefficient of surfaces that have none of their own.
+        floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
+            is given.
+        terrain: one or several of `Plane`, `Box` and `HeightField`; None: only the floor.
+        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None:
+            `body_spheres`, on which a robot that falls comes to rest; {}: only the feet have contacts.
+        actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
+        soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
+            default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
+        held_bodies: rigid bodies that the hands of the robot hold, see `HeldBody`.
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
-        friction: as given; may be set at any time, and counts from the next step on.
-        terrain: the `Terrain`, floor included.
-        actuators: as given.
-        spheres: names of what can touch: the feet first, then those asked for by name.
+        robot: robot that is simulated.
+        dt: time step [s].
+        friction: friction coefficient of surfaces that have none of their own; may be set at any time and applies from
+            the next step on.
+        terrain: `Terrain` with all surfaces, including the floor.
+        actuators: motors of the robot.
+        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name.
 
     Raises:
-        ArgumentError: an argument is not what it must be.
+        ArgumentError: an argument has a wrong value.
+        ArgumentTypeError: an argument has a wrong type.
     """
 
-    #: Most pushes at a time; more are a loop that forgot to stop.
+    #: Maximum number of simultaneous pushes; more are a programming error in a loop.
     MAX_PUSHES: ClassVar[int] = 1000
-    #: Most ticks of one run: a day at 1 kHz, of which the log takes some 50 GB.
+    #: Maximum number of ticks of one run: a day at 1 kHz, whose log takes about 50 GB.
     MAX_TICKS: ClassVar[int] = 86_400_000
 
     def __init__(
@@ -95,41 +98,44 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         dt = number("dt", dt)
         if not 0.0 < dt <= MAX_TIME_STEP:  # also true of NaN
             raise ArgumentError(
-                f"dt: expected a time step [s], more than 0 and at most {MAX_TIME_STEP:g}, got {dt}: within a longer "
-                "one legs swing and feet touch down unseen"
+                f"dt: expected a time step [s], more than 0 and at most {MAX_TIME_STEP:g}, got {dt}: a longer step "
+                "would miss swings and touchdowns"
             )
-        self.robot, self.dt, self._friction = robot, dt, _coefficient(friction)
+        self.robot, self.dt, self._friction = robot, dt, _check_friction(friction)
         self.terrain = _terrain(robot, floor, terrain)
         if actuators is None:
             actuators = Actuators(robot)
         elif not isinstance(actuators, Actuators):
             raise ArgumentTypeError(f"actuators: expected Actuators, got {type(actuators).__name__}")
         elif actuators.robot is not robot:
-            raise ArgumentError(f"actuators: they were made for another robot, {actuators.robot.name!r}")
+            raise ArgumentError(
+                f"actuators: made for the robot {actuators.robot.name!r}, not for this one; make others with this robot"
+            )
         self.actuators = actuators
-        self._spheres = placed(robot, spheres, soles)
+        self._spheres = place_spheres(robot, spheres, soles)
         self.spheres = tuple(dict.fromkeys(sphere.part for sphere in self._spheres if sphere.link is None))
         self._link_of = {sphere.part: sphere.link for sphere in self._spheres}
-        self._drives = drives_of(actuators, dt)
+        self._drives = make_drives(actuators, dt)
         rotors = self._drives.armature
-        if robot.loops and robot.coupling is not None:  # those that loops move turn, too
+        if robot.loops and robot.coupling is not None:  # rotors of dependent joints turn, too
             rotors = np.array(robot.model.armature)
             rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
-        self._holding = Holding(robot, held_bodies, self.dt, actuators.effort)
+        self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
         self._one_step = OneCall("plant")
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
-        """Put the robot into a state, at time 0, with all sums at 0 and no pushes.
+        """Sets the state of the robot at time 0, and clears pushes, delayed torques and the work done.
 
         Args:
-            q: (nq,) configuration; ``robot.q_home`` by default.
-            v: (nv,) velocity; at rest by default.
+            q: (nq,) configuration; None: ``robot.q_home``.
+            v: (nv,) velocity; None: zero.
 
         Raises:
-            ArgumentError: wrong shape or type, not finite, or a quaternion or (cos, sin) in `q` not of length 1.
+            ArgumentError: a wrong shape or type, a non-finite entry, or a quaternion or (cos, sin) in `q` not of unit
+                norm.
         """
         robot = self.robot
         q = robot.q_home if q is None else q
@@ -141,9 +147,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._tau = frozen(np.zeros(robot.nu))
         self._steps = 0
         self._pushes: tuple[ActivePush, ...] = ()
-        restart(self._drives, self._v)
-        self._holding.take(self._q, self._v)
-        self._restart()
+        reset_drives(self._drives, self._v)
+        self._held_system.grasp(self._q, self._v)
+        self._reset_internal_state()
 
     @property
     def q(self) -> Array:
@@ -157,17 +163,17 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def friction(self) -> float:
-        """Coulomb's coefficient of surfaces without their own; may be set, and counts from the next step on."""
+        """Friction coefficient of surfaces that have none of their own; a new value applies from the next step on."""
         return self._friction
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self._friction = _coefficient(value)
+        self._friction = _check_friction(value)
         self._apply_friction()
 
     @abstractmethod
     def _apply_friction(self) -> None:
-        """The surfaces without a friction of their own have `friction` from now on."""
+        """Applies `friction` to the surfaces that have no coefficient of their own."""
 
     @property
     def time(self) -> float:
@@ -176,27 +182,27 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def tau(self) -> Array:
-        """Torques that the motors delivered in the last step (nu,) [N m], read-only."""
+        """Motor torques of the last step (nu,), after delays and limits [N m or N], read-only."""
         return self._tau
 
     @property
     def backlash_state(self) -> tuple[Array, Array] | None:
-        """By how much motors are ahead of their joints within their gears' backlash, and how much faster they turn.
+        """Position and velocity of the motors relative to their joints within the backlash of the gears.
 
-        (nu,) each [rad or m, rad/s or m/s]; None where no gear has any.
+        (nu,) each [rad or m, rad/s or m/s], positive if the motor is ahead; None if no gear has backlash.
         """
         drives = self._drives
-        if not len(drives.loose):
+        if not len(drives.backlash_motors):
             return None
         faster = np.zeros(self.robot.nu)
-        faster[drives.loose] = (drives.speed - self._v[drives.actuated])[drives.loose]
+        faster[drives.backlash_motors] = (drives.speed - self._v[drives.actuated])[drives.backlash_motors]
         return frozen(drives.offset), frozen(faster)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N].
+        """Mean ground reaction force of the last step by foot, sole or named sphere: (3,) on the robot, world axes [N].
 
-        Those on the rest of the body are in `body_forces`.
+        Forces on other parts of the robot are in `body_forces`.
         """
         forces = {name: np.zeros(3) for name in self.spheres}
         for contact in self.contacts:
@@ -206,9 +212,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def body_forces(self) -> dict[str, Array]:
-        """Mean force of the ground over the last step by link, (3,) on the robot, world axes [N].
+        """Mean ground reaction force of the last step by link: (3,) on the robot, world axes [N].
 
-        Only links that touch it, and without what is in `contact_forces`.
+        Contains only links in contact, and no force that is in `contact_forces`.
         """
         forces: dict[str, Array] = {}
         for contact in self.contacts:
@@ -218,18 +224,18 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def held_bodies(self) -> Mapping[str, HeldState]:
-        """Where each held body is, and the forces of the last step at the hands that hold it, by name."""
-        return MappingProxyType(self._holding.states)
+        """State of each held body by name, with the forces of the last step at the hands that hold it."""
+        return MappingProxyType(self._held_system.states)
 
     @property
     @abstractmethod
     def contacts(self) -> tuple[ContactPoint, ...]:
-        """Every point that carried a force in the last step."""
+        """Contact points with a nonzero force in the last step."""
 
     @property
     @abstractmethod
     def status(self) -> str:
-        """Of the last step: "free" (no contact), "solved", or a word for what went wrong."""
+        """Status of the last step: "free" (no contact), "solved", or a word that names the deviation."""
 
     @property
     def ok(self) -> bool:
@@ -238,33 +244,33 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def energy(self) -> float:
-        """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
+        """Mechanical energy, kinetic plus potential [J]; the potential is zero if the center of mass is at z = 0."""
         data = self._energy_data
         self.robot.algorithms.forwardKinematics(self.robot.model, data, self._q, self._v)
         v, coupling = self._v, self.robot.coupling
         if self.robot.loops and coupling is not None:
             v = coupling.at(self._q).velocity(v)
         energy = self._kinetic.of(data, v) + float(pin.computePotentialEnergy(self.robot.model, data))
-        for j in self._drives.loose:
+        for j in self._drives.backlash_motors:
             energy += 0.5 * float(self._drives.rotor[j] * self._drives.speed[j] ** 2)
         return energy
 
     # -- time ------------------------------------------------------------------------------------------------
     def step(self, tau: Numbers, *, external: Mapping[str, Numbers] | None = None) -> None:
-        """Advance by dt under constant torques.
+        """Advances the plant by one time step under constant torques.
 
         Args:
-            tau: (nu,) torques of the actuated joints [N m]; `actuators` deliver what they can of them.
-            external: {frame name: (3,) force or (6,) force and moment} of this step [N, N m], on the robot at the
-                frame's origin, world axes; beside those of `push`.
+            tau: (nu,) commanded torques of the actuated joints [N m or N]; `actuators` delays and limits them.
+            external: external loads of this step, {frame name: (3,) force or (6,) force and moment} on the robot at the
+                origin of the frame, world axes [N, N m], in addition to those of `push`; None for none.
 
         Raises:
-            ArgumentError: `tau` or a force has another shape or type or is not finite.
-            UnknownNameError: no such frame.
-            DivergenceError: the motion left the finite numbers; the plant keeps its last good state.
-            ConcurrencyError: another thread is in a step of this plant.
+            ArgumentError: `tau` or a force has a wrong shape or type or is not finite.
+            UnknownNameError: no frame of that name.
+            DivergenceError: the state became non-finite; the plant keeps its last valid state.
+            ConcurrencyError: another thread is stepping this plant.
         """
-        # is_approx(x, x): every entry is finite; who fails is examined at leisure.
+        # is_approx(x, x) is False for non-finite entries; `check_vector` then describes the error.
         if not (
             type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
         ):
@@ -275,40 +281,40 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._step(tau, external)
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
-        """One step of this plant alone."""
+        """Advances the plant by one step; the caller holds the lock."""
         wrenches = dict[str, Array]()
         if external is not None or self._pushes:
             self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
             wrenches = self._wrenches([(name, self._wrench(name, force)) for name, force in (external or {}).items()])
-        if self._holding.bodies:
-            grips, held = self._holding.step(self._q, self._v, tau, wrenches)
+        if self._held_system.bodies:
+            grips, held = self._held_system.step(self._q, self._v, tau, wrenches)
             for name, wrench in grips:
                 wrenches[name] = wrenches.get(name, 0.0) + wrench
             given = self._advance(tau, wrenches)
-            self._holding.states.update(held)
+            self._held_system.states.update(held)
         else:
             given = self._advance(tau, wrenches)
         given.flags.writeable = False
-        keep(self, "_tau", given)
-        keep(self, "_steps", self._steps + 1)
+        set_attribute(self, "_tau", given)
+        set_attribute(self, "_steps", self._steps + 1)
 
     def push(self, frame: str, force: Numbers, *, duration: float) -> None:
-        """ActivePush the robot from now on for some time; several pushes add up, and `reset` ends all.
+        """Applies a force from now on for some time; forces of several pushes add up, and `reset` ends all of them.
 
         Args:
-            frame: where, at the origin of any of ``robot.frame_names``.
+            frame: one of ``robot.frame_names``; the force acts at its origin.
             force: (3,) force or (6,) force and moment, on the robot, world axes [N, N m].
-            duration: [s], rounded to steps, one at least; may be inf.
+            duration: time [s], rounded to a whole number of steps, at least one; may be inf.
 
         Raises:
-            ArgumentError: a force of another shape or not finite, or a duration that is not positive.
-            UnknownNameError: no such frame.
+            ArgumentError: a force of a wrong shape or not finite, or a duration that is not positive.
+            UnknownNameError: no frame of that name.
         """
         duration = number("duration", duration)
         if not duration > 0.0:
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
-            raise ArgumentError(f"push: there are {self.MAX_PUSHES} already")
+            raise ArgumentError(f"push: {self.MAX_PUSHES} pushes are active already; use a shorter duration")
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
         self._pushes += (ActivePush(frame, self._wrench(frame, force), self._steps + steps),)
 
@@ -322,51 +328,57 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         on_tick: Callable[[Plant], object] | None = None,
         record_residuals: bool = False,
     ) -> Log:
-        """Let a controller move the robot for some time.
+        """Runs a controller for some time and records the motion.
 
         Args:
-            controller: called with the plant once per tick; returns tau (nu,), which is held until the next one, or a
-                command that has it, of which the log keeps the status.
-            duration: how long, a whole number of ticks [s].
-            control_dt: between ticks, a whole number of steps [s]; `dt` by default.
-            on_tick: called with the plant after each tick, to draw it or to stop it by an exception.
-            record_residuals: whether the log says how far each level of whole-body control was missed; this takes about
-                a millisecond a tick.
+            controller: function that is called with the plant once per tick. It returns the torques (nu,), which are
+                held until the next tick, or a command with a ``tau`` attribute, whose status is recorded.
+            duration: time [s], a whole number of ticks.
+            control_dt: period of the controller, a whole number of time steps [s]; None: `dt`.
+            on_tick: called with the plant after each tick, to draw the plant or to stop the run by an exception; None
+                for none.
+            record_residuals: whether to record the residual of each level of whole-body control, which takes about a
+                millisecond per tick.
 
         Returns:
-            The `Log`, which `replay` takes.
+            The `Log` of the run, which `replay` accepts.
 
         Raises:
-            ArgumentError: times that do not divide, a controller or command with a `dt` that is not the time between
-                ticks, or a torque that `step` refuses.
-            DivergenceError: the motion left the finite numbers.
+            ArgumentError: `duration` and `control_dt` are not whole multiples, the controller or command has a `dt`
+                other than `control_dt`, or the torques are rejected by `step`.
+            DivergenceError: the state became non-finite.
         """
-        ratio = 1 if control_dt is None else _whole("control_dt", number("control_dt", control_dt), self.dt, "dt")
-        ticks = _whole("duration", number("duration", duration), ratio * self.dt, "control_dt")
+        ratio = (
+            1 if control_dt is None else _whole_multiple("control_dt", number("control_dt", control_dt), self.dt, "dt")
+        )
+        ticks = _whole_multiple("duration", number("duration", duration), ratio * self.dt, "control_dt")
         if not callable(controller):
-            raise ArgumentTypeError(f"controller: expected something to call, got {type(controller).__name__}")
+            raise ArgumentTypeError(f"controller: expected a callable, got {type(controller).__name__}")
         if ticks > self.MAX_TICKS:
-            raise ArgumentError(f"duration: expected at most {self.MAX_TICKS} ticks, which a Log keeps, got {ticks}")
+            raise ArgumentError(f"duration: expected at most {self.MAX_TICKS} ticks, which a Log can hold, got {ticks}")
         start, robot = self.checkpoint(), self.robot
-        recording = Recording(robot, start, ratio, ticks, self.spheres, record_residuals)
+        recording = LogBuilder(robot, start, ratio, ticks, self.spheres, record_residuals)
         for i in range(ticks):
-            recording.before(i, self.time, self._q, self._v)
+            recording.record_state(i, self.time, self._q, self._v)
             answer = controller(self)
             if i == 0:
                 _check_period(controller, answer, ratio * self.dt)
             asked = getattr(answer, "tau", answer)
             for _ in range(ratio):
                 self.step(asked)
-            recording.after(i, answer, asked, self.contacts)
+            recording.record_command(i, answer, asked, self.contacts)
             if on_tick is not None:
                 on_tick(self)
-        return recording.log()
+        return recording.build()
 
     def replay(self, log: Log) -> None:
-        """Go back to where `log` began and apply its torques again: ends in the same state, bit for bit.
+        """Restores the state at the start of `log` and applies its torques again; the final state is equal bit for bit.
+
+        Args:
+            log: log of a plant made with the same arguments.
 
         Raises:
-            ArgumentError: the log is another plant's; the message says what differs, and nothing has changed.
+            ArgumentError: the log is of a different plant; the message lists the differences, and nothing has changed.
         """
         if not isinstance(log, Log):
             raise ArgumentTypeError(f"log: expected the Log of a run, got {type(log).__name__}")
@@ -377,13 +389,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         try:
             self.restore(log.initial_checkpoint)
         except ArgumentError as error:
-            raise ArgumentError(f"log: it begins with a {error}") from error
+            raise ArgumentError(f"log: its initial state is a {error}") from error
         for tau in log.tau:
             for _ in range(log.steps_per_tick):
                 self.step(tau)
 
     def checkpoint(self) -> Checkpoint:
-        """All of the present state, to `restore` later."""
+        """Returns the complete present state, for `restore`."""
         return Checkpoint(
             type(self).__name__,
             self.robot.name,
@@ -394,16 +406,20 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._tau,
             self._steps,
             self._pushes,
-            self._inner(),
-            tuple(each.copy() for each in remembered(self._drives)),
-            self._holding.memory,
+            self._internal_state(),
+            tuple(each.copy() for each in persistent_arrays(self._drives)),
+            self._held_system.persistent_arrays,
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint as if nothing had happened since, bit for bit.
+        """Restores a state that `checkpoint` returned; the following steps are equal bit for bit.
+
+        Args:
+            checkpoint: state of a plant made with the same arguments.
 
         Raises:
-            ArgumentError: it is not of a plant like this one; the message says what differs, and nothing has changed.
+            ArgumentError: the checkpoint is of a different plant; the message lists the differences, and nothing has
+                changed.
         """
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
@@ -413,17 +429,17 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 f"checkpoint: of another plant: {'; '.join(differences)}; restore it in a plant made with the same "
                 "arguments"
             )
-        motors = remembered(self._drives)
+        motors = persistent_arrays(self._drives)
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
         for to, kept in zip(motors, c.drives, strict=True):
             to[:] = kept
-        self._holding.memory = c.held
-        self._resume(c.inner)
+        self._held_system.persistent_arrays = c.held
+        self._restore_internal_state(c.inner)
 
     def _differences(self, c: Checkpoint) -> list[str]:
-        """Returns the differences between a checkpoint and this plant, in words."""
+        """Returns descriptions of the differences between a checkpoint and this plant."""
         spheres = tuple(sphere.name for sphere in self._spheres)
-        motors = [np.shape(x) for x in remembered(self._drives)]
+        motors = [np.shape(x) for x in persistent_arrays(self._drives)]
         found = [
             f"{name} {theirs!r}, here {own!r}"
             for name, theirs, own in (
@@ -438,9 +454,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             )
             if theirs != own
         ]
-        if not self._holding.fits(c.held):
+        if not self._held_system.accepts(c.held):
             found.append("other held bodies than here")
-        if not found and (inner := self._unlike(c.inner)):
+        if not found and (inner := self._state_difference(c.inner)):
             found.append(inner)
         return found
 
@@ -452,43 +468,49 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     # -- what a plant is made of -------------------------------------------------------------------------------
     def _check_integrator(self, integrator: str, known: Iterable[str]) -> None:
+        """Raises if `integrator` is unknown or does not support the motors."""
         if integrator not in known:
             raise ArgumentError(f"integrator: expected one of {', '.join(known)}, got {integrator!r}")
         if integrator == "rk4" and self.actuators.backlash.any():
-            raise ArgumentError("integrator: 'rk4' takes no motors with backlash, whose teeth meet within a step")
+            raise ArgumentError("integrator: 'rk4' does not support motors with backlash; use another integrator")
 
-    def _unlike(self, inner: tuple[Any, ...]) -> str:
-        """Why `_resume` cannot take over what another plant's `_inner` gave, "" where it can."""
+    def _state_difference(self, inner: tuple[Any, ...]) -> str:
+        """Returns why `_restore_internal_state` cannot accept a state of `_internal_state`, or "" if it can."""
         return ""
 
     @abstractmethod
-    def _restart(self) -> None:
-        """Take over ``_q`` and ``_v``, and forget what happened before."""
+    def _reset_internal_state(self) -> None:
+        """Initializes everything that depends on earlier steps from ``_q`` and ``_v``."""
 
     @abstractmethod
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
-        """One step under torques that are asked for: new ``_q`` and ``_v``, or `DivergenceError` with the old ones.
+        """Advances ``_q`` and ``_v`` by one step, or raises `DivergenceError` and leaves them unchanged.
+
+        Args:
+            tau: (nu,) commanded torques [N m or N].
+            wrenches: external force and moment (6,) by frame, world axes [N, N m].
 
         Returns:
-            (nu,) what the motors delivered.
+            (nu,) torques of the motors [N m or N].
         """
 
     @abstractmethod
-    def _inner(self) -> tuple[Any, ...]:
-        """Copies of what else the next step depends on."""
+    def _internal_state(self) -> tuple[Any, ...]:
+        """Returns copies of everything else that the next step depends on."""
 
     @abstractmethod
-    def _resume(self, inner: tuple[Any, ...]) -> None:
-        """Take over what `_inner` gave."""
+    def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
+        """Restores a state that `_internal_state` returned."""
 
     def _wrenches(self, forces: Iterable[tuple[str, Array]] = ()) -> dict[str, Array]:
-        """Sums of the pushes of today and other forces, by frame."""
+        """Returns the sum of active pushes and of `forces` by frame, (6,) each, world axes [N, N m]."""
         wrenches: dict[str, Array] = {}
         for name, wrench in [*((push.frame, push.wrench) for push in self._pushes), *forces]:
             wrenches[name] = wrenches.get(name, 0.0) + wrench
         return wrenches
 
     def _diverged(self) -> DivergenceError:
+        """Returns the exception for a state that became non-finite."""
         return DivergenceError(
             f"the simulation of {self.robot.name!r} diverged at t = {self.time:.6g} s; is dt = {self.dt:g} s too "
             "long, or are the gains too high?",
@@ -498,12 +520,14 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         )
 
     def _wrench(self, frame: str, force: Numbers) -> Array:
+        """Returns a force or force and moment as (6,) [N, N m]; raises if it or the frame is invalid."""
         self.robot.frame_id(frame)
         given = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
         return np.concatenate((given, np.zeros(6 - len(given))))
 
 
-def _coefficient(friction: float) -> float:
+def _check_friction(friction: float) -> float:
+    """Returns a friction coefficient as a float, or raises."""
     value = number("friction", friction)
     if not 0.0 <= value <= MAX_FRICTION:
         raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
@@ -511,6 +535,7 @@ def _coefficient(friction: float) -> float:
 
 
 def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
+    """Returns the terrain with its floor."""
     surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
@@ -521,7 +546,7 @@ def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Ite
 
 
 def _check_period(controller: object, answer: object, period: float) -> None:
-    """Refuse a controller whose control period, which its commands or itself may say as `dt`, is another one."""
+    """Raises if the controller or its command has a control period `dt` other than `period` [s]."""
     for part in (answer, controller):
         dt = getattr(part, "dt", None)
         if isinstance(dt, float) and abs(dt - period) > 1e-6 * period:
@@ -531,8 +556,8 @@ def _check_period(controller: object, answer: object, period: float) -> None:
             )
 
 
-def _whole(name: str, value: float, unit: float, of: str) -> int:
-    """How often `unit` goes into `value`, which must be a whole number."""
+def _whole_multiple(name: str, value: float, unit: float, of: str) -> int:
+    """Returns how many times `unit` fits into `value`, or raises if that is not a whole number."""
     count = round(value / unit) if np.isfinite(value / unit) else 0
     if count < 1 or abs(count * unit - value) > 1e-6 * unit:
         raise ArgumentError(f"{name}: expected a whole number of times {of} = {unit:g} s, got {value:g} s")

@@ -1,4 +1,4 @@
-"""What plants hand out: a `ContactPoint`, a `ActivePush`, `Work`, and a `Checkpoint` from which a run goes on."""
+"""Results of plants: `ContactPoint`, `Work`, and `Checkpoint`, from which a simulation can be continued."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..urdf.tree import Array, FrozenArrays
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactPoint(FrozenArrays):
-    """A contact at the end of the last step.
+    """Contact at the end of the last step.
 
     Attributes:
-        sphere: name of what touches: a foot or sole, one of ``spheres``, or a link's name with a number.
-        link: that touches, where it is none of these but a part of the body; else None.
-        point: (3,) on the ground, at the start of the step, world axes [m].
-        normal: (3,) from the ground towards the robot.
-        force: (3,) mean over the step, on the robot, world axes [N].
-        friction: Coulomb's coefficient.
+        sphere: name of the contact sphere: a foot or sole, a sphere of ``spheres``, or a link's name with a number.
+        link: link of a default contact sphere of the body; None for feet, soles and named spheres.
+        point: (3,) contact point on the ground, at the start of the step, world [m].
+        normal: (3,) unit normal from the ground to the robot.
+        force: (3,) mean force over the step, on the robot, world axes [N].
+        friction: friction coefficient.
     """
 
     sphere: str
@@ -32,7 +32,7 @@ class ContactPoint(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivePush(FrozenArrays):
-    """A force and moment (6,) on a frame [N, N m], world axes, until before step `end`."""
+    """Force and moment (6,) on a frame [N, N m], world axes, that acts until before step `end`."""
 
     frame: str
     wrench: Array
@@ -41,7 +41,7 @@ class ActivePush(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint(FrozenArrays):
-    """Everything a plant goes on from; opaque, picklable, good for plants made with the same arguments."""
+    """Complete state of a plant; opaque, picklable, valid for plants made with the same arguments."""
 
     kind: str
     robot: str
@@ -60,15 +60,15 @@ class Checkpoint(FrozenArrays):
 @renamed_fields(corrections="constraint_corrections", error="integration_error")
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
+    """Work done on the robot since the last reset [J]: forces times the mean velocity of each step.
 
     Attributes:
-        actuators: by the torques that the motors delivered; of gears with backlash, by their teeth on the joints.
+        actuators: by the motor torques; for gears with backlash by the teeth on the joints.
         joints: by viscous and Coulomb friction in the joints, and by their stops.
-        contacts: by the ground; never positive but for what a compliant ground had stored.
+        contacts: by ground contacts; positive only for energy that compliant ground had stored.
         pushes: by external forces.
-        constraint_corrections: what undoing penetrations lifted the robot.
-        integration_error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
+        constraint_corrections: by the correction of penetrations, which lifts the robot.
+        integration_error: remaining change of mechanical energy, created (or, if negative, lost) by the integrator.
     """
 
     actuators: float = 0.0

@@ -1,4 +1,4 @@
-"""`rollout`: many plants under given torques, over threads."""
+"""`rollout`: motions of many plants under given torques, in several threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .simulation import Simulation
 @renamed_fields(inaccurate="n_inaccurate_steps", steps="n_steps")
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollout(FrozenArrays):
-    """What n rollouts made of their plants.
+    """Result of n rollouts.
 
     Attributes:
         q: (n, steps, nq) configurations after each step, read-only.
         v: (n, steps, nv) velocities after each step, read-only.
-        n_steps: (n,) how many steps were taken.  Where there are fewer than in `q` the motion diverged, and the rest of
-            its rows repeat the last state.
-        n_inaccurate_steps: (n,) steps that did not meet their tolerances, see `Simulation.status`.
+        n_steps: (n,) number of steps taken. If it is less than in `q`, the motion diverged, and the remaining rows
+            repeat the last state.
+        n_inaccurate_steps: (n,) number of steps with status "inaccurate", see `Simulation.status`.
     """
 
     q: Array
@@ -45,30 +45,30 @@ def rollout(
     v: Numbers | None = None,
     threads: int | None = None,
 ) -> Rollout:
-    """Step plants under given torques, as ``mujoco.rollout.rollout`` does.
+    """Steps plants under given torques, like ``mujoco.rollout.rollout``.
 
-    Without `q` there is a rollout for each plant, from its present state; plants may differ in anything but the sizes
-    of their robots.  With n initial states there are n rollouts, which the plants take in turn: one for each thread is
-    enough, as of MuJoCo's ``data``.  They should be alike, then no result depends on which of them it came from.
+    Without `q` there is one rollout per plant, from its present state; plants may differ in everything but the sizes of
+    their robots. With n initial states there are n rollouts, which are distributed over the plants; one plant per
+    thread is enough, as with MuJoCo's ``data``. The plants should then be made with the same arguments, so that a
+    result does not depend on the plant.
 
-    All steps of a rollout are one call of machine code, which does not hold the interpreter's lock.  Results are those
-    of stepping each plant by `Simulation.step`, bit for bit, whatever the number of threads.  Every plant ends in the
-    last state of its last rollout.
+    All steps of a rollout are one call of machine code that releases the interpreter lock. Results equal those of
+    `Simulation.step` bit for bit for any number of threads. Each plant is left in the last state of its last rollout.
 
     Args:
-        plants: one or several, each once.
-        torques: (steps, nu) for all rollouts, or (n, steps, nu), of the actuated joints [N m]; `Actuators` deliver what
-            they can of them.
-        q: (n, nq) initial configurations, or (nq,) of a single one.
-        v: (n, nv) initial velocities, or (nv,) of all; at rest by default.  Only with `q`.
-        threads: at most; by default as many as there are cores for this process.
+        plants: one or several plants, each at most once.
+        torques: (steps, nu) for all rollouts or (n, steps, nu), commanded torques [N m or N]; `Actuators` delay and
+            limit them.
+        q: (n, nq) initial configurations, or (nq,) for one rollout; None: the present states.
+        v: (n, nv) initial velocities, or (nv,) for all rollouts; None: zero. Only with `q`.
+        threads: maximum number of threads; None: the number of cores available to this process.
 
     Returns:
-        The states after each step.  A motion that diverges ends its own rollout only.
+        The states after each step. A motion that diverges ends only its own rollout.
 
     Raises:
-        ArgumentTypeError: a plant that is no `Simulation`, or something else than numbers.
-        ArgumentError: no plant or one twice, robots of different sizes, another shape, or an entry that is not finite.
+        ArgumentTypeError: a plant is not a `Simulation`, or an array is not numeric.
+        ArgumentError: no plant or one twice, robots of different sizes, a wrong shape, or an entry that is not finite.
     """
     sims = _plants(plants)
     robot, count = sims[0].robot, len(sims)
@@ -96,12 +96,12 @@ def rollout(
     taken, inaccurate = np.zeros((2, count), dtype=np.int64)
 
     def go(first: int) -> None:
-        """All rollouts of one plant."""
+        """Computes all rollouts of one plant."""
         sim = sims[first]
         for i in range(first, count, len(sims)):
             if starts is not None:
                 sim.reset(starts[0][i], starts[1][i])
-            taken[i], inaccurate[i] = sim._play(given if given.ndim == 2 else given[i], states[i])
+            taken[i], inaccurate[i] = sim._run_torques(given if given.ndim == 2 else given[i], states[i])
 
     workers = min(_threads(threads), len(sims), count)
     if workers > 1:
@@ -117,7 +117,7 @@ def rollout(
 
 
 def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]:
-    """The plants, which fit each other."""
+    """Returns the plants as a tuple, or raises if they cannot be used together."""
     sims = (plants,) if isinstance(plants, Simulation) else several("plants", plants, "Simulations")
     for sim in sims:
         if not isinstance(sim, Simulation):
@@ -125,9 +125,9 @@ def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]
     if not sims:
         raise ArgumentError("plants: expected at least one")
     if any(sim.held_bodies for sim in sims):
-        raise ArgumentError("plants: bodies given by held_bodies= move in `step` alone, not in rollouts")
+        raise ArgumentError("plants: held_bodies= is not supported in rollouts; use `step`")
     if len(set(map(id, sims))) < len(sims):
-        raise ArgumentError("plants: the same one is there twice; a plant has one state")
+        raise ArgumentError("plants: a plant is given twice; a plant has one state, make others")
     sizes = {(sim.robot.nq, sim.robot.nv, sim.robot.nu) for sim in sims}
     if len(sizes) > 1:
         raise ArgumentError(f"plants: their robots have different sizes (nq, nv, nu): {sorted(sizes)}")
@@ -135,7 +135,7 @@ def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]
 
 
 def _threads(threads: int | None) -> int:
-    """How many, at most."""
+    """Returns the maximum number of threads."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole("threads", threads)

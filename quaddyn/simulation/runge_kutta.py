@@ -1,4 +1,4 @@
-"""A step of the classical Runge-Kutta method on a robot's configuration manifold."""
+"""Classical Runge-Kutta step on the configuration manifold of a robot."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def rk4_step(
     force: Callable[[Array], Array],
     dt: float,
 ) -> tuple[Array, Array]:
-    """State after one step of fourth order, rotations included.
+    """Returns the state after one fourth-order step, with rotations on the manifold.
 
-    Configurations are ``q (+) theta`` with theta in the tangent space at q, where it starts from 0 and obeys
-    ``theta' = A(theta)^-1 v``, A the derivative of (+) by theta: the method of Munthe-Kaas (1998, "Runge-Kutta methods
-    on Lie groups"), with A inverted instead of expanded.
+    Configurations are ``q (+) theta`` with theta in the tangent space at q, which starts at 0 and obeys ``theta' =
+    A(theta)^-1 v`` with the derivative A of (+) with respect to theta. This is the method of Munthe-Kaas (1998,
+    "Runge-Kutta methods on Lie groups"), with A inverted instead of expanded.
 
     Args:
-        algorithms: of the robot.
-        model: armature included.
-        data: its workspace.
-        q: (nq,).
-        v: (nv,).
-        force: (nv,) generalized forces of a configuration.
-        dt: [s].
+        algorithms: algorithms of the robot.
+        model: Pinocchio model, including armature.
+        data: Pinocchio data of `model`.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        force: function that returns the generalized forces (nv,) at a configuration.
+        dt: time step [s].
 
     Returns:
-        (nq,) and (nv,).
+        Configuration (nq,) and velocity (nv,).
     """
     theta, rates, accelerations = np.zeros(len(v)), [], []
     velocity = v

@@ -1,4 +1,4 @@
-"""`Sensors`: readings of encoders, an IMU and feet from a true state: noisy, quantized, biased, late."""
+"""`Sensors`: simulated encoders, IMU and foot force sensors with noise, quantization, bias and delay."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ from .plant import Plant
 
 @renamed_overrides(play="backlash_state")
 class Observable(ABC):
-    """What `Sensors` can read: every `Plant`, and others that know their robot's true state."""
+    """Interface of objects that `Sensors` can read: plants, and other sources of the true state of a robot."""
 
     robot: Robot
 
     @property
     @abstractmethod
     def q(self) -> Array:
-        """(nq,) configuration."""
+        """Configuration (nq,)."""
 
     @property
     @abstractmethod
     def v(self) -> Array:
-        """(nv,) velocity."""
+        """Velocity (nv,)."""
 
     @property
     @abstractmethod
     def time(self) -> float:
-        """[s]."""
+        """Time [s]."""
 
     @property
     @abstractmethod
     def tau(self) -> Array:
-        """(nu,) torques that the motors delivered last [N m]."""
+        """Motor torques of the last step (nu,) [N m or N]."""
 
     @property
     @abstractmethod
     def contact_forces(self) -> Mapping[str, Array]:
-        """(3,) by foot, on the robot, world axes [N]."""
+        """Ground reaction force by foot, (3,) on the robot, world axes [N]."""
 
     @property
     def backlash_state(self) -> tuple[Array, Array] | None:
-        """(nu,) by how much motors are ahead of their joints, and how much faster they turn; None: not at all."""
+        """Position and velocity of the motors relative to their joints (nu,) each; None without backlash."""
         return None
 
 
 Observable.register(Plant)  # type: ignore[type-abstract]
 
 
-def at_motors(world: Plant | Observable, joints: JointPositions) -> tuple[Array, Array]:
-    """(nu,) positions and (nu,) velocities of the motors, gear ratio divided out [rad or m, rad/s or m/s].
+def read_motor_state(world: Plant | Observable, joints: JointPositions) -> tuple[Array, Array]:
+    """Returns positions and velocities of the motors (nu,) each, divided by gear ratio [rad or m, rad/s or m/s].
 
     Args:
-        world: where the robot is.
-        joints: the actuated ones of the robot.
+        world: plant or other source of the state.
+        joints: actuated joints of the robot.
     """
     position, velocity = joints.of(world.q), world.v[world.robot.actuated_index]
     if (play := world.backlash_state) is not None:
@@ -78,15 +78,15 @@ def at_motors(world: Plant | Observable, joints: JointPositions) -> tuple[Array,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoders:
-    """Joint sensors, on the motors: where gears have backlash they read motors, see `Actuators`.
+    """Noise of joint sensors on the motors; with backlash they measure the motors, see `Actuators`.
 
-    Standard deviations are per reading, for all joints.
+    Standard deviations are per reading, equal for all joints.
 
     Attributes:
-        position_noise: [rad or m].
-        velocity_noise: [rad/s or m/s].
-        resolution: positions are whole multiples of it, 0 for a continuous reading [rad or m].
-        torque_noise: [N m or N].
+        position_noise: standard deviation of positions [rad or m].
+        velocity_noise: standard deviation of velocities [rad/s or m/s].
+        resolution: step of quantized positions, 0 for continuous ones [rad or m].
+        torque_noise: standard deviation of torques [N m or N].
     """
 
     position_noise: float = 0.0
@@ -106,16 +106,16 @@ class Encoders:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imu:
-    """An inertial measurement unit fixed to a frame; standard deviations are per reading and axis.
+    """Noise of an inertial measurement unit fixed to a frame; standard deviations are per reading and axis.
 
     Attributes:
-        frame: any of ``robot.frame_names``; None for the root link.
-        gyro_noise: [rad/s].
-        accelerometer_noise: [m/s^2].
-        initial_gyro_bias: of the bias at the start [rad/s].
-        initial_accelerometer_bias: of the bias at the start [m/s^2].
-        gyro_bias_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
-        accelerometer_bias_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
+        frame: one of ``robot.frame_names``; None: the root link.
+        gyro_noise: standard deviation of the angular velocity [rad/s].
+        accelerometer_noise: standard deviation of the specific force [m/s^2].
+        initial_gyro_bias: standard deviation of the initial bias [rad/s].
+        initial_accelerometer_bias: standard deviation of the initial bias [m/s^2].
+        gyro_bias_walk: random walk of the bias per square root of time [rad/s/sqrt(s)].
+        accelerometer_bias_walk: random walk of the bias per square root of time [m/s^2/sqrt(s)].
     """
 
     frame: str | None = None
@@ -132,10 +132,10 @@ class Imu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FootSensors:
-    """Force sensors in the feet; the standard deviation is per reading and foot.
+    """Noise of force sensors in the feet; the standard deviation is per reading and foot.
 
     Attributes:
-        noise: [N].
+        noise: standard deviation of the force [N].
     """
 
     noise: float = 0.0
@@ -146,17 +146,17 @@ class FootSensors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(FrozenArrays):
-    """One reading of all sensors; None stands for a sensor that the robot does not have.
+    """One reading of all sensors; None for a sensor that the robot does not have.
 
     Attributes:
-        time: at which it was true, by the robot's clock [s].
+        time: time at which the values were true [s].
         position, velocity: (nu,) of the actuated joints, in torque order [rad or m, rad/s or m/s].
-        gyro: (3,) angular velocity of the IMU, its axes [rad/s].
-        accelerometer: (3,) specific force, acceleration less gravity, its axes [m/s^2]; the mean since the reading
-            before, which is what an integrating sensor gives and finite at impacts; at the first reading that of rest.
-        torque: (nu,) as the motors measure or estimate it [N m or N].
-        foot_forces: (nf,) magnitude of the ground's force by foot, in the order of ``robot.feet`` [N].
-        temperature: (nu,) of the motors [degrees Celsius].
+        gyro: (3,) angular velocity, IMU axes [rad/s].
+        accelerometer: (3,) specific force, acceleration minus gravity, IMU axes [m/s^2]: the mean since the last
+            reading, as of an integrating sensor, which is finite at impacts; at the first reading that of rest.
+        torque: (nu,) measured or estimated motor torques [N m or N].
+        foot_forces: (nf,) magnitude of the ground reaction force by foot, in the order of ``robot.feet`` [N].
+        temperature: (nu,) motor temperature [degrees Celsius].
     """
 
     time: float
@@ -170,22 +170,22 @@ class Measurement(FrozenArrays):
 
 
 class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "delay")):
-    """Encoders, an IMU and feet that read any `Plant`; the noise comes from the given generator alone.
+    """Encoders, IMU and foot sensors that read a `Plant`; noise comes from the given generator alone.
 
-    Read them once per tick of the controller.  Everything random is drawn at each reading, used or not, so that a
+    Read them once per tick of the controller. All random numbers are drawn at each reading, used or not, so that a
     generator in the same state gives the same readings of the same motion.
 
     Args:
-        robot: the plant's.
-        rng: of all noise.
-        encoders: perfect ones by default.
-        imu: a perfect one in the root link by default.
-        feet: that feel the ground; None: they do not.
-        delay: age of what is handed out [s]: the newest reading at least so old, or the first.
+        robot: robot of the plant.
+        rng: random generator of all noise.
+        encoders: noise of the joint sensors; None: none.
+        imu: frame and noise of the IMU; None: root link, no noise.
+        feet: noise of the foot sensors; None: the robot has no foot sensors.
+        delay: age of the returned reading [s]: the newest one at least so old, or the first.
 
     Raises:
-        ArgumentError: `delay` or `rng` is not what it must be.
-        UnknownNameError: the IMU's frame.
+        ArgumentError: `delay` or `rng` is invalid.
+        UnknownNameError: no frame of the IMU's name.
     """
 
     def __init__(
@@ -218,10 +218,13 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         self.reset(rng)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget all readings and draw new biases.
+        """Clears all readings and draws new biases.
+
+        Args:
+            rng: random generator of all noise.
 
         Raises:
-            ArgumentTypeError: `rng` is no generator.
+            ArgumentTypeError: `rng` is not a generator.
         """
         if not isinstance(rng, np.random.Generator):
             raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
@@ -232,17 +235,20 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         self._before: tuple[float, Array] | None = None
 
     def read(self, plant: Plant | Observable) -> Measurement:
-        """Take a reading of the plant's present state, and hand out the one that is due.
+        """Takes a reading of the present state of the plant, and returns the reading that is due after the delay.
+
+        Args:
+            plant: plant of the same robot.
 
         Raises:
-            ArgumentError: the plant's robot is another, or its time has gone back (then `reset` first).
+            ArgumentError: the plant has a different robot, or its time decreased (call `reset` first).
         """
         if not isinstance(plant, Observable):
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
             raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
         if self._before is not None and plant.time < self._before[0]:
-            raise ArgumentError(f"plant: its time went back to {plant.time:g} s; reset the sensors too")
+            raise ArgumentError(f"plant: its time decreased to {plant.time:g} s; call `reset` of the sensors")
         self._waiting.append(self._sense(plant))
         due = plant.time - self.delay + 1e-9
         while len(self._waiting) > 1 and self._waiting[1].time <= due:
@@ -250,18 +256,19 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         return self._waiting[0]
 
     def checkpoint(self) -> tuple[Any, ...]:
-        """All of the present state, the generator's included, to `restore` later."""
+        """Returns the complete present state, including the generator's, for `restore`."""
         biases = self._gyro_bias.copy(), self._accelerometer_bias.copy()
         return copy.deepcopy(self._rng.bit_generator.state), *biases, tuple(self._waiting), self._before
 
     def restore(self, checkpoint: tuple[Any, ...]) -> None:
-        """Go on from a checkpoint as if nothing had happened since."""
+        """Restores a state that `checkpoint` returned."""
         state, gyro, accelerometer, waiting, self._before = checkpoint
         self._rng.bit_generator.state = copy.deepcopy(state)
         self._gyro_bias, self._accelerometer_bias = gyro.copy(), accelerometer.copy()
         self._waiting = deque(waiting)
 
     def _sense(self, plant: Plant | Observable) -> Measurement:
+        """Returns a reading of the present state."""
         robot, model, data, rng, imu, encoders = self.robot, self._model, self._data, self._rng, self.imu, self.encoders
         q, v, time = plant.q, plant.v, plant.time
         self.robot.algorithms.forwardKinematics(model, data, q, v)
@@ -276,7 +283,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
                 self._accelerometer_bias + imu.accelerometer_bias_walk * root * rng.standard_normal(3)
             )
         self._before = time, twist.linear.copy()
-        true, turning = at_motors(plant, self._joints)
+        true, turning = read_motor_state(plant, self._joints)
         position = true + encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)
@@ -309,6 +316,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
 
 
 def _check(sensor: Encoders | Imu | FootSensors) -> None:
+    """Raises if a standard deviation is negative or not finite."""
     for name in sensor.__slots__:
         value = getattr(sensor, name)
         if name == "frame":

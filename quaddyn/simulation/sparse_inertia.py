@@ -1,8 +1,7 @@
-"""The factor of an inertia that keeps its zeros: compiled, ``M = L^T L`` from the leaves of the tree to its root.
+"""Factorization of an inertia that keeps its zeros, ``M = L^T L`` from the leaves of the tree to its root; compiled.
 
-Two limbs that meet only at the root have no entry in common in M, and none in L (Featherstone 2008, *Rigid Body
-Dynamics Algorithms*, sec. 6.5).  `parent` (nv,) says of each degree of freedom which one comes before it, -1 at the
-root.
+Two limbs that meet only at the root have no common entry in M, and none in L (Featherstone 2008, *Rigid Body Dynamics
+Algorithms*, sec. 6.5). `parent` (nv,) is the preceding degree of freedom of each one, -1 at the root.
 """
 
 from __future__ import annotations
@@ -14,7 +13,11 @@ from ..compiler import IntVector, Matrix, Vector, compiled
 
 @compiled()
 def factorize(M: Matrix, parent: IntVector, L: Matrix) -> bool:
-    """``M = L^T L`` into the lower triangle of `L`, which may be M itself; False where M is not positive definite."""
+    """Factors ``M = L^T L`` into the lower triangle of `L`, which may be M.
+
+    Returns:
+        False if M is not positive definite.
+    """
     n = len(parent)
     for i in range(n):
         for j in range(i + 1):
@@ -40,7 +43,7 @@ def factorize(M: Matrix, parent: IntVector, L: Matrix) -> bool:
 
 @compiled()
 def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None:
-    """``x <- L^-T x`` for x that is zero outside the support of `last`."""
+    """Computes ``x <- L^-T x`` for an x that is zero except at `last` and its ancestors."""
     i = last
     while i >= 0:
         _climb(L, parent, x, i)
@@ -49,14 +52,14 @@ def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None
 
 @compiled()
 def solve_all_transposed(L: Matrix, parent: IntVector, x: Vector) -> None:
-    """``x <- L^-T x``."""
+    """Computes ``x <- L^-T x``."""
     for i in range(len(x) - 1, -1, -1):
         _climb(L, parent, x, i)
 
 
 @compiled()
 def _climb(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
-    """Entry i of ``L^-T x``, and what the others lose by it."""
+    """Computes entry i of ``L^-T x`` and subtracts its contribution from its ancestors."""
     x[i] /= L[i, i]
     j = parent[i]
     while j >= 0:
@@ -66,7 +69,7 @@ def _climb(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
 
 @compiled()
 def solve_lower(L: Matrix, parent: IntVector, x: Vector) -> None:
-    """``x <- L^-1 x``."""
+    """Computes ``x <- L^-1 x``."""
     for i in range(len(x)):
         j = parent[i]
         while j >= 0:

@@ -1,4 +1,4 @@
-"""`ContactSphere`: where a robot may touch the world: feet, corners of soles, and by default what it can fall on."""
+"""`ContactSphere`: contact points of a robot: feet, corners of soles, and by default other outer points of its body."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ..robot.model import body_joint, se3
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen
 
-#: Difference of lengths [m] below which they are equal: a sphere halfway to the foot, or one that touches the ground.
+#: Difference of lengths [m] that is attributed to rounding: for a sphere halfway to the foot, or one on the ground.
 EQUAL_LENGTH_TOLERANCE = 1e-9
-#: Towards faces, edges and corners of a cube.
+#: Directions of the faces, edges and corners of a cube.
 DIRECTIONS = np.array([d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)], dtype=np.float64) - 1.0
-#: Of those, faces and corners: a body keeps no more spheres than that by default.
+#: Directions of its faces and corners, towards which a body has default spheres.
 OUTERMOST = DIRECTIONS[np.count_nonzero(DIRECTIONS, axis=1) != 2]
-#: Larger meshes are not read for what a robot falls on by default: a plant must be made quickly.
+#: Larger meshes are not read for default spheres, so that a plant is made quickly.
 MAX_MESH_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactSphere(FrozenArrays):
-    """A sphere fixed to a link.
+    """Contact sphere fixed to a link.
 
     Attributes:
-        frame: any of ``robot.frame_names``.
-        radius: [m]; 0 for a point.
-        offset: (3,) centre in the frame [m].
+        frame: one of ``robot.frame_names``.
+        radius: radius [m]; 0 for a point.
+        offset: (3,) center in the frame [m]; default: its origin.
 
     Raises:
-        ArgumentTypeError: a frame that is no name, or an offset of something else than numbers.
-        ArgumentError: a radius that is negative or not finite, or an offset that is no point.
+        ArgumentTypeError: `frame` is not a name, or `offset` is not numeric.
+        ArgumentError: a radius that is negative or not finite, or an offset of a wrong shape.
     """
 
     frame: str
@@ -65,18 +65,18 @@ class ContactSphere(FrozenArrays):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed(FrozenArrays):
-    """A sphere by what carries it.
+class PlacedSphere(FrozenArrays):
+    """Contact sphere with the body and joint that carry it.
 
     Attributes:
-        name: its own.
-        part: name that its contacts are reported under: the sphere's, or that of the sole whose corner it is.
-        link: that it stands for among others, by default; None for a foot and for what was asked for by name.
+        name: name of the sphere.
+        part: name under which its contacts are reported: that of the sphere, or of the sole of which it is a corner.
+        link: link of a default sphere; None for a foot and for a sphere requested by name.
         body: index in ``robot.bodies``.
-        in_body: (3,) centre in its axes [m].
-        joint: Pinocchio's.
-        in_joint: (3,) centre in its axes [m].
-        radius: [m].
+        in_body: (3,) center in body axes [m].
+        joint: index of the joint in Pinocchio.
+        in_joint: (3,) center in the joint's frame [m].
+        radius: radius [m].
     """
 
     name: str
@@ -89,24 +89,24 @@ class Placed(FrozenArrays):
     radius: float
 
 
-def placed(
+def place_spheres(
     robot: Robot, spheres: Mapping[str, ContactSphere] | None, soles: Iterable[Contact] = ()
-) -> tuple[Placed, ...]:
-    """The feet, and then `spheres`, or else `body_spheres`, each with its body.
+) -> tuple[PlacedSphere, ...]:
+    """Returns the spheres of the feet, and then `spheres` or by default `body_spheres`, each with its body.
 
-    A sole is its corners, and stands for the foot, and for all that touches by default, on the same body.
+    A sole is represented by its corners, which replace the foot and the default spheres on the same body.
 
     Raises:
-        UnknownNameError: a frame that the robot does not have.
-        ArgumentError: the name of a foot, no `ContactSphere`, or a sole that is no surface.
+        UnknownNameError: no frame of a name.
+        ArgumentError: a sphere has the name of a foot, or a sole is not a surface contact.
     """
     flat = surfaces("soles", soles)
-    corners = [(c, i, located(robot, c.frame, corner)) for c in flat for i, corner in enumerate(c.corners)]
+    corners = [(c, i, locate_point(robot, c.frame, corner)) for c in flat for i, corner in enumerate(c.corners)]
     shod = {place[0] for _, _, place in corners}
     if spheres is not None and not isinstance(spheres, Mapping):
         raise ArgumentTypeError(f"spheres: expected a mapping of names, got {type(spheres).__name__}")
     wanted = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
-    wanted = {foot: x for foot, x in wanted.items() if located(robot, foot, x.offset)[0] not in shod}
+    wanted = {foot: x for foot, x in wanted.items() if locate_point(robot, foot, x.offset)[0] not in shod}
     taken = {*wanted, *(c.name for c in flat), *(f"{c.name} {i}" for c, i, _ in corners)}
     for name, sphere in (spheres or {}).items():
         if not isinstance(sphere, ContactSphere):
@@ -119,20 +119,24 @@ def placed(
     by_default = body_spheres(robot) if spheres is None else {}
     links = {name: sphere.frame for name, sphere in by_default.items()}
     round_ones = [
-        Placed(name, name, links.get(name), *located(robot, sphere.frame, sphere.offset), sphere.radius)
+        PlacedSphere(name, name, links.get(name), *locate_point(robot, sphere.frame, sphere.offset), sphere.radius)
         for name, sphere in (wanted | by_default).items()
     ]
     return (
-        *(Placed(f"{c.name} {i}", c.name, None, *place, 0.0) for c, i, place in corners),
+        *(PlacedSphere(f"{c.name} {i}", c.name, None, *place, 0.0) for c, i, place in corners),
         *(each for each in round_ones if each.link is None or each.body not in shod),
     )
 
 
-def located(robot: Robot, frame: str, offset: Array) -> tuple[int, Array, int, Array]:
-    """Where a point fixed to a frame is: index in ``robot.bodies``, place in it, Pinocchio's joint, place there [m].
+def locate_point(robot: Robot, frame: str, offset: Array) -> tuple[int, Array, int, Array]:
+    """Locates a point fixed to a frame.
+
+    Returns:
+        Index in ``robot.bodies``, position in that body [m], index of the joint in Pinocchio, position in its frame
+        [m].
 
     Raises:
-        UnknownNameError: no such frame.
+        UnknownNameError: no frame of that name.
     """
     model, carrier = robot.model, robot.model.frames[robot.frame_id(frame)]
     index = next(i for i, b in enumerate(robot.bodies) if body_joint(model, b) == carrier.parentJoint)
@@ -142,21 +146,21 @@ def located(robot: Robot, frame: str, offset: Array) -> tuple[int, Array, int, A
 
 
 def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[str, ContactSphere]:
-    """Spheres at the ends and corners of collision shapes, so that a robot that falls has something to fall on.
+    """Returns spheres at the ends and corners of collision shapes, on which a robot that falls can come to rest.
 
-    A sphere stands for itself; a capsule and a cylinder get one at either end, of their own radius; a box gets points
-    at its corners; an STL or OBJ mesh those of its vertices that lie farthest out in 26 directions; other meshes are
-    left out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are left out too.
+    A sphere represents itself; a capsule and a cylinder have one at either end, with their own radius; a box has points
+    at its corners; an STL or OBJ mesh has its outermost vertices in 26 directions; other meshes are left out. Shapes
+    that contain the center of a foot are left out, too, since feet have spheres of their own.
 
     Args:
         robot: any robot.
-        links: which; all by default.
+        links: names of links; None: all links.
 
     Returns:
-        {"<link> <number>": sphere}, to be passed as ``spheres=``.
+        {"<link> <number>": sphere}, for the argument ``spheres`` of a plant.
 
     Raises:
-        UnknownNameError: no such link.
+        UnknownNameError: no link of that name.
     """
     known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
     chosen = tuple(known) if links is None else several("links", links, "link names")
@@ -168,25 +172,24 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
         feet = _feet_on(robot, body, name)
         count = 0
         for geometry in link.collisions:
-            if any(_holds(geometry, foot) for foot in feet):
+            if any(_contains_point(geometry, foot) for foot in feet):
                 continue
-            for centre, radius in _ends(geometry):
+            for centre, radius in _shape_spheres(geometry):
                 out[f"{name} {count}"] = ContactSphere(name, radius, centre)
                 count += 1
     return out
 
 
 def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
-    """Where a robot that can fall touches the ground beside its feet: trunk, thighs and knees.
+    """Returns the default contact spheres of a robot in addition to its feet: trunk, thighs and knees.
 
-    The outermost of the spheres that its collision shapes have by `collision_spheres`, towards the faces and corners
-    of a cube in each body's own axes.  Of a body that carries a foot those nearer to its joint than to the foot: the
-    knee.  A body whose shapes are in files that are not read here (other than STL and OBJ, or very large) has points at
-    the joints that it carries instead.
-    What would be below the ground in ``robot.q_home`` is left out.
+    They are the outermost `collision_spheres` towards the faces and corners of a cube in the axes of each body. For a
+    body with a foot only spheres nearer to its joint than to the foot are used: the knee. A body whose shapes are in
+    files that are not read here (other than STL and OBJ, or very large) has points at the joints that it carries
+    instead. Spheres below the ground in ``robot.q_home`` are left out.
 
     Args:
-        robot: any; one with a fixed root does not fall and has none.
+        robot: any robot; one with a fixed root does not fall and has no such spheres.
 
     Returns:
         {"<link> <number>": sphere}.
@@ -197,7 +200,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
     data = model.createData()
     robot.algorithms.framesForwardKinematics(model, data, np.array(robot.q_home))
     out: dict[str, ContactSphere] = {}
-    read = functools.cache(_vertices)  # legs share their files
+    read = functools.cache(_vertices)  # several legs use the same files
     for index, body in enumerate(robot.bodies):
         feet = [leg.foot.name for leg in robot.legs.values() if any(leg.foot.frame == x.name for x, _ in body.links)]
         own = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
@@ -206,7 +209,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
         unread = False
         for link, placement in body.links:
             for geometry in link.collisions:
-                spheres = _ends(geometry, read)
+                spheres = _shape_spheres(geometry, read)
                 unread |= not spheres
                 found += [(link.name, centre, placement.apply(centre), radius) for centre, radius in spheres]
         if unread and not found:
@@ -227,11 +230,12 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
 
 
 def _vertices(path: Path) -> Array | None:
+    """Returns the vertices of a mesh (n, 3), or None if its file is too large or of another format."""
     return vertices(path) if path.stat().st_size <= MAX_MESH_BYTES else None
 
 
 def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, Array, Array, float]]:
-    """Those that reach farthest in one of the directions."""
+    """Returns the spheres that extend farthest in one of the directions `OUTERMOST`."""
     if not found:
         return found
     centres, radii = np.array([x[2] for x in found]), np.array([x[3] for x in found])
@@ -240,7 +244,7 @@ def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, 
 
 
 def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
-    """Centres of the feet on a body, in one of its links [m]."""
+    """Returns the centers of the feet on a body, in the frame of one of its links [m]."""
     here = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
     return [
         here.placement.actInv(robot.model.frames[robot.frame_id(leg.foot.name)].placement.translation)
@@ -249,7 +253,8 @@ def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
     ]
 
 
-def _holds(geometry: Geometry, point: Array) -> bool:
+def _contains_point(geometry: Geometry, point: Array) -> bool:
+    """Returns whether a collision shape contains a point in the frame of its link."""
     local, shape = se3(geometry.placement).actInv(np.array(point)), geometry.shape
     if isinstance(shape, Sphere):
         return bool(np.linalg.norm(local) <= shape.radius)
@@ -264,7 +269,8 @@ def _holds(geometry: Geometry, point: Array) -> bool:
     return False
 
 
-def _ends(geometry: Geometry, read: Callable[[Path], Array | None] = vertices) -> list[tuple[Array, float]]:
+def _shape_spheres(geometry: Geometry, read: Callable[[Path], Array | None] = vertices) -> list[tuple[Array, float]]:
+    """Returns center and radius of the spheres that represent a collision shape, in the frame of its link [m]."""
     pose: Pose = geometry.placement
     shape = geometry.shape
     if isinstance(shape, Sphere):

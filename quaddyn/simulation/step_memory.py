@@ -1,4 +1,4 @@
-"""`Memory`: the state of a plant and of a step under way, so that a step that needs help can go on where it was."""
+"""`StepMemory`: state of a plant and of a step in progress, so that a step that needs help can be continued."""
 
 from __future__ import annotations
 
@@ -9,87 +9,91 @@ import numpy as np
 from ..compiler import IntVector, Vector
 from .drives import Drives
 
-#: What `run` says: all steps are taken; the impulses of `CONTACTS` contacts are wanted; so is room for `NEEDED`
-#: contacts; so is the motion of a smooth step; the motion has diverged.
-DONE, HARD, NO_ROOM, SMOOTH, DIVERGED = range(5)
-#: Of a contact solve, from good to bad.
+#: Results of `run_steps`: all steps taken; impulses of `CONTACTS` contacts needed; buffers for `REQUIRED_CAPACITY`
+#: contacts needed; result of a Runge-Kutta step needed; the motion diverged.
+DONE, NEEDS_CONTACT_SOLVER, NEEDS_CAPACITY, NEEDS_RK4_STEP, DIVERGED = range(5)
+#: Status of a contact solve, from best to worst.
 STATUSES = ("free", "solved", "passive", "retried", "inaccurate")
 FREE, SOLVED, PASSIVE, RETRIED, INACCURATE = range(5)
-#: How far a step is: not begun; in the air, by the midpoint rule at once; whole; in pieces.
-BEGIN, FAST, WHOLE, REFINED = range(4)
-#: Slots of `Memory.progress`: how far; whether the terms are those of the state; whether the last step was fast; the
-#: round of the midpoint rule; whether an answer to `HARD` or `SMOOTH` is there; whether to the latter; contacts and
-#: status of the piece, in the end of the step; pieces to take, tried and taken; whether one has not been collected;
-#: room wanted; steps taken, and how many of them were inaccurate.
+#: Phases of a step: not started; in flight, first by the midpoint rule; full step, velocities first; substeps.
+NOT_STARTED, FLIGHT_STEP, FULL_STEP, SUBSTEPS = range(4)
+#: Slots of `StepMemory.progress`: phase; whether the terms are those of the present state; whether the last step was in
+#: flight; midpoint iteration; whether the requested help is available, and whether it is the result of a Runge-Kutta
+#: step; number of contacts and status of the substep, at the end of the step those of the step; number of substeps
+#: pending, tried and taken; whether contacts of a substep are not accumulated yet; required capacity of the contact
+#: buffers; number of steps taken, and how many of them were inaccurate.
 (
-    PHASE, EVALUATED, FLYING, TURN, ANSWERED, SMOOTHED, CONTACTS, STATUS, TO_TAKE, TRIED, TAKEN, PENDING, NEEDED, STEPS,
-    POOR,
+    PHASE, EVALUATED, IN_FLIGHT, ITERATION, HELP_GIVEN, RK4_STEP_DONE, CONTACTS, STATUS, N_PENDING, N_TRIED, N_TAKEN,
+    UNCOLLECTED, REQUIRED_CAPACITY, N_STEPS, N_INACCURATE,
 ) = range(15)  # fmt: skip
-#: Slots of what a piece, or the step, did: work of actuators, joints, contacts, pushes and corrections, and energy that
-#: was made [J]; of it, what the scheme does not merely move to and fro; residual, and largest speed.
-ACTUATORS, JOINTS, GROUND, PUSHES, CORRECTIONS, MADE, ERROR, WORST, FASTEST = range(9)
+#: Slots of the results of a substep or step: work of actuators, joints, contacts, pushes and position corrections, and
+#: the unexplained gain of energy [J]; the part of it that is an error [J]; residual and largest speed.
+ACTUATORS, JOINTS, GROUND, PUSHES, CORRECTIONS, ENERGY_GAIN, ENERGY_ERROR, MAX_RESIDUAL, MAX_SPEED = range(9)
 
 
-class Memory(NamedTuple):
-    """State of a plant, and of a step under way.
+class StepMemory(NamedTuple):
+    """State of a plant, and of a step in progress.
+
+    A step consists of one or several substeps; "start" and "end" below are those of the present substep.
 
     Attributes:
-        q: (nq,) at the start of the step.
-        v: (nv,) there.
-        before: (nv,) one step earlier.
-        work: (6,) since the last reset: the first six of `ACTUATORS` and what follows it [J].
-        progress: (15,) see `PHASE`.
-        tau: (nu,) torques that the motors deliver.
+        q: (nq,) configuration at the start of the step.
+        v: (nv,) velocity there.
+        v_previous: (nv,) velocity one step earlier.
+        work: (6,) work since the last reset by slot, from `ACTUATORS` to `ENERGY_GAIN` [J].
+        progress: (15,) progress of the step by slot, see `PHASE`.
+        tau: (nu,) motor torques of the step [N m or N].
         external: (nv,) generalized forces of pushes.
-        start: (4,) energies and powers at the start of the step, see `energy_account`.
-        here: (4,) the same at the start of the piece.
-        there: (4,) the same at its end.
-        piece: (9,) what the piece did, see `ACTUATORS`.
-        total: (9,) what the step did.
-        lengths: (16,) of the pieces that are still to be taken, the next one last [s].
-        q_here: (nq,) at the start of the piece.
-        v_here: (nv,) there.
-        v_before: (nv,) as long before as the piece is.
-        middle: (nq,) at the middle of the piece.
-        mean: (nv,) velocity there.
-        foreseen: (nv,) velocity one piece earlier, if it were to end as foreseen.
-        last: (nv,) velocity at its end in the last round.
-        moving: (nv,) that moves the positions.
-        q_there: (nq,) at the end of the piece.
-        v_there: (nv,) there.
-        drives: the motors, from the torques that are asked for to the joints.
+        step_start: (4,) energies and powers at the start of the step, see `energy_balance`.
+        at_start: (4,) the same at the start of the substep.
+        at_end: (4,) the same at its end.
+        substep: (9,) work, energy error, residual and speed of the substep by slot, see `ACTUATORS`.
+        total: (9,) the same of the step.
+        pending_lengths: (16,) lengths of the substeps still to be taken, the next one last [s].
+        q_start: (nq,) configuration at the start.
+        v_start: (nv,) velocity at the start.
+        v_previous_substep: (nv,) velocity one substep length before the start.
+        q_middle: (nq,) configuration at the middle.
+        v_middle: (nv,) velocity at the middle.
+        v_mirrored: (nv,) velocity one substep length before the start for which the extrapolated velocity is that of
+            the last iteration.
+        v_last_iteration: (nv,) velocity at the end in the last iteration.
+        displacement: (nv,) tangent vector from `q_start` or `q_middle` to the next configuration.
+        q_end: (nq,) configuration at the end.
+        v_end: (nv,) velocity at the end.
+        drives: state of the motors.
     """
 
     q: Vector
     v: Vector
-    before: Vector
+    v_previous: Vector
     work: Vector
     progress: IntVector
     tau: Vector
     external: Vector
-    start: Vector
-    here: Vector
-    there: Vector
-    piece: Vector
+    step_start: Vector
+    at_start: Vector
+    at_end: Vector
+    substep: Vector
     total: Vector
-    lengths: Vector
-    q_here: Vector
-    v_here: Vector
-    v_before: Vector
-    middle: Vector
-    mean: Vector
-    foreseen: Vector
-    last: Vector
-    moving: Vector
-    q_there: Vector
-    v_there: Vector
+    pending_lengths: Vector
+    q_start: Vector
+    v_start: Vector
+    v_previous_substep: Vector
+    q_middle: Vector
+    v_middle: Vector
+    v_mirrored: Vector
+    v_last_iteration: Vector
+    displacement: Vector
+    q_end: Vector
+    v_end: Vector
     drives: Drives
 
 
-def memory(nq: int, nv: int, drives: Drives) -> Memory:
-    """For a robot of these sizes and motors."""
+def make_step_memory(nq: int, nv: int, drives: Drives) -> StepMemory:
+    """Returns the memory for a robot with nq, nv and these motors."""
     x = np.zeros
-    return Memory(
+    return StepMemory(
         x(nq), x(nv), x(nv), x(6), x(15, dtype=np.int64), x(len(drives.actuated)), x(nv), x(4), x(4), x(4),
         x(9), x(9), x(16), x(nq), x(nv), x(nv), x(nq), x(nv), x(nv), x(nv), x(nv), x(nq), x(nv), drives,
     )  # fmt: skip

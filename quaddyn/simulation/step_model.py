@@ -1,4 +1,4 @@
-"""What a `Simulation` makes once of its robot, ground and arguments, for the compiled step."""
+"""Constant data of the compiled step, computed once from robot, terrain and arguments of a `Simulation`."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import contact_data, contact_step
-from .bodies import bodies_of, last_mover
-from .collisions import Ground
+from .collisions import TerrainArrays
 from .drives import Drives
+from .joint_stops import JointStops
+from .kinematic_tree import last_mover, make_kinematic_tree
 from .plant import DIVERGENCE_SPEED
-from .spheres import Placed
-from .stops import Stops
+from .spheres import PlacedSphere
 
-#: A sphere takes part in the contact problem when it could reach the ground within one step at this speed [m/s].
-APPROACH_SPEED = 20.0
-#: Penetrations deeper than this [m] are undone: a share per step, at no more than this speed [m/s].
-SLOP, RECOVERY_SHARE, RECOVERY_SPEED = 1e-4, 0.1, 0.1
-#: Below this joint speed Coulomb friction turns into viscous friction [rad/s or m/s].
+#: Spheres that would reach the ground within one step at this speed [m/s] take part in the contact problem.
+MAX_APPROACH_SPEED = 20.0
+#: Penetration that is not corrected [m], fraction of a deeper one corrected per step, and maximum speed of that [m/s].
+SLOP, RECOVERY_FRACTION, RECOVERY_SPEED = 1e-4, 0.1, 0.1
+#: Joint speed below which Coulomb friction becomes viscous [rad/s or m/s].
 STICTION_SPEED = 1e-3
-#: Positive work that a passive contact may do in a step, as a share of the energy that lifts the robot by 1 m.
-PASSIVE = 5e-12
-#: Rate at which a compliant ground's oscillation under the robot would go on undamped, and its damping ratio.
+#: Positive work that a passive contact may do in a step, divided by the energy that lifts the robot by 1 m.
+PASSIVE_WORK_FRACTION = 5e-12
+#: Undamped natural frequency of the robot on compliant ground by default [Hz], and its damping ratio.
 GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
 
-def contact_law(
+def make_contact_law(
     robot: Robot, contact: str, dt: float, stiffness: float | None, damping: float | None, creep: float = 0.0
 ) -> contact_data.ContactLaw:
-    """Of the arguments of a `Simulation`.
+    """Returns the contact law for arguments of `Simulation`.
 
     Raises:
-        ArgumentError: a stiffness, damping or creep that is no such number, or of ground that has none.
+        ArgumentError: stiffness, damping or creep is out of range, or given for a law without it.
     """
     compliant, creep = contact == "compliant", number("creep", creep)
     if not 0.0 <= creep < np.inf:
         raise ArgumentError(f"creep: expected a number, 0 or more [m/s/N], got {creep}")
     if creep and not compliant:
-        raise ArgumentError(f'creep: only contact="compliant" has it, not {contact!r}')
+        raise ArgumentError(f'creep: not accepted with contact={contact!r}; use contact="compliant"')
     if not compliant and not (stiffness is damping is None):
-        raise ArgumentError(f'stiffness, damping: only contact="compliant" has them, not {contact!r}')
+        raise ArgumentError(f'stiffness, damping: not accepted with contact={contact!r}; use contact="compliant"')
     k, c = np.inf, 0.0
     if compliant:
         w, share = 2.0 * np.pi * GROUND_FREQUENCY, robot.mass / max(len(robot.feet), 1)
@@ -56,25 +56,25 @@ def contact_law(
         if not 0.0 <= c < np.inf:
             raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
     return contact_data.ContactLaw(
-        dt, dt, APPROACH_SPEED * dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), creep,
+        dt, dt, MAX_APPROACH_SPEED * dt, SLOP, RECOVERY_FRACTION, RECOVERY_SPEED, float(k), float(c), creep,
         STICTION_SPEED,
         -1.0 if contact == "rigid" else contact_step.TOLERANCE,
-        PASSIVE * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
+        PASSIVE_WORK_FRACTION * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
     )  # fmt: skip
 
 
-def step_model(
+def make_step_model(
     robot: Robot,
     drives: Drives,
-    spheres: list[Placed],
-    ground: Ground,
-    stops: Stops,
+    spheres: list[PlacedSphere],
+    ground: TerrainArrays,
+    stops: JointStops,
     law: contact_data.ContactLaw,
     integrator: str,
 ) -> contact_data.StepModel:
-    """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
+    """Returns the constant data of a plant: kinematic tree, contact spheres, terrain, joint stops and contact law."""
     model, coupling = robot.model, robot.coupling
-    bodies, (clusters, around) = bodies_of(model, drives.armature, coupling), _clusters(spheres)
+    bodies, (clusters, around) = make_kinematic_tree(model, drives.armature, coupling), _clusters(spheres)
     last = np.array([last_mover(bodies, s.joint) for s in spheres], dtype=np.int64)
     return contact_data.StepModel(
         bodies,
@@ -97,8 +97,12 @@ def step_model(
     )
 
 
-def _clusters(spheres: list[Placed]) -> tuple[NDArray[np.int64], Array]:
-    """Runs of spheres that one joint carries: the first after each, and a sphere around it (c, 4) [m]."""
+def _clusters(spheres: list[PlacedSphere]) -> tuple[NDArray[np.int64], Array]:
+    """Groups consecutive spheres on one joint.
+
+    Returns:
+        Index after the last sphere of each group (c,), and a bounding sphere of each: center and radius (c, 4) [m].
+    """
     ends: list[int] = []
     around: list[list[float]] = []
     first = 0

@@ -1,10 +1,10 @@
-"""Rigid-body terms of a plant: compiled loops over any tree of joints, from inertial parameters that are data.
+"""Rigid-body terms of a plant for any kinematic tree; compiled loops over inertial parameters that are data.
 
-Every trial of a campaign may have a robot of its own (a payload, another centre of mass), so that nothing is generated
-for one robot here, in contrast to the kernels of a controller's model (`quaddyn.kernels`).
+Each trial of a campaign may have a different robot (payload, center of mass), so that no code is generated for one
+robot, in contrast to the kernels of a controller's model (`quaddyn.kernels`).
 
-Axes are those of the world.  Spatial vectors are about one point, the origin of the first joint, linear part first:
-far from the world's origin no digits are lost.
+Vectors are in world axes. Spatial vectors are about one point, the origin of the first joint, linear part first, so
+that no digits are lost far from the world's origin.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5 (bias) and 6 (inertia).
 """
@@ -19,29 +19,28 @@ from ..compiler import IntVector, Matrix, Vector, compiled, local
 from ..robot.closure import close_all, drift_all
 from ..robot.loop_geometry import compose
 from ..robot.loop_numbers import Closing, room_for_closing
-from .bodies import FREE, INERTIA, PLANAR, PRISMATIC, Bodies, Pushes
+from .kinematic_tree import FREE, INERTIA, PLANAR, PRISMATIC, KinematicTree, PointForces
 from .motions import joint_placement
 
 
-class Terms(NamedTuple):
-    """Terms at a state.
+class StepTerms(NamedTuple):
+    """Rigid-body terms at a state.
 
     Attributes:
-        M: (nv, nv) inertia, its lower triangle; zero between limbs.
+        M: (nv, nv) joint-space inertia, lower triangle; zero between limbs.
         h: (nv,) Coriolis, centrifugal and gravity terms.
-        J: (nr, 6) by each speed, at each joint that it moves: velocity of the body's point at `origin`, and angular
-            velocity.
-        poses: (n, 12) of the joints: rotations column by column, and translations [m].
-        origin: (3,) that spatial vectors are about [m].
-        own: (n, 10) inertias of the bodies about `origin`.
-        whole: (n, 10) of each body and all that it carries; number 0 is the whole robot.
-        velocities: (n, 6) work.
-        accelerations: (n, 6) work.
-        forces: (n, 6) work.
-        q_all, v_all, drift: coordinates of all joints, their velocities, and their accelerations where those of the
-            independent ones are 0; empty without closed loops.
-        G: (nv_all, nv) ``v_all = G v``, empty without closed loops.
-        closing: work.
+        J: (nr, 6) for each row of the Jacobian the velocity of the body's point at `origin`, and its angular velocity.
+        poses: (n, 12) placements of the joints: rotation column by column, then translation [m].
+        origin: (3,) reference point of spatial vectors [m].
+        body_inertias: (n, 10) inertias of the bodies about `origin`.
+        composite_inertias: (n, 10) inertias of each body with all its descendants; number 0 is the whole robot.
+        velocities: (n, 6) scratch.
+        accelerations: (n, 6) scratch.
+        forces: (n, 6) scratch.
+        q_all, v_all, drift: configuration, velocity, and acceleration for zero acceleration of the independent joints,
+            of all joints; empty without closed loops.
+        G: (nv_all, nv) with ``v_all = G v``; empty without closed loops.
+        closing: scratch.
     """
 
     M: Matrix
@@ -49,8 +48,8 @@ class Terms(NamedTuple):
     J: Matrix
     poses: Matrix
     origin: Vector
-    own: Matrix
-    whole: Matrix
+    body_inertias: Matrix
+    composite_inertias: Matrix
     velocities: Matrix
     accelerations: Matrix
     forces: Matrix
@@ -61,14 +60,14 @@ class Terms(NamedTuple):
     closing: Closing
 
 
-def room_for_terms(bodies: Bodies) -> Terms:
-    """For a tree."""
-    n, nv, nr, whole = len(bodies.kind), len(bodies.tree), len(bodies.own), np.zeros
+def make_step_terms(bodies: KinematicTree) -> StepTerms:
+    """Returns the terms for a kinematic tree."""
+    n, nv, nr, whole = len(bodies.kind), len(bodies.dof_parent), len(bodies.row_dof), np.zeros
     poses = whole((n, 12))
     poses[0, [0, 4, 8]] = 1.0
     followers = int((bodies.follows_q >= 0).sum())
     nq_all, nv_all = len(bodies.closures.q_index) + followers, len(bodies.closures.v_index) + followers
-    return Terms(
+    return StepTerms(
         whole((nv, nv)), whole(nv), whole((nr, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
         whole((n, 6)), whole((n, 6)), whole((n, 6)),
         whole(nq_all), whole(nv_all), whole(nv_all), whole((nv_all, nv)), room_for_closing(bodies.closures),
@@ -77,8 +76,8 @@ def room_for_terms(bodies: Bodies) -> Terms:
 
 # -- where everything is ---------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
-    """Poses of the joints, `origin`, and the columns of the Jacobian."""
+def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
+    """Computes the placements of the joints, `origin`, and the Jacobian at q."""
     poses, origin = terms.poses, terms.origin
     before, moved, at = local(12), local(12), local(1)
     if len(terms.q_all) > 0:
@@ -88,8 +87,8 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
         if bodies.follows_q[i] >= 0:
             at[0] = terms.q_all[bodies.follows_q[i]]
             joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
-        elif bodies.gear[i] != 1.0 or bodies.bias[i] != 0.0:
-            at[0] = bodies.gear[i] * q[bodies.q[i]] + bodies.bias[i]
+        elif bodies.multiplier[i] != 1.0 or bodies.offset[i] != 0.0:
+            at[0] = bodies.multiplier[i] * q[bodies.q[i]] + bodies.offset[i]
             joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
         else:
             joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], moved)
@@ -97,17 +96,17 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
         if i == 1:
             for a in range(3):
                 origin[a] = poses[1, 9 + a]
-        _columns(bodies.kind[i], bodies.axes[i], poses[i], origin, terms.J[bodies.row[i] :])
-        if bodies.gear[i] != 1.0:
+        _write_jacobian_rows(bodies.kind[i], bodies.axes[i], poses[i], origin, terms.J[bodies.row[i] :])
+        if bodies.multiplier[i] != 1.0:
             for a in range(6):
-                terms.J[bodies.row[i], a] *= bodies.gear[i]
+                terms.J[bodies.row[i], a] *= bodies.multiplier[i]
         if bodies.follows_v[i] >= 0:
-            _share(terms.G[bodies.follows_v[i]], bodies.own, bodies.row[i], bodies.size[i], terms.J)
+            _distribute_rows(terms.G[bodies.follows_v[i]], bodies.row_dof, bodies.row[i], bodies.dof_count[i], terms.J)
 
 
 @compiled()
-def _share(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> None:
-    """Rows of J of a joint that loops move, from the first, which is by its own speed, to as many as move it."""
+def _distribute_rows(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> None:
+    """Expands the Jacobian row of a dependent joint to one row for each joint that moves it."""
     alone = local(6)
     for a in range(6):
         alone[a] = J[row, a]
@@ -117,53 +116,60 @@ def _share(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> Non
 
 
 @compiled()
-def _columns(kind: int, axis: Vector, pose: Vector, origin: Vector, J: Matrix) -> None:
-    """Rows of J of one joint."""
+def _write_jacobian_rows(kind: int, axis: Vector, pose: Vector, origin: Vector, J: Matrix) -> None:
+    """Writes the Jacobian rows of one joint."""
     turned = local(3)
     if kind == FREE:
         for d in range(3):
-            _slides(pose[3 * d : 3 * d + 3], J[d])
-            _turns(pose[3 * d : 3 * d + 3], pose, origin, J[3 + d])
+            _write_translation(pose[3 * d : 3 * d + 3], J[d])
+            _write_rotation(pose[3 * d : 3 * d + 3], pose, origin, J[3 + d])
     elif kind == PLANAR:
-        _slides(pose[0:3], J[0])
-        _slides(pose[3:6], J[1])
-        _turns(pose[6:9], pose, origin, J[2])
+        _write_translation(pose[0:3], J[0])
+        _write_translation(pose[3:6], J[1])
+        _write_rotation(pose[6:9], pose, origin, J[2])
     else:
         for a in range(3):
             turned[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
         if kind == PRISMATIC:
-            _slides(turned, J[0])
+            _write_translation(turned, J[0])
         else:
-            _turns(turned, pose, origin, J[0])
+            _write_rotation(turned, pose, origin, J[0])
 
 
 @compiled()
-def _slides(along: Vector, out: Vector) -> None:
-    """Motion along a direction."""
+def _write_translation(along: Vector, out: Vector) -> None:
+    """Writes the motion along an axis."""
     for a in range(3):
         out[a], out[3 + a] = along[a], 0.0
 
 
 @compiled()
-def _turns(about: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
-    """Motion about an axis through a joint's origin."""
+def _write_rotation(about: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
+    """Writes the motion about an axis through a joint's origin."""
     x, y, z = pose[9] - origin[0], pose[10] - origin[1], pose[11] - origin[2]
     out[0], out[1], out[2] = y * about[2] - z * about[1], z * about[0] - x * about[2], x * about[1] - y * about[0]
     out[3], out[4], out[5] = about[0], about[1], about[2]
 
 
 @compiled()
-def carried(pose: Vector, place: Vector, out: Vector) -> None:
-    """A point that moves with a joint, in the world."""
+def transform_point(pose: Vector, place: Vector, out: Vector) -> None:
+    """Transforms a point from a joint's frame to the world."""
     for a in range(3):
         out[a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
 
 
 # -- inertia ---------------------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def joint_inertia(bodies: Bodies, terms: Terms) -> None:
-    """M from the poses: composite bodies, from the leaves to the root."""
-    n, M, J, own, whole, tree = len(bodies.kind), terms.M, terms.J, terms.own, terms.whole, bodies.tree
+def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
+    """Computes M by the composite-rigid-body algorithm, from the leaves to the root."""
+    n, M, J, own, whole, tree = (
+        len(bodies.kind),
+        terms.M,
+        terms.J,
+        terms.body_inertias,
+        terms.composite_inertias,
+        bodies.dof_parent,
+    )
     if bodies.coupled:
         for d in range(len(tree)):
             for j in range(d):
@@ -179,42 +185,42 @@ def joint_inertia(bodies: Bodies, terms: Terms) -> None:
     for e in range(INERTIA):
         whole[0, e] = 0.0
     for i in range(1, n):
-        _about(bodies.inertias[i], terms.poses[i], terms.origin, own[i])
+        _transform_inertia(bodies.inertias[i], terms.poses[i], terms.origin, own[i])
         for e in range(INERTIA):
             whole[i, e] = own[i, e]
     for i in range(n - 1, 0, -1):
         for e in range(INERTIA):
             whole[bodies.parent[i], e] += whole[i, e]
-        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
-            _times(whole[i], J[d], momentum)
+        for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
+            _multiply_inertia(whole[i], J[d], momentum)
             if bodies.coupled:
                 _add_inertia(bodies, d, J, momentum, M)
             else:
                 j = d
                 while j >= 0:
-                    M[d, j] = _product(J[j], momentum)
+                    M[d, j] = _power(J[j], momentum)
                     j = tree[j]
                 M[d, d] += bodies.armature[d]
 
 
 @compiled()
-def _add_inertia(bodies: Bodies, d: int, J: Matrix, momentum: Vector, M: Matrix) -> None:
-    """What row d of J and those above it add to M, where several rows are of one speed."""
-    b, j = bodies.own[d], d
+def _add_inertia(bodies: KinematicTree, d: int, J: Matrix, momentum: Vector, M: Matrix) -> None:
+    """Adds the contribution of row d and the rows above it to M, if several rows belong to one degree of freedom."""
+    b, j = bodies.row_dof[d], d
     while j >= 0:
-        a, x = bodies.own[j], _product(J[j], momentum)
+        a, x = bodies.row_dof[j], _power(J[j], momentum)
         if a == b:
             M[a, a] += x if j == d else 2.0 * x
         elif a > b:
             M[a, b] += x
         else:
             M[b, a] += x
-        j = bodies.above[j]
+        j = bodies.parent_row[j]
 
 
 @compiled()
-def _about(body: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
-    """A body's inertia in world axes about `origin`."""
+def _transform_inertia(body: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
+    """Computes the inertia of a body in world axes about `origin`."""
     m = body[0]
     dx, dy, dz = pose[9] - origin[0], pose[10] - origin[1], pose[11] - origin[2]
     gx = pose[0] * body[1] + pose[3] * body[2] + pose[6] * body[3]
@@ -240,14 +246,14 @@ def _about(body: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
 
 @compiled()
 def _entry(turned: Matrix, pose: Vector, a: int, b: int) -> float:
-    """Entry (a, b) of ``R I R^T`` from ``R I``."""
+    """Returns entry (a, b) of ``R I R^T`` from ``R I``."""
     out: float = turned[a, 0] * pose[b] + turned[a, 1] * pose[3 + b] + turned[a, 2] * pose[6 + b]
     return out
 
 
 @compiled()
-def _times(body: Vector, motion: Vector, out: Vector) -> None:
-    """Momentum, or force, of a body that moves as a whole."""
+def _multiply_inertia(body: Vector, motion: Vector, out: Vector) -> None:
+    """Computes ``I v``: the momentum of a body from its velocity, or its inertial force from its acceleration."""
     m, hx, hy, hz = body[0], body[1], body[2], body[3]
     vx, vy, vz, wx, wy, wz = motion[0], motion[1], motion[2], motion[3], motion[4], motion[5]
     out[0] = m * vx + wy * hz - wz * hy
@@ -259,8 +265,8 @@ def _times(body: Vector, motion: Vector, out: Vector) -> None:
 
 
 @compiled()
-def _product(motion: Vector, force: Vector) -> float:
-    """Power."""
+def _power(motion: Vector, force: Vector) -> float:
+    """Returns the scalar product of a motion and a force vector."""
     total = 0.0
     for a in range(6):
         total += motion[a] * force[a]
@@ -269,15 +275,22 @@ def _product(motion: Vector, force: Vector) -> float:
 
 # -- forces ----------------------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
-    """Bias h of v where the joints are: recursive Newton-Euler, gravity as an acceleration of the world."""
-    J, V, A, F, own, n = terms.J, terms.velocities, terms.accelerations, terms.forces, terms.own, len(bodies.kind)
-    turn, inertial, speed = local(6), local(6), bodies.own
+def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
+    """Computes the bias h at v by the recursive Newton-Euler algorithm; gravity is an acceleration of the world."""
+    J, V, A, F, own, n = (
+        terms.J,
+        terms.velocities,
+        terms.accelerations,
+        terms.forces,
+        terms.body_inertias,
+        len(bodies.kind),
+    )
+    turn, inertial, speed = local(6), local(6), bodies.row_dof
     if bodies.coupled:
         for d in range(len(terms.h)):
             terms.h[d] = 0.0
     if len(terms.q_all) > 0:
-        _accelerate(bodies, v, terms)
+        _compute_loop_drift(bodies, v, terms)
     for a in range(6):
         V[0, a], A[0, a] = 0.0, 0.0
     for a in range(3):
@@ -286,7 +299,7 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
         b = bodies.parent[i]
         for a in range(6):
             turn[a] = 0.0
-        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
+        for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             for a in range(6):
                 turn[a] += J[d, a] * v[speed[d]]
         _motion_cross(V[b], turn, A[i])
@@ -295,24 +308,24 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
         for a in range(6):
             V[i, a] = V[b, a] + turn[a]
             A[i, a] += A[b, a]
-        _times(own[i], V[i], turn)
+        _multiply_inertia(own[i], V[i], turn)
         _force_cross(V[i], turn, F[i])
-        _times(own[i], A[i], inertial)
+        _multiply_inertia(own[i], A[i], inertial)
         for a in range(6):
             F[i, a] += inertial[a]
     for i in range(n - 1, 0, -1):
-        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
+        for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             if bodies.coupled:
-                terms.h[speed[d]] += _product(J[d], F[i])
+                terms.h[speed[d]] += _power(J[d], F[i])
             else:
-                terms.h[d] = _product(J[d], F[i])
+                terms.h[d] = _power(J[d], F[i])
         for a in range(6):
             F[bodies.parent[i], a] += F[i, a]
 
 
 @compiled(inline=False)
-def _accelerate(bodies: Bodies, v: Vector, terms: Terms) -> None:
-    """Drift of all joints at v, and what the rotors of those that loops move feel of it, into h."""
+def _compute_loop_drift(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
+    """Computes the drift of all joints at v, and adds the inertial forces of rotors of dependent joints to h."""
     for i in range(len(terms.v_all)):
         total = 0.0
         for d in range(len(v)):
@@ -327,17 +340,17 @@ def _accelerate(bodies: Bodies, v: Vector, terms: Terms) -> None:
 
 
 @compiled()
-def _add_drift(bodies: Bodies, i: int, terms: Terms, out: Vector) -> None:
-    """Acceleration of a joint that loops move where those of the independent ones are 0."""
+def _add_drift(bodies: KinematicTree, i: int, terms: StepTerms, out: Vector) -> None:
+    """Adds the acceleration of a dependent joint for zero acceleration of the independent joints."""
     own = local(1, 6)
-    _columns(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, own)
+    _write_jacobian_rows(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, own)
     for a in range(6):
         out[a] += own[0, a] * terms.drift[bodies.follows_v[i]]
 
 
 @compiled()
 def _motion_cross(a: Vector, b: Vector, out: Vector) -> None:
-    """``a x b`` of motions: how b changes as it moves along with a."""
+    """Computes ``a x b`` of motion vectors: the rate of change of b that moves with a."""
     out[0] = a[4] * b[2] - a[5] * b[1] + a[1] * b[5] - a[2] * b[4]
     out[1] = a[5] * b[0] - a[3] * b[2] + a[2] * b[3] - a[0] * b[5]
     out[2] = a[3] * b[1] - a[4] * b[0] + a[0] * b[4] - a[1] * b[3]
@@ -348,7 +361,7 @@ def _motion_cross(a: Vector, b: Vector, out: Vector) -> None:
 
 @compiled()
 def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
-    """``a x* f``: how a momentum changes as it moves along with a."""
+    """Computes ``a x* f``: the rate of change of a momentum f that moves with a."""
     out[0] = a[4] * f[2] - a[5] * f[1]
     out[1] = a[5] * f[0] - a[3] * f[2]
     out[2] = a[3] * f[1] - a[4] * f[0]
@@ -358,13 +371,13 @@ def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
 
 
 @compiled()
-def push_forces(bodies: Bodies, terms: Terms, pushes: Pushes, out: Vector) -> None:
-    """Generalized forces of pushes where the joints are, into `out` (nv,)."""
-    at, wrench, J, above, origin = local(3), local(6), terms.J, bodies.above, terms.origin
+def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointForces, out: Vector) -> None:
+    """Computes the generalized forces of point forces at the present placements, into `out` (nv,)."""
+    at, wrench, J, above, origin = local(3), local(6), terms.J, bodies.parent_row, terms.origin
     for d in range(len(out)):
         out[d] = 0.0
     for i in range(len(pushes.joints)):
-        carried(terms.poses[pushes.joints[i]], pushes.points[i], at)
+        transform_point(terms.poses[pushes.joints[i]], pushes.points[i], at)
         x, y, z, f = at[0] - origin[0], at[1] - origin[1], at[2] - origin[2], pushes.wrenches[i]
         for a in range(6):
             wrench[a] = f[a]
@@ -373,5 +386,5 @@ def push_forces(bodies: Bodies, terms: Terms, pushes: Pushes, out: Vector) -> No
         wrench[5] += x * f[1] - y * f[0]
         d = pushes.last[i]
         while d >= 0:
-            out[bodies.own[d]] += _product(J[d], wrench)
+            out[bodies.row_dof[d]] += _power(J[d], wrench)
             d = above[d]

@@ -1,4 +1,4 @@
-"""`Terrain`: what a robot may step on or run into: planes, boxes and height fields, in any number."""
+"""`Terrain`: surfaces with which a robot can be in contact: planes, boxes and height fields."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import floats, number, several, whole
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .collisions import Ground
+from .collisions import TerrainArrays
 
-#: Most samples of a height field; a million weigh 8 MB.
+#: Maximum number of samples of a height field; a million samples take 8 MB.
 MAX_SAMPLES = 4_000_000
-#: Least vertical part of a unit normal of what lies, rather than stands.
+#: Minimum vertical component of the unit normal of a surface that faces upwards.
 UPWARD = 1e-9
-#: Distance beyond the border of a box [m], or of a height field [cells], up to which points are on it: rounding leaves
-#: 1e-16 of a coordinate, and neighbouring boxes shall have no gap between them.
+#: Distance beyond the border of a box [m], or of a height field [cells], up to which points are on it, so that rounding
+#: leaves no gap between neighboring boxes.
 BORDER_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane(FrozenArrays):
-    """A half-space: solid behind `point`, free on the side that `normal` points to.
+    """Half-space: solid behind `point`, free on the side of `normal`.
 
     Attributes:
-        point: (3,) any point of the surface [m].
-        normal: (3,) outward; made a unit vector.
-        friction: Coulomb's coefficient, None for the plant's own.
+        point: (3,) a point of the surface, world [m].
+        normal: (3,) outward normal; normalized.
+        friction: friction coefficient; None: that of the plant.
 
     Raises:
-        ArgumentError: a vector of the wrong shape or not finite, or a normal without direction.
+        ArgumentError: a vector of a wrong shape or not finite, or a zero normal.
     """
 
     point: Array
@@ -54,11 +54,11 @@ class Plane(FrozenArrays):
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Least and greatest x, least and greatest y: it has no end."""
+        """Minimum and maximum x, minimum and maximum y; a plane is unbounded."""
         return -math.inf, math.inf, -math.inf, math.inf
 
     def height(self, x: Array, y: Array) -> Array:
-        """Of the surface above points x and y [m]; NaN of a plane that does not face upwards."""
+        """Returns the height of the surface at x and y [m]; NaN for a plane that does not face upwards."""
         if not self.normal[2] > UPWARD:
             return np.full(np.broadcast_shapes(x.shape, y.shape), np.nan)
         nx, ny, nz = self.normal.tolist()
@@ -66,7 +66,7 @@ class Plane(FrozenArrays):
 
     @property
     def tilt(self) -> Array:
-        """(3, 3) The smallest rotation that takes the vertical to the normal."""
+        """Smallest rotation (3, 3) that maps the vertical to the normal."""
         x, y, z = self.normal.tolist()
         if z <= -1.0 + 1e-12:  # upside down: half a turn about x
             return np.diag([1.0, -1.0, -1.0])
@@ -75,12 +75,23 @@ class Plane(FrozenArrays):
 
     @classmethod
     def floor(cls, height: float = 0.0, *, friction: float | None = None) -> Plane:
-        """The horizontal plane at `height` [m]."""
+        """Returns a horizontal plane.
+
+        Args:
+            height: height of the plane [m].
+            friction: friction coefficient; None: that of the plant.
+        """
         return cls(np.array([0.0, 0.0, number("height", height)]), np.array([0.0, 0.0, 1.0]), friction)
 
     @classmethod
     def slope(cls, angle: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
-        """A plane through the origin that rises by `angle` [rad] towards `heading` [rad] from the x axis."""
+        """Returns a plane through the origin that rises in a direction.
+
+        Args:
+            angle: slope angle [rad].
+            heading: direction in which it rises [rad] from the x axis.
+            friction: friction coefficient; None: that of the plant.
+        """
         angle, heading = number("angle", angle), number("heading", heading)
         if not (abs(angle) < 0.5 * np.pi and np.isfinite(heading)):
             raise ArgumentError(f"angle: expected less than a right angle [rad], got {angle}")
@@ -89,7 +100,13 @@ class Plane(FrozenArrays):
 
     @classmethod
     def wall(cls, distance: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
-        """A vertical plane that faces the origin from `distance` [m] towards `heading` [rad] from the x axis."""
+        """Returns a vertical plane that faces the origin.
+
+        Args:
+            distance: distance from the origin [m].
+            heading: direction of the wall [rad] from the x axis.
+            friction: friction coefficient; None: that of the plant.
+        """
         heading = number("heading", heading)
         if not np.isfinite(heading):
             raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
@@ -99,16 +116,17 @@ class Plane(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box(FrozenArrays):
-    """A solid box: a step, a platform, a beam, a wall that ends.
+    """Solid box: a step, a platform, a beam, or a wall of finite size.
 
     Attributes:
-        center: (3,) [m].
-        size: (3,) full lengths along its own axes [m].
-        rotation: (3, 3) from its axes to the world's.
-        friction: Coulomb's coefficient, None for the plant's own.
+        center: (3,) center, world [m].
+        size: (3,) full lengths along the box axes [m].
+        rotation: (3, 3) rotation from box axes to the world; default: none.
+        friction: friction coefficient; None: that of the plant.
 
     Raises:
-        ArgumentError: a wrong shape, an entry not finite, a length not positive, or no rotation.
+        ArgumentError: a wrong shape, an entry that is not finite, a length that is not positive, or not a rotation
+            matrix.
     """
 
     center: Array
@@ -129,7 +147,7 @@ class Box(FrozenArrays):
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Least and greatest x, least and greatest y [m], with room for rounding."""
+        """Minimum and maximum x, minimum and maximum y [m], enlarged by the rounding tolerance."""
         (x, y), (a, b) = (
             self.center[:2].tolist(),
             (np.abs(self.rotation[:2]) @ (0.5 * self.size) + BORDER_TOLERANCE).tolist(),
@@ -137,7 +155,7 @@ class Box(FrozenArrays):
         return x - a, x + a, y - b, y + b
 
     def height(self, x: Array, y: Array) -> Array:
-        """Of the highest point of the box above x and y [m]; NaN beside it."""
+        """Returns the height of the box's top at x and y [m]; NaN beside the box."""
         # where a vertical line through (x, y) is inside all three slabs
         cx, cy, cz = self.center.tolist()
         dx, dy = x - cx, y - cy
@@ -154,18 +172,19 @@ class Box(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeightField(FrozenArrays):
-    """Heights over a regular grid, joined by triangles; solid below, nothing beyond its border.
+    """Heights over a regular grid, joined by triangles; solid below, with nothing beyond its border.
 
-    A cell is cut along the diagonal from its corner of least x and y to that of greatest, as MuJoCo does.
+    A cell is divided along the diagonal from its corner of minimum x and y to that of maximum x and y, as in MuJoCo.
 
     Attributes:
         origin: (2,) x and y of the first sample [m].
-        spacing: (2,) between samples [m].
-        heights: (nx, ny) [m].
-        friction: Coulomb's coefficient, None for the plant's own.
+        spacing: (2,) distance between samples along x and y [m].
+        heights: (nx, ny) heights [m].
+        friction: friction coefficient; None: that of the plant.
 
     Raises:
-        ArgumentError: a wrong shape, an entry not finite, a spacing not positive, or too few or too many samples.
+        ArgumentError: a wrong shape, an entry that is not finite, a spacing that is not positive, or too few or too
+            many samples.
     """
 
     origin: Array
@@ -194,20 +213,21 @@ class HeightField(FrozenArrays):
         spacing: float = 0.05,
         friction: float | None = None,
     ) -> HeightField:
-        """Sample a function.
+        """Samples a function of x and y.
 
         Args:
-            function: heights [m] of arrays x and y [m], both (nx, ny).
-            x: from, to [m].
-            y: from, to [m].
-            spacing: largest distance of samples [m].
-            friction: Coulomb's coefficient, None for the plant's own.
+            function: function that returns heights [m] for arrays x and y [m], both (nx, ny).
+            x: minimum and maximum x [m].
+            y: minimum and maximum y [m].
+            spacing: maximum distance between samples [m].
+            friction: friction coefficient; None: that of the plant.
 
         Raises:
-            ArgumentError: ends that are no ends, or heights that are not finite or of another shape.
+            ArgumentError: a minimum that is not less than its maximum, or heights that are not finite or of a wrong
+                shape.
         """
         if not callable(function):
-            raise ArgumentTypeError(f"function: expected something to call, got {type(function).__name__}")
+            raise ArgumentTypeError(f"function: expected a callable, got {type(function).__name__}")
         spacing = number("spacing", spacing)
         if not spacing > 0.0:
             raise ArgumentError(f"spacing: expected a positive length, got {spacing}")
@@ -215,7 +235,7 @@ class HeightField(FrozenArrays):
         for name, ends in (("x", x), ("y", y)):
             low, high = _vector(name, ends, 2)
             if not low < high:
-                raise ArgumentError(f"{name}: expected (from, to), got {ends}")
+                raise ArgumentError(f"{name}: expected (minimum, maximum), got {ends}")
             count = int(np.ceil((high - low) / spacing - 1e-9)) + 1
             if count * count > 100 * MAX_SAMPLES:
                 raise ArgumentError(f"spacing: {spacing} makes {count} samples along {name}")
@@ -223,19 +243,19 @@ class HeightField(FrozenArrays):
         X, Y = np.meshgrid(*axes, indexing="ij")
         sampled = _numbers("heights", function(X, Y))
         if sampled.shape not in ((), X.shape):
-            raise ArgumentError(f"heights: expected shape {X.shape}, or one, got shape {sampled.shape}")
+            raise ArgumentError(f"heights: expected shape {X.shape} or a number, got shape {sampled.shape}")
         heights = np.broadcast_to(sampled, X.shape)
         steps = np.array([a[1] - a[0] for a in axes])
         return cls(np.array([a[0] for a in axes]), steps, heights, friction)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Least and greatest x, least and greatest y [m]."""
+        """Minimum and maximum x, minimum and maximum y [m]."""
         (x, y), (a, b) = self.origin.tolist(), (self.spacing * (np.array(self.heights.shape) - 1)).tolist()
         return x, x + a, y, y + b
 
     def height(self, x: Array, y: Array) -> Array:
-        """Of the surface above points x and y [m]; NaN beyond the border."""
+        """Returns the height of the surface at x and y [m]; NaN beyond the border."""
         n, m = self.heights.shape
         u, v = (x - self.origin[0]) / self.spacing[0], (y - self.origin[1]) / self.spacing[1]
         edge = BORDER_TOLERANCE
@@ -264,19 +284,19 @@ def stairs(
     heading: float = 0.0,
     friction: float | None = None,
 ) -> tuple[Box, ...]:
-    """Steps that climb away from the origin, each a box that stands on z = 0.
+    """Returns steps that rise away from the origin, each a box that stands on z = 0.
 
     Args:
         n_steps: number of steps.
-        rise: of each [m].
-        tread: depth of each [m].
+        rise: height of each step [m].
+        tread: depth of each step [m].
         distance: distance of the first edge from the origin [m].
-        width: across, centred [m].
-        heading: towards which they climb [rad] from the x axis.
-        friction: Coulomb's coefficient, None for the plant's own.
+        width: width of the steps, centered [m].
+        heading: direction in which they rise [rad] from the x axis.
+        friction: friction coefficient; None: that of the plant.
 
     Raises:
-        ArgumentError: no step, or a length not positive.
+        ArgumentError: no step, or a length that is not positive.
     """
     n_steps = whole("n_steps", n_steps)
     lengths = {"rise": rise, "tread": tread, "distance": distance, "width": width, "heading": heading}
@@ -298,13 +318,13 @@ def stairs(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terrain:
-    """All surfaces around a robot.
+    """Surfaces around a robot.
 
     Attributes:
-        surfaces: in the caller's order.
+        surfaces: surfaces in the given order.
 
     Raises:
-        ArgumentTypeError: something that is no surface.
+        ArgumentTypeError: an element is not a surface.
     """
 
     surfaces: tuple[Surface, ...]
@@ -321,7 +341,7 @@ class Terrain:
 
     @classmethod
     def from_surfaces(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
-        """A terrain from one, from one surface or from several."""
+        """Returns a terrain from a terrain, one surface or several surfaces."""
         if isinstance(terrain, Terrain):
             return terrain
         if isinstance(terrain, Surface):
@@ -329,14 +349,14 @@ class Terrain:
         return cls(several("terrain", terrain, "surfaces"))
 
     def height(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """Height of the ground: of the highest surface above points.
+        """Returns the height of the highest surface at x and y.
 
         Args:
-            x: of any shape [m].
-            y: of the same shape [m].
+            x: x coordinates, any shape [m].
+            y: y coordinates, the same shape [m].
 
         Returns:
-            Of that shape [m]; NaN where there is nothing.
+            Heights of that shape [m]; NaN where there is no surface.
         """
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         out = np.full(X.shape, np.nan)
@@ -348,11 +368,11 @@ class Terrain:
             out = np.fmax(out, self.surfaces[i].height(X, Y))
         return out
 
-    def to_arrays(self, friction: float) -> Ground:
-        """The surfaces as plain numbers, for compiled code.
+    def to_arrays(self, friction: float) -> TerrainArrays:
+        """Returns the surfaces as arrays for compiled code.
 
         Args:
-            friction: of surfaces that do not have their own.
+            friction: friction coefficient of surfaces that have none of their own.
         """
         planes, boxes, fields = [], [], []
         heights: list[Array] = [np.zeros(0)]
@@ -366,7 +386,7 @@ class Terrain:
                 at = sum(h.size for h in heights)
                 fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu, s.heights.max()])
                 heights.append(s.heights.ravel())
-        return Ground(
+        return TerrainArrays(
             np.array(planes, dtype=np.float64).reshape(-1, 5),
             np.array(boxes, dtype=np.float64).reshape(-1, 16),
             np.array(fields, dtype=np.float64).reshape(-1, 9),
@@ -375,10 +395,12 @@ class Terrain:
 
 
 def _set(owner: object, name: str, value: object) -> None:
+    """Sets a field of a frozen dataclass."""
     object.__setattr__(owner, name, value)
 
 
 def _numbers(name: str, value: object) -> Array:
+    """Returns finite numbers as a read-only array, or raises."""
     try:
         array = frozen(value)
     except (TypeError, ValueError):
@@ -389,6 +411,7 @@ def _numbers(name: str, value: object) -> Array:
 
 
 def _vector(name: str, value: object, *shape: int) -> Array:
+    """Returns finite numbers of a shape as a read-only array, or raises."""
     array = _numbers(name, value)
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
@@ -396,6 +419,7 @@ def _vector(name: str, value: object, *shape: int) -> Array:
 
 
 def _friction(value: float | None) -> float | None:
+    """Returns a friction coefficient or None, or raises."""
     if value is None:
         return None
     value = number("friction", value)

@@ -1,4 +1,4 @@
-"""The tree of bodies and joints of a plant as plain numbers, for compiled code, and pushes on it."""
+"""`KinematicTree`: bodies and joints of a plant as arrays for compiled code, and `PointForces` on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IntArray = NDArray[np.int64]
 
 #: Kinds of joints.
 REVOLUTE, CONTINUOUS, PRISMATIC, PLANAR, FREE = range(5)
-#: By what their names in Pinocchio begin with; the first that fits counts.
+#: Kind of a joint by the beginning of its name in Pinocchio; the first match applies.
 KINDS = {
     "JointModelRUB": CONTINUOUS, "JointModelRevoluteUnbounded": CONTINUOUS, "JointModelR": REVOLUTE,
     "JointModelFreeFlyer": FREE, "JointModelPlanar": PLANAR, "JointModelP": PRISMATIC,
@@ -29,51 +29,51 @@ KINDS = {
 INERTIA = 10
 
 
-class Bodies(NamedTuple):
-    """A tree of n - 1 joints, each with the body that it carries; number 0 is the world.
+class KinematicTree(NamedTuple):
+    """Tree of n - 1 joints, each with the body that it carries; number 0 is the world.
 
-    The Jacobian has nr rows, one for each speed of each joint.  A joint that mimics another has the entries of q and v
-    of that one, and its row is of that one's speed, so that several rows may be of one entry of v.  A joint that closed
-    loops move has a row for each entry of v that moves it.
+    The Jacobian has nr rows, one for each degree of freedom of each joint. A mimic joint has the entries of q and v of
+    the joint that it follows, so that several rows may belong to one entry of v. A joint that depends on others through
+    closed loops has a row for each entry of v that moves it.
 
     Attributes:
-        kind: (n,) of each joint, `REVOLUTE` and what follows it.
-        parent: (n,) the joint before each.
+        kind: (n,) kind of each joint, see `REVOLUTE`.
+        parent: (n,) joint before each joint.
         q: (n,) first entry of q.
         v: (n,) first entry of v.
-        size: (n,) number of entries of v.
+        dof_count: (n,) number of entries of v.
         row: (n,) first row of the Jacobian.
-        gear, bias: (n,) the joint is at ``gear * q + bias``.
-        coupled: whether joints mimic others, or loops move them.
-        own: (nr,) the entry of v whose row it is.
-        above: (nr,) the row before each, -1 at the root.
-        placements: (n, 12) in the joint before: the rotation column by column, then the translation [m].
-        axes: (n, 3) of rotation or translation, in the joint's frame.
-        inertias: (n, 10) about the joint's origin in its axes, see `INERTIA`.
-        tree: (nv,) the degree of freedom before each, -1 at the root: M has entries between those in one line alone.
-            Where joints mimic others, or loops move them, all are in one line.
-        armature: (nv,) rotor inertia.
-        gravity: (3,) [m/s^2].
-        closures: the closed loops.
-        follows_q, follows_v: (n,) entries of q_all and v_all of joints that loops move, -1 for others.
-        rotors: (n,) rotor inertia of joints that loops move.
+        multiplier, offset: (n,) the position of the joint is ``multiplier * q + offset``.
+        coupled: whether there are mimic joints or closed loops.
+        row_dof: (nr,) entry of v to which each row belongs.
+        parent_row: (nr,) row before each row on the path to the root, -1 at the root.
+        placements: (n, 12) placement in the frame of the parent: rotation column by column, then translation [m].
+        axes: (n, 3) axis of rotation or translation in the joint's frame.
+        inertias: (n, 10) inertia about the joint's origin in its axes, see `INERTIA`.
+        dof_parent: (nv,) degree of freedom before each one, -1 at the root. M has nonzero entries only along such
+            paths; with mimic joints or closed loops all degrees of freedom are on one path.
+        armature: (nv,) rotor inertia [kg m^2 or kg].
+        gravity: (3,) acceleration of gravity [m/s^2].
+        closures: closed loops.
+        follows_q, follows_v: (n,) entries in the full coordinates of dependent joints in loops, -1 for other joints.
+        rotors: (n,) rotor inertia of dependent joints in loops [kg m^2 or kg].
     """
 
     kind: IntVector
     parent: IntVector
     q: IntVector
     v: IntVector
-    size: IntVector
+    dof_count: IntVector
     row: IntVector
-    gear: Vector
-    bias: Vector
+    multiplier: Vector
+    offset: Vector
     coupled: bool
-    own: IntVector
-    above: IntVector
+    row_dof: IntVector
+    parent_row: IntVector
     placements: Matrix
     axes: Matrix
     inertias: Matrix
-    tree: IntVector
+    dof_parent: IntVector
     armature: Vector
     gravity: Vector
     closures: Closures
@@ -82,13 +82,13 @@ class Bodies(NamedTuple):
     rotors: Vector
 
 
-class Pushes(NamedTuple):
+class PointForces(NamedTuple):
     """Forces on m points of the robot.
 
     Attributes:
-        joints: (m,) that carry the points.
-        last: (m,) the last row of the Jacobian that moves each, -1 for none.
-        points: (m, 3) in the joints' frames [m].
+        joints: (m,) joint that carries each point.
+        last: (m,) last row of the Jacobian that moves the point, -1 for none.
+        points: (m, 3) position in the joint's frame [m].
         wrenches: (m, 6) force and moment, world axes [N, N m].
     """
 
@@ -98,16 +98,16 @@ class Pushes(NamedTuple):
     wrenches: Matrix
 
 
-def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | Loops | None = None) -> Bodies:
-    """The tree of a Pinocchio model.
+def make_kinematic_tree(model: pin.Model, armature: Array, coupling: Coupling | Loops | None = None) -> KinematicTree:
+    """Returns the kinematic tree of a Pinocchio model.
 
     Args:
-        model: of all joints.
-        armature: (nv,).
-        coupling: how joints follow others.
+        model: model with all joints.
+        armature: (nv,) rotor inertia of the independent joints [kg m^2 or kg].
+        coupling: dependence of mimic joints or closed loops on the independent joints; None for neither.
 
     Raises:
-        QuaddynError: a joint of another kind.
+        QuaddynError: a joint of an unsupported kind.
     """
     joints = list(model.joints)
     kinds = [0, *(_kind(joint.shortname()) for joint in joints[1:])]
@@ -118,7 +118,7 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | Loops | No
         at, body = model.jointPlacements[i], model.inertias[i]
         placements[i] = [*at.rotation.ravel(order="F"), *at.translation]
         if i == 0:
-            continue  # what is bolted to the world
+            continue  # bodies fixed to the world
         lever = body.lever
         about = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
         inertias[i] = [body.mass, *(body.mass * lever), *about[np.triu_indices(3)]]
@@ -146,7 +146,7 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | Loops | No
             np.array(each, dtype=np.int64) for each in (coupling.q_from[q], coupling.v_from[v], coupling.v_from)
         )
         tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
-    return Bodies(
+    return KinematicTree(
         integers(kinds),
         integers(model.parents),
         q,
@@ -174,10 +174,10 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | Loops | No
 def _rows(
     model: pin.Model, loops: Loops, q: IntArray, v: IntArray, sizes: IntArray, follows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Entries of q and v of each joint, its first row, whose entry of v each row is of, and the row before each.
+    """Returns entries of q and v, first row, entry of v of each row, and preceding row, for a model with closed loops.
 
-    A joint that loops move has the entries of the first that moves it, and as many rows as there are that do: `sizes`
-    and `follows` are filled in.
+    A dependent joint has the entries of the first independent joint that moves it, and a row for each joint that moves
+    it: `sizes` and `follows` are filled in.
     """
     first, own, above = np.zeros(len(sizes), dtype=np.int64), list[int](), list[int]()
     q_own, v_own = np.zeros_like(first), np.zeros_like(first)
@@ -198,6 +198,7 @@ def _rows(
 
 
 def _kind(name: str) -> int:
+    """Returns the kind of a joint from its name in Pinocchio."""
     for start, kind in KINDS.items():
         if name.startswith(start):
             return kind
@@ -205,7 +206,7 @@ def _kind(name: str) -> int:
 
 
 def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
-    """Of a joint, in its own frame."""
+    """Returns the axis (3,) of a joint in its own frame."""
     data, joint = model.createData(), model.joints[i]
     pin.computeJointJacobians(model, data, pin.neutral(model))
     J = pin.getJointJacobian(model, data, i, pin.LOCAL).reshape(6, -1)
@@ -213,12 +214,12 @@ def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
     return np.asarray(column[3:] if angular else column[:3])
 
 
-def last_mover(bodies: Bodies, joint: int) -> int:
-    """The last row of the Jacobian that moves what a joint carries, -1 for the world."""
-    return int(bodies.row[joint] + bodies.size[joint] - 1) if joint else -1
+def last_mover(bodies: KinematicTree, joint: int) -> int:
+    """Returns the last row of the Jacobian that moves the body of a joint, -1 for the world."""
+    return int(bodies.row[joint] + bodies.dof_count[joint] - 1) if joint else -1
 
 
-def no_pushes(count: int = 0) -> Pushes:
-    """Room for that many."""
+def make_point_forces(count: int = 0) -> PointForces:
+    """Returns buffers for `count` forces."""
     integers = np.zeros((2, count), dtype=np.int64)
-    return Pushes(integers[0], integers[1], np.zeros((count, 3)), np.zeros((count, 6)))
+    return PointForces(integers[0], integers[1], np.zeros((count, 3)), np.zeros((count, 6)))

@@ -1,4 +1,4 @@
-"""`HardContacts`: contact problems of a step that the compiled core leaves to others."""
+"""`FallbackContactSolver`: solves contact problems for which the compiled solver did not converge."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..urdf.tree import Array, first_largest
-from .contact_data import Contacts
+from .contact_data import SphereContacts
 from .contact_step import TOLERANCE
 
-#: Impulse towards the ground up to which a contact does not pull, as a fraction of the largest impulse: rounding.
+#: Pulling impulse that is attributed to rounding, divided by the largest impulse.
 PULL_TOLERANCE = 1e-12
 
 
-class HardContacts:
-    """Solves them by the solvers of `quaddyn.contact`.
+class FallbackContactSolver:
+    """Solver of the contact problem of a step by the solvers of `quaddyn.contact`.
 
     Args:
-        law: "frictional", "rigid" or "compliant", see `Simulation`.
+        law: contact law "frictional", "rigid" or "compliant", see `Simulation`.
     """
 
     __slots__ = ("_frictional", "_law", "_rigid")
@@ -26,41 +26,47 @@ class HardContacts:
         self._law = law
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
 
-    def solve(self, contacts: Contacts, k: int) -> tuple[float, str]:
-        """The impulses of the first k contacts, into ``contacts.impulses``.
+    def solve(self, contacts: SphereContacts, k: int) -> tuple[float, str]:
+        """Solves for the impulses of the first k contacts and writes them to ``contacts.impulses``.
+
+        Args:
+            contacts: contact problem of the step.
+            k: number of contacts.
 
         Returns:
-            Largest violation of the contact law [m/s], and how it was solved, see `Simulation.status`.
+            The largest violation of the contact law [m/s], and the status, see `Simulation.status`.
         """
         n = 3 * k
         problem = ContactProblem(
             contacts.G[: n * n].reshape(n, n).copy(),
             contacts.g[:n].copy(),
-            contacts.touching.friction[:k].copy(),
+            contacts.collisions.friction[:k].copy(),
             offset=contacts.offset[:k].copy(),
-            before=contacts.before[:n].copy() if self._law == "frictional" else None,
+            before=contacts.velocities_before[:n].copy() if self._law == "frictional" else None,
             guess=contacts.impulses[:n].reshape(k, 3).copy(),
         )
-        impulses, residual, status = self._stick(problem) if self._law == "rigid" else self._slide(problem)
+        impulses, residual, status = (
+            self._solve_rigid(problem) if self._law == "rigid" else self._solve_frictional(problem)
+        )
         contacts.impulses[:n] = impulses
         return residual, status
 
-    def _slide(self, problem: ContactProblem) -> tuple[Array, float, str]:
-        """The laws with friction: impulses, residual and status."""
+    def _solve_frictional(self, problem: ContactProblem) -> tuple[Array, float, str]:
+        """Solves a contact law with friction; returns impulses, residual [m/s] and status."""
         solution = self._frictional.solve(problem)
         impulses = solution.impulses.ravel()
         if problem.before is not None and solution.status == "inaccurate":
-            # Energy is not created even then: less of the same impulses.
+            # Scale the impulses down so that they create no energy.
             linear = float(impulses @ (problem.g + problem.before))
             square = float(impulses @ problem.G @ impulses)
             if linear + square > 0.0:
                 impulses = impulses * max(-linear / square, 0.0)
         return impulses, solution.residual, solution.status
 
-    def _stick(self, problem: ContactProblem) -> tuple[Array, float, str]:
-        """The law "rigid", where which contacts hold is found one by one: impulses, residual and status."""
+    def _solve_rigid(self, problem: ContactProblem) -> tuple[Array, float, str]:
+        """Solves the law "rigid" with an active set of sticking contacts; returns impulses, residual [m/s], status."""
         g = problem.shifted
-        held = g[2::3] < 0.0  # those that would otherwise go through
+        held = g[2::3] < 0.0  # contacts that would penetrate otherwise
         impulses, moved = np.zeros(len(g)), g
         for _ in range(4 * len(held)):
             rows = np.flatnonzero(np.repeat(held, 3))

@@ -1,0 +1,68 @@
+"""Mechanical energy at the end of a step, from terms that the next step needs anyway; compiled."""
+
+from __future__ import annotations
+
+from ..compiler import Vector, compiled
+from .kinematic_tree import KinematicTree
+from .terms import StepTerms
+
+#: Tolerated energy error per second: a fraction of the kinetic energy plus the power that lifts the robot at these
+#: speeds [m/s], in flight and on the ground. Steps with a larger error are refined.
+KINETIC_ERROR_FRACTION, FLIGHT_RISE_SPEED, GROUND_RISE_SPEED = 5e-3, 1e-4, 3e-3
+#: Energy error above which a refined step is inaccurate: a fraction of the kinetic energy plus the energy of a height
+#: [m].
+INACCURATE_KINETIC_FRACTION, INACCURATE_HEIGHT = 5e-3, 1e-3
+#: Slots of the energies: kinetic and potential energy [J], and the rates at which the potential energy grows with the
+#: velocity and with the velocity that corrects positions [W].
+KINETIC, POTENTIAL, RISE_POWER, CORRECTION_POWER = range(4)
+
+
+@compiled(inline=False)
+def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, account: Vector) -> None:
+    """Computes kinetic and potential energy, and powers against gravity, into `account` (4,).
+
+    The potential energy is zero with the center of mass at the world's origin.
+
+    Args:
+        bodies: kinematic tree of the robot.
+        terms: its inertia, Jacobian and composite bodies.
+        v: (nv,) velocity.
+        correction: (nv,) velocity that corrects positions alone.
+        account: receives the energies [J] and powers [W] by slot, see `KINETIC`.
+    """
+    gravity, M, J, whole, origin, tree = (
+        bodies.gravity,
+        terms.M,
+        terms.J,
+        terms.composite_inertias,
+        terms.origin,
+        bodies.dof_parent,
+    )
+    kinetic, rising, lifting, potential = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(v)):
+        row = 0.5 * M[i, i] * v[i]
+        j = tree[i]
+        while j >= 0:
+            row += M[i, j] * v[j]
+            j = tree[j]
+        kinetic += v[i] * row
+    for b in range(1, len(bodies.kind)):
+        mass, x, y, z = whole[b, 0], whole[b, 1], whole[b, 2], whole[b, 3]
+        for i in range(
+            bodies.row[b], bodies.row[b] + bodies.dof_count[b]
+        ):  # the mass that moves with it: m v_o + omega x m c
+            weight = (
+                gravity[0] * (mass * J[i, 0] + J[i, 4] * z - J[i, 5] * y)
+                + gravity[1] * (mass * J[i, 1] + J[i, 5] * x - J[i, 3] * z)
+                + gravity[2] * (mass * J[i, 2] + J[i, 3] * y - J[i, 4] * x)
+            )
+            rising -= v[bodies.row_dof[i]] * weight
+            lifting -= correction[bodies.row_dof[i]] * weight
+    for a in range(3):
+        potential -= gravity[a] * (whole[0, 1 + a] + whole[0, 0] * origin[a])
+    account[KINETIC], account[POTENTIAL], account[RISE_POWER], account[CORRECTION_POWER] = (
+        kinetic,
+        potential,
+        rising,
+        lifting,
+    )

@@ -1,0 +1,102 @@
+"""Contacts of a step that is split into substeps, whose impulses are summed; compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiler import IntVector, Matrix, Vector, compiled
+from .collisions import CollisionBuffer
+from .contact_data import SphereContacts, make_collision_buffer
+
+
+class SubstepContacts(NamedTuple):
+    """Up to n contacts of all substeps of a step.
+
+    Attributes:
+        collisions: geometry of each contact in the last substep that had it.
+        centers: (n, 3) sphere centers there [m].
+        world_impulses: (n, 3) sum of the impulses of all substeps, world axes [N s].
+        keys: (n,) identifier of each contact.
+        n_stored: (1,) number of contacts.
+        worst_status: (1,) worst status of a substep.
+    """
+
+    collisions: CollisionBuffer
+    centers: Matrix
+    world_impulses: Matrix
+    keys: IntVector
+    n_stored: IntVector
+    worst_status: IntVector
+
+
+def make_substep_buffers(n: int) -> SubstepContacts:
+    """Returns empty buffers for n contacts."""
+    i = np.int64
+    return SubstepContacts(
+        make_collision_buffer(n), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n, i), np.zeros(1, i), np.zeros(1, i)
+    )
+
+
+@compiled()
+def find_contact(key: int, accumulated: SubstepContacts) -> int:
+    """Returns the index of the contact `key`, or the number of contacts if there is none."""
+    for p in range(accumulated.n_stored[0]):
+        if accumulated.keys[p] == key:
+            return p
+    count: int = accumulated.n_stored[0]
+    return count
+
+
+@compiled()
+def copy_contact(a: CollisionBuffer, i: int, b: CollisionBuffer, j: int) -> None:
+    """Copies contact i of `a` to entry j of `b`."""
+    b.gaps[j], b.friction[j], b.spheres[j], b.surfaces[j] = a.gaps[i], a.friction[i], a.spheres[i], a.surfaces[i]
+    copy_vector(a.normals[i], b.normals[j])
+
+
+@compiled()
+def copy_vector(a: Vector, b: Vector) -> None:
+    """Copies three entries: ``b = a``."""
+    for k in range(3):
+        b[k] = a[k]
+
+
+@compiled(inline=False)
+def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulated: SubstepContacts) -> bool:
+    """Adds the k contacts of a substep; returns False, and changes nothing, if the buffers are too small."""
+    new = 0
+    for i in range(k):
+        if find_contact(contacts.keys[i], accumulated) == accumulated.n_stored[0]:
+            new += 1
+    if accumulated.n_stored[0] + new > len(accumulated.keys):
+        return False
+    accumulated.worst_status[0] = max(accumulated.worst_status[0], status)
+    for i in range(k):
+        p: int = find_contact(contacts.keys[i], accumulated)
+        if p == accumulated.n_stored[0]:
+            accumulated.n_stored[0] += 1
+            accumulated.keys[p] = contacts.keys[i]
+            for a in range(3):
+                accumulated.world_impulses[p, a] = 0.0
+        for a in range(3):
+            accumulated.world_impulses[p, a] += contacts.world_impulses[i, a]
+        copy_contact(contacts.collisions, i, accumulated.collisions, p)
+        if contacts.collisions.spheres[i] >= 0:  # not a joint's stop
+            copy_vector(contacts.centers[contacts.collisions.spheres[i]], accumulated.centers[p])
+    return True
+
+
+@compiled(inline=False)
+def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, int]:
+    """Copies the accumulated contacts to `contacts` and returns their number and the worst status."""
+    count = accumulated.n_stored[0]
+    for p in range(count):
+        contacts.keys[p] = accumulated.keys[p]
+        copy_vector(accumulated.world_impulses[p], contacts.world_impulses[p])
+        copy_contact(accumulated.collisions, p, contacts.collisions, p)
+        if accumulated.collisions.spheres[p] >= 0:
+            copy_vector(accumulated.centers[p], contacts.centers[accumulated.collisions.spheres[p]])
+    contacts.n_stored[0] = count
+    return count, accumulated.worst_status[0]
