@@ -49,13 +49,13 @@ from quaddyn.campaigns import Failure, Progress, Record, process_pool, run
 from quaddyn.compiler import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
-from quaddyn.wbc.codes import COLLISION_LIMITS
 from quaddyn.wbc.constraints.collision_blocks import PARTS as PARTS_OF_PAIR
-from quaddyn.wbc.constraints.collision_rows import collision_limit_rows
-from quaddyn.wbc.data import TickData
-from quaddyn.wbc.problem_rows import CODE, item_of
+from quaddyn.wbc.constraints.collision_rows import write_collision_rows
+from quaddyn.wbc.element_codes import COLLISION_LIMITS
+from quaddyn.wbc.problem_rows import CODE, get_item
 from quaddyn.wbc.reduction import reduce
-from quaddyn.wbc.tick_core import instant
+from quaddyn.wbc.tick_core import make_tick_context
+from quaddyn.wbc.tick_data import TickData
 
 PARTS = ("distances", "hostile", "swinging", "rows")
 ROBOTS = ("go2", "solo12", "anymal_c", "a1", "b1_z1", "ur5", "xarm7", "laikago")
@@ -202,11 +202,11 @@ def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
     for i in range(table.shape[0]):
         if table[i, CODE] == COLLISION_LIMITS:
             item = i
-    t = instant(q, v, data, reduce(data.model, data.terms, data.contacts, data.points, data.work, False))
+    t = make_tick_context(q, v, data, reduce(data.model, data.terms, data.contacts, data.points, data.work, False))
     for _ in range(times):
         data.rows.count[0] = 0
         data.rows.count[1] = 0
-        collision_limit_rows(item_of(t, item), t)
+        write_collision_rows(get_item(t, item), t)
     return data.rows.count[1]
 
 

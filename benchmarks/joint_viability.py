@@ -37,7 +37,7 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.compiler import Vector, compiled, entry
 from quaddyn.wbc import JointBounds, PostureTask, TorqueLimits
-from quaddyn.wbc.constraints.joint_bound_rows import joint_bound, joint_bound_parameters
+from quaddyn.wbc.constraints.joint_bound_rows import acceleration_bounds, joint_bound_parameters
 
 OURS, PLAIN, TSID, TSID_VELOCITY, PLACO = range(5)
 NAMES = {
@@ -116,7 +116,7 @@ def hostile(form: int, joint: Joint, q: float, v: float, wishes: Vector, found: 
     violations = 0
     for i in range(len(wishes)):
         if form == OURS or form == PLAIN:
-            low, high = joint_bound(p, 0, q, v)
+            low, high = acceleration_bounds(p, 0, q, v)
         elif form == TSID:
             low, high = tsid_bound(lower, upper, fastest, d, dt, q, v)
         elif form == TSID_VELOCITY:

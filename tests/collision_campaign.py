@@ -15,7 +15,7 @@ import quaddyn as qd
 from quaddyn.campaigns import Campaign, Record, case_rng, hash_robot, hash_texts, load_cached_robot
 from quaddyn.kinematics import CapsuleModel, CollisionModel
 from quaddyn.wbc import CollisionLimits, Command, JointBounds, PostureTask, TorqueLimits
-from quaddyn.wbc.problem import Problem
+from quaddyn.wbc.tick_problem import TickProblem
 
 #: Tolerance that coal is given [m], and that of the bar; control period [s]; ticks from one reference to the next.
 COAL, NEARLY, DT, EVERY = 1e-9, 1e-8, 1e-3, 150
@@ -149,7 +149,7 @@ def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
     names = tuple(name for name, keep in zip(group.names, kept.tolist(), strict=True) if keep)
     arrays = {name: getattr(group, name)[kept] for name in ("A", "lower", "upper", "offset", "weights")}
     levels[0][place] = type(group)(owner=group.owner, names=names, unit=group.unit, contact=group.contact, **arrays)
-    apart = found.resolve(Problem(levels, found.problem.n)) - found.x
+    apart = found.resolve(TickProblem(levels, found.problem.n)) - found.x
     M = qd.Dynamics(robot).crba(tick.command.given.q)[robot.actuated_index][:, robot.actuated_index]
     return float(np.abs(M @ apart / robot.effort_limits).max())
 

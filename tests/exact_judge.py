@@ -16,7 +16,7 @@ import numpy as np
 from mpmath import fdot, mp, mpf
 from numpy.typing import NDArray
 
-from quaddyn.wbc.problem import LevelRows
+from quaddyn.wbc.tick_problem import LevelRows
 
 Array = NDArray[np.float64]
 

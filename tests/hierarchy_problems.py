@@ -13,7 +13,7 @@ import exact_judge
 import numpy as np
 
 from quaddyn.hierarchy import Level
-from quaddyn.wbc.problem import LevelRows
+from quaddyn.wbc.tick_problem import LevelRows
 
 KINDS = (
     "generic",

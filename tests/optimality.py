@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from quaddyn.wbc.problem import Problem
+from quaddyn.wbc.tick_problem import TickProblem
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 REACHED = 1e-7
 
 
-def worst_residual(problem: Problem, x: Array) -> float:
+def worst_residual(problem: TickProblem, x: Array) -> float:
     """Largest relative residual of the conditions over all levels; the solution's own claims are not looked at."""
     n = problem.n
     fixed, outward = np.zeros((0, n)), np.zeros((0, n))

@@ -37,12 +37,12 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
-from quaddyn.wbc.constraints.barrier import FARTHEST, KEPT
-from quaddyn.wbc.constraints.barrier_points import ROUNDS, SLIDING
-from quaddyn.wbc.contacts import ContactFrame
-from quaddyn.wbc.problem import Group, Problem
+from quaddyn.wbc.constraints.critical_points import POINT_ITERATIONS, SLIDING_PERIODS
+from quaddyn.wbc.constraints.distance_barrier import MIN_SLOPE_FRACTION, SECOND_ORDER_MARGIN
+from quaddyn.wbc.contact_settings import ContactFrame
 from quaddyn.wbc.scales import scales
 from quaddyn.wbc.tick import Rows, Tick
+from quaddyn.wbc.tick_problem import RowGroup, TickProblem
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class Unknowns:
             a[U] -= np.linalg.solve(self.M[np.ix_(U, U)], (self.M @ a + load)[U])
         return a, f, (self.M @ a + load)[self.motors]
 
-    def group(self, owner: str, rows: Rows) -> Group:
+    def group(self, owner: str, rows: Rows) -> RowGroup:
         """Rows over accelerations, forces and torques as rows over x."""
         m = rows.size
         A, offset = np.zeros((m, self.n)), np.zeros(m)
@@ -98,7 +98,7 @@ class Unknowns:
         if rows.force is not None:
             A[:, self.nu :] += self.mass * rows.force
         weights = np.ones(m) if rows.weights is None else np.array(rows.weights)
-        return Group(owner, rows.names, rows.unit, A, rows.lower - offset, rows.upper - offset, offset, weights)
+        return RowGroup(owner, rows.names, rows.unit, A, rows.lower - offset, rows.upper - offset, offset, weights)
 
 
 # -- what elements want ----------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def given_between(ends: Array, speeds: Array, k: Array, ahead: float, most: floa
     H = H + ahead * H_rate
     rates = np.linalg.solve(H, -(A_rate @ r + A @ w) - H_rate @ k)
     fastest = np.abs(rates) + ahead * most / np.linalg.norm(along, axis=1)
-    share = min(1.0, float((np.minimum(k, 1.0 - k) / (SLIDING * dt * fastest)).min()))
+    share = min(1.0, float((np.minimum(k, 1.0 - k) / (SLIDING_PERIODS * dt * fastest)).min()))
     return most * (1.0 - share) ** 2 / share
 
 
@@ -403,7 +403,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     frames = moved_frames(s, {body for body in e._bodies if body})
     moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}
     for index, part in zip(*np.nonzero(np.isfinite(rooms)), strict=True):
-        label, room, speed = e.pairs[index], rooms[index, part] - KEPT, speeds[index, part]
+        label, room, speed = e.pairs[index], rooms[index, part] - SECOND_ORDER_MARGIN, speeds[index, part]
         bodies, numbers = [e._bodies[i] for i in e._pairs[index]], [e._capsules()[i] for i in e._pairs[index]]
         flat = numbers[1][8] != 0.0
         soft = e.most / p**2
@@ -435,11 +435,11 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 continue
             d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
             sought = 0.0
-            for _ in range(ROUNDS - 1):  # the first round has found the nearest
-                h = d - (numbers[0][6] + numbers[1][6]) - e.margin - KEPT
+            for _ in range(POINT_ITERATIONS - 1):  # the first round has found the nearest
+                h = d - (numbers[0][6] + numbers[1][6]) - e.margin - SECOND_ORDER_MARGIN
                 k_h = p * h if h <= soft else np.sqrt(2.0 * e.most * (h - 0.5 * soft))
                 rise = p if h <= soft else e.most / k_h
-                sought = 1.0 / max(rise + k_h / d, FARTHEST * rise)
+                sought = 1.0 / max(rise + k_h / d, MIN_SLOPE_FRACTION * rise)
                 d, drift, change, k, n, w = distance_motion(ends, vs, cs, sought)
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
@@ -566,7 +566,7 @@ class Plain:
 
     tick: Tick
     unknowns: Unknowns
-    problem: Problem
+    problem: TickProblem
 
     def optimum(self) -> Array:
         """The x of the strict optimum."""
@@ -613,10 +613,10 @@ def plain(
     groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
     if wbc.robot.root == "free":
         groups = [[falling(wbc.tasks[g.owner], g, tick) for g in level] for level in groups]
-    return Plain(tick, unknowns, Problem(groups, unknowns.n))
+    return Plain(tick, unknowns, TickProblem(groups, unknowns.n))
 
 
-def falling(element: Any, group: Group, tick: Tick) -> Group:
+def falling(element: Any, group: RowGroup, tick: Tick) -> RowGroup:
     """Under a root that floats, the centre of mass has rows about its whole acceleration, gravity with it."""
     if not isinstance(element, ComTask):
         return group
@@ -634,7 +634,7 @@ def rise(share: float, levels: int) -> tuple[int, float]:
 Line = tuple[Array, float, float, float, float]
 
 
-def by_name(groups: Iterable[Group]) -> Mapping[tuple[str, str, str, bool], list[Line]]:
+def by_name(groups: Iterable[RowGroup]) -> Mapping[tuple[str, str, str, bool], list[Line]]:
     """Rows of a level by owner, name, unit and whether they want a value, in their order."""
     out: dict[tuple[str, str, str, bool], list[Line]] = defaultdict(list)
     for g in groups:
@@ -644,7 +644,7 @@ def by_name(groups: Iterable[Group]) -> Mapping[tuple[str, str, str, bool], list
     return out
 
 
-def assert_same_rows(found: Problem, wanted: Problem, tolerance: float = 1e-10) -> int:
+def assert_same_rows(found: TickProblem, wanted: TickProblem, tolerance: float = 1e-10) -> int:
     """That two problems have the same rows, names and units; how many there are."""
     assert found.n == wanted.n and len(found.levels) == len(wanted.levels)
     count = 0

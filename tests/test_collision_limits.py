@@ -14,10 +14,10 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.barrier import KEPT
-from quaddyn.wbc.constraints.collision_pairs import listed_pairs, misplaced_ends
+from quaddyn.wbc.constraints.capsule_segments import FLAT, WIDTH
+from quaddyn.wbc.constraints.collision_pairs import has_misplaced_ends, listed_pairs
 from quaddyn.wbc.constraints.collision_rows import LISTED
-from quaddyn.wbc.constraints.placed_capsules import FLAT, WIDTH
+from quaddyn.wbc.constraints.distance_barrier import SECOND_ORDER_MARGIN
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
             around.append(limits._gaps(limits.block, *now)[0])
             above, change = limits._gaps(limits.block, *now, p)
             above = np.where(some, above, 0.0)
-            least.append((above + reach) * (change + p * (above - KEPT)))
+            least.append((above + reach) * (change + p * (above - SECOND_ORDER_MARGIN)))
         np.testing.assert_allclose(speeds[some], (around[2][some] - around[0][some]) / (2 * h), atol=1e-3)
         assert (nearest <= room + 1e-15)[some].all()
         # pairs whose points are at an end leave their row to that end
@@ -78,8 +78,8 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         there = (there - least[0][some]) / (2 * h)
         assert len(rows) == len(d)
         for k, (value, lower) in enumerate(rows):
-            second = value - 2.0 * p * rate[k] - p * p * (room[k] - KEPT) - lower  # J a + drift
-            error = d[k] * (second + p * rate[k]) + rate[k] * (rate[k] + p * (room[k] - KEPT)) - there[k]
+            second = value - 2.0 * p * rate[k] - p * p * (room[k] - SECOND_ORDER_MARGIN) - lower  # J a + drift
+            error = d[k] * (second + p * rate[k]) + rate[k] * (rate[k] + p * (room[k] - SECOND_ORDER_MARGIN)) - there[k]
             count += abs(error) < 1e-4 * (1.0 + abs(there[k]))
             asked += 1
     assert asked > 500 and inside > 10 and count >= 0.97 * asked  # others come to the end of a segment within h
@@ -153,7 +153,7 @@ def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
             groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
             found = Counter(name for group in groups if group.owner == "collisions" for name in group.names)
             rooms, speeds = limits._gaps(limits.block, q, v, limits.barrier_rate)
-            p, b, h = limits.barrier_rate, limits.most, rooms - KEPT
+            p, b, h = limits.barrier_rate, limits.most, rooms - SECOND_ORDER_MARGIN
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
             slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))
             needs = np.isfinite(rooms) & (-slope * speeds - p * (speeds + k) >= -2.0 * b)
@@ -174,7 +174,7 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
     capsules[35:, FLAT] = 1.0
     pairs = pairs[np.argsort(pairs[:, 1] >= 35, kind="stable")]
     listed = np.array(listed_pairs(pairs, capsules)).reshape(-1, LISTED)
-    assert not misplaced_ends(listed) and (listed[:, :2] == pairs).all()
+    assert not has_misplaced_ends(listed) and (listed[:, :2] == pairs).all()
     for k, (a, b, end) in enumerate(listed.tolist()):
         together = listed[k:end]
         assert end > k and (together[:, 0] == a).all() and (together[:, 1] < b + 8).all()
@@ -184,7 +184,7 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
         for end in (k, -1, len(listed) + 1, listed[k, 2] + 8):
             wrong = listed.copy()
             wrong[k, 2] = end
-            assert misplaced_ends(wrong)
+            assert has_misplaced_ends(wrong)
 
 
 def test_mistakes_are_named(arms: qd.Robot) -> None:

@@ -319,7 +319,7 @@ def test_elements_of_ones_own_join_the_same_tick() -> None:
         if k == 30:
             wbc.tasks["own com"].select(("x", "z"))
         before = agrees(wbc, dyn, k, before, stance)
-    assert wbc.tasks["own com"].given
+    assert wbc.tasks["own com"].has_reference
 
 
 def test_rows_of_ones_own_that_are_no_rows_are_refused_by_name() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from exact_judge import costs, excess, optimum
 from hostile_ticks import hostile, of_controller
 
-from quaddyn.wbc.problem import LevelRows
+from quaddyn.wbc.tick_problem import LevelRows
 
 
 def rows(A: object, b: object, C: object, lower: object, upper: object) -> LevelRows:

@@ -7,7 +7,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.wbc import WholeBodyController
-from quaddyn.wbc.remarks import _largest
+from quaddyn.wbc.friction_remarks import _describe_largest
 
 
 @pytest.fixture(scope="module")
@@ -87,4 +87,4 @@ def test_which_of_equal_losses_and_contacts_comes_first_is_not_left_to_rounding(
         causes.add(text.splitlines()[1])
         texts.add(tuple(line.split(":")[0] for line in text.splitlines()[2:]))
     assert len(causes) == len(texts) == 1 and "FL, FR, " in causes.pop()
-    assert _largest(("FL_calf", "FR_calf"), np.array([-1.0, 1.0 + 2e-16])).endswith("(FL_calf)")
+    assert _describe_largest(("FL_calf", "FR_calf"), np.array([-1.0, 1.0 + 2e-16])).endswith("(FL_calf)")

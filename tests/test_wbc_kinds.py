@@ -1,4 +1,4 @@
-"""What a kind of element says of itself is so, and no step of adding one was forgotten (see `quaddyn.wbc.codes`)."""
+"""Kinds of elements: a tick writes what their layouts declare, and no step of adding one was forgotten."""
 
 from __future__ import annotations
 

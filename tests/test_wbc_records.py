@@ -183,11 +183,11 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("model.limbs", (0, 1), 9),
         ("model.limbs", (0, 0), 2),
         ("model.couplings", (0, 1), 18),
-        ("memory.free", 0, 2),
+        ("memory.needs_min_norm", 0, 2),
         ("model.slot", 0, 3),
         ("model.actuated", 0, 7),
-        ("model.held", (), 3),
-        ("model.strict", (), False),
+        ("model.contact_motion_start", (), 3),
+        ("model.has_strict_contacts", (), False),
         ("model.items", (6, 0), 3),
         ("model.items", (6, 1), 10),
         ("model.items", (8, 2), 390),
@@ -200,17 +200,17 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("terms.frames", 1, 700),
         ("contacts.role", 0, 4),
         ("contacts.size", 0, 4),
-        ("contacts.surface", 0, 1),
+        ("contacts.is_surface", 0, 1),
         ("contacts.frame", 1, 5),
-        ("contacts.rows", 0, 18),
-        ("contacts.share", 0, np.nan),
+        ("contacts.cone_row_count", 0, 18),
+        ("contacts.activation", 0, np.nan),
         ("contacts.cap", 0, np.nan),
         ("contacts.normal", (0, 0), np.inf),
-        ("inputs.numbers", 30, np.nan),
-        ("inputs.started", 0, 2),
-        ("memory.now", 0, 2),
-        ("memory.starts", (0, 4), 45),
-        ("memory.starts", (0, 4), 2**40),
+        ("inputs.parameters", 30, np.nan),
+        ("inputs.has_previous_tick", 0, 2),
+        ("memory.current", 0, 2),
+        ("memory.limit_starts", (0, 4), 45),
+        ("memory.limit_starts", (0, 4), 2**40),
         ("answer.ranks", 0, np.nan),
     ],
 )
@@ -219,7 +219,7 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
 ) -> None:
     array = saved[field].copy()
     array[where] = value
-    told = {"memory.starts-45": "memory.now", "model.levels-4": "memory.starts"}
+    told = {"memory.starts-45": "memory.current", "model.levels-4": "memory.limit_starts"}
     with pytest.raises(qd.ArgumentError, match=rf"tick\.npz: {told.get(f'{field}-{value}', field)}"):
         replay(signed(tmp_path / "tick.npz", saved | {field: array}))
 

@@ -24,7 +24,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
-from quaddyn.wbc.constraints.joint_bound_rows import plain_acceleration
+from quaddyn.wbc.constraints.joint_bound_rows import max_bounded_acceleration
 
 
 def test_warmup_leaves_no_trace() -> None:
@@ -298,6 +298,6 @@ def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
 def test_the_plain_bound_takes_a_joint_to_its_limit_and_not_beyond(room: float, v: float) -> None:
     """Also where it turns before the horizon: ``-v^2 / (2 room)``."""
     h = 0.02
-    a = plain_acceleration(room, v, h)
+    a = max_bounded_acceleration(room, v, h)
     times = [h, *([-v / a] if 0.0 < -v / a < h else [])]
     assert max(v * t + 0.5 * a * t * t for t in times) == pytest.approx(room, rel=1e-12)

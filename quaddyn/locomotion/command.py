@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 from ..wbc import Command
-from ..wbc.explanation import LINES
+from ..wbc.explanation import DEFAULT_MAX_LINES
 from .foothold import Foothold
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
@@ -119,7 +119,7 @@ class LocomotionCommand:
         return self.ok
 
     def explain(
-        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = LINES
+        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = DEFAULT_MAX_LINES
     ) -> str:
         """Returns a report in words: mode and velocity, the reason for each foothold, and the tasks that were not met.
 

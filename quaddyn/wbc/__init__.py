@@ -18,10 +18,10 @@ from .constraints import (
     TorqueLimits,
     TorqueRate,
 )
-from .contacts import ContactSettings
+from .contact_settings import ContactSettings
 from .controller import WholeBodyController
-from .custom import CustomConstraint, CustomTask
-from .defaults import default_constraints, default_tasks
+from .custom_elements import CustomConstraint, CustomTask
+from .default_elements import default_constraints, default_tasks
 from .elements import Elements
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
@@ -42,7 +42,7 @@ from .tasks import (
     Task,
 )
 from .tick_file import TickRecord, TickReplay, replay
-from .velocity import VelocityCommand, VelocityController
+from .velocity_controller import VelocityCommand, VelocityController
 
 __getattr__ = renamed_names(
     __name__, {"ParameterBand": "ParameterEllipsoid", "PayloadBand": "PayloadSet", "Replay": "TickReplay"}

@@ -1,4 +1,4 @@
-"""The certificate of a tick: how it went, how each level came out, and the problem behind it."""
+"""The certificate of a tick: its status, a report of each level, and the problem behind it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .problem import Group, Problem
+from .tick_problem import RowGroup, TickProblem
 
 Outcome = Literal["solved", "infeasible", "inaccurate", "fallback"]
 
-#: A limit counts as reached within this distance, relative to its size or to 1 m/s^2.
-REACHED = 1e-7
+#: Distance from its bound within which a limit is active, as a weighted value [m/s^2].
+ACTIVE_LIMIT_TOLERANCE = 1e-7
 
 
 @renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a tick went.
+    """Status of one tick.
 
     Attributes:
-        outcome: "solved": the strict optimum; "infeasible": the strict optimum of least violation, since level 0
-            cannot be met; "inaccurate": finite, but its certificate is beyond tolerance; "fallback": the solver had no
-            finite answer and the minimum-norm one stands in.  In all four the equations of motion hold.
-        violation: largest violation of a level-0 row, as an acceleration [m/s^2] (see `quaddyn.wbc.constraints`).
-        kkt: largest residual of the optimality conditions.
+        outcome: "solved": the command is the strict optimum; "infeasible": level 0 cannot be satisfied, and the command
+            is the strict optimum of least violation; "inaccurate": the command is finite, but its residuals exceed the
+            tolerances; "fallback": the solver found no finite solution, and the minimum-norm one is returned.  In all
+            four cases the equations of motion hold.
+        violation: largest violation of a row of level 0, as an acceleration [m/s^2] (see `quaddyn.wbc.constraints`).
+        kkt: largest residual of the optimality (KKT) conditions.
     """
 
     outcome: Outcome
@@ -37,7 +38,7 @@ class Status:
 
     @property
     def ok(self) -> bool:
-        """Whether this is the strict optimum and level 0 holds."""
+        """Whether the command is the strict optimum and satisfies level 0."""
         return self.outcome == "solved"
 
     def __str__(self) -> str:
@@ -46,14 +47,14 @@ class Status:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelReport:
-    """How one level came out.
+    """Result of one level.
 
     Attributes:
-        residual: weighted norm of what its wanted values lack and its limits are violated by.
-        rank: independent directions that it decided.
-        tasks: per task, (rows,) wanted minus reached, in the rows' own units.
-        violations: by name, how far limits are violated, in their own units; those that hold are left out.
-        active: names of its limits that are reached.
+        residual: weighted norm of the residuals of the equalities and of the violations of the limits.
+        rank: number of linearly independent directions that the level determined.
+        tasks: (rows,) target minus achieved value by task, in the units of the rows.
+        violations: largest violation by name of each violated limit, in the unit of the limit.
+        active: names of the limits that are active.
     """
 
     residual: float
@@ -64,50 +65,50 @@ class LevelReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Details:
-    """The problem behind a command, its solution x, and the ranks that the solver found.
+class TickDetails:
+    """Optimization problem of a tick and its solution.
 
     Attributes:
-        problem: the levels.
-        x: (n,) the solution.
-        ranks: per level.
-        resolve: solves a changed problem in the same way, for explanations.
-        remarks: sentences about what is no loss.
-        nonviable: what was outside of the states from which a limit can be kept, by name; see `Command.nonviable`.
+        problem: the problem, level by level.
+        x: (n,) solution: accelerations of the actuated joints, then contact forces divided by the robot's mass.
+        ranks: rank of each level, as the solver found it.
+        resolve: function that solves a changed problem in the same way, for explanations.
+        remarks: sentences about matters other than deficits, such as joint friction.
+        nonviable: names of joints and pairs outside their viable set; see `Command.nonviable`.
     """
 
-    problem: Problem
+    problem: TickProblem
     x: Array
     ranks: tuple[int, ...]
-    resolve: Callable[[Problem], Array]
+    resolve: Callable[[TickProblem], Array]
     remarks: tuple[str, ...] = ()
     nonviable: tuple[str, ...] = ()
 
 
-def report(found: Details, k: int) -> LevelReport:
-    """How level k came out."""
+def make_level_report(found: TickDetails, k: int) -> LevelReport:
+    """Returns the report of level k."""
     tasks: dict[str, Array] = {}
     violations: dict[str, float] = {}
     active: list[str] = []
     square = 0.0
     for group in found.problem.levels[k]:
         y = group.A @ found.x
-        lack = np.where(group.wanted, group.lower - y, 0.0)
-        over = np.where(group.wanted, 0.0, np.maximum(y - group.upper, 0.0) + np.maximum(group.lower - y, 0.0))
+        lack = np.where(group.is_equality, group.lower - y, 0.0)
+        over = np.where(group.is_equality, 0.0, np.maximum(y - group.upper, 0.0) + np.maximum(group.lower - y, 0.0))
         square += float(np.sum((group.weights * (lack + over)) ** 2))
-        if group.wanted.any():
-            mine = lack[group.wanted]
-            tasks[group.owner] = np.concatenate((tasks[group.owner], mine)) if group.owner in tasks else mine
+        if group.is_equality.any():
+            mine = lack[group.is_equality]
+            tasks[group.element] = np.concatenate((tasks[group.element], mine)) if group.element in tasks else mine
         for i in active_rows(group, y):
             if group.names[i] not in active:
                 active.append(group.names[i])
         for name, amount, weight in zip(group.names, over.tolist(), group.weights.tolist(), strict=True):
-            if weight * amount > REACHED:
+            if weight * amount > ACTIVE_LIMIT_TOLERANCE:
                 violations[name] = max(amount, violations.get(name, 0.0))
     return LevelReport(float(np.sqrt(square)), found.ranks[k], tasks, violations, tuple(active))
 
 
-def active_rows(group: Group, y: Array) -> list[int]:
-    """Rows of `group` whose limit is reached at ``A x = y``."""
+def active_rows(group: RowGroup, y: Array) -> list[int]:
+    """Returns the indices of the rows of `group` whose limit is active at ``A x = y``."""
     slack = group.weights * np.minimum(y - group.lower, group.upper - y)
-    return [int(i) for i in np.flatnonzero(~group.wanted & (slack <= REACHED))]
+    return [int(i) for i in np.flatnonzero(~group.is_equality & (slack <= ACTIVE_LIMIT_TOLERANCE))]

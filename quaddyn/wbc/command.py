@@ -1,4 +1,4 @@
-"""`Command`: torques, and the certificate that they are those of the strict optimum."""
+"""`Command`: the result of one tick of `WholeBodyController`."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ import numpy as np
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import UnknownAttributeError
 from ..urdf.tree import Array
-from .certificate import Details, LevelReport, Outcome, Status, report
-from .data import Answer
-from .explanation import LINES, Loss, explain, find_losses
-from .inputs import Standing, TickInputs
-from .remarks import friction_remarks
+from .certificate import LevelReport, Outcome, Status, TickDetails, make_level_report
+from .explanation import DEFAULT_MAX_LINES, Loss, explain, find_losses
+from .friction_remarks import friction_remarks
+from .tick_data import TickResult
+from .tick_inputs import SlowInputs, TickInputs
 from .tick_solver import TickSolver
 
 
 @renamed_attributes(outside="nonviable", friction="friction_torque", pressure="centers_of_pressure", solved="ok")
 class Command:
-    """Torques, and everything that was decided with them.
+    """Joint torques of one tick, with accelerations, contact forces, status and diagnostics.
 
-    `details` and what follows from them (`levels`, `margins`, `explain`) are computed when they are first read, from a
-    record of what the tick read, even if the controller has changed since.  A copy or a pickle holds all of it and
-    needs no controller.
+    `details`, and what is computed from it (`levels`, `margins`, `explain`), are computed when they are first read,
+    from a record of the inputs of the tick, even if the controller has changed since.  A copy or a pickle contains
+    everything and needs no controller.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints [N m]; where a `TorqueRate` starts from at the next tick, so copy them
-            before you write to them.
-        acceleration: (nv,) accelerations that result [m/s^2, rad/s^2].
-        forces: by contact, (3,) at a point or (6,) on a surface, on the robot at the contact point, world axes
-            [N, N m].
-        status: `Status`.
-        details: `Details`, the problem behind the command.
-        friction: (nu,) what of the torques joint friction takes [N m], see `quaddyn.wbc.JointFriction`.
-        pressure: by surface that presses, (3,) its centre of pressure, world axes [m].
+        tau: (nu,) torques of the actuated joints [N m].  A `TorqueRate` limits the next tick relative to this array, so
+            copy it before you write to it.
+        acceleration: (nv,) resulting accelerations [m/s^2, rad/s^2].
+        forces: contact forces by contact name, (3,) at a point or (6,) on a surface, on the robot at the contact point,
+            world axes [N, N m].
+        status: `Status` of the tick.
+        details: `TickDetails`: the optimization problem of the tick and its solution.
+        friction_torque: (nu,) part of the torques that compensates joint friction [N m], see
+            `quaddyn.wbc.JointFriction`.
+        centers_of_pressure: (3,) center of pressure by name of each loaded surface contact, world axes [m].
         levels: `LevelReport` of each level.
     """
 
@@ -52,7 +53,7 @@ class Command:
     )
 
     acceleration: Array
-    details: Details
+    details: TickDetails
     forces: Mapping[str, Array]
     friction_torque: Array
     levels: tuple[LevelReport, ...]
@@ -64,7 +65,7 @@ class Command:
     made: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def __init__(
-        self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: Details,
+        self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: TickDetails,
         friction: Array, pressure: Mapping[str, Array],
     ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
@@ -82,45 +83,48 @@ class Command:
 
     @property
     def ok(self) -> bool:
-        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
+        """Whether the command is the strict optimum and satisfies level 0; the same as ``status.ok``."""
         return self.status.ok
 
     @property
     def nonviable(self) -> tuple[str, ...]:
-        """What was outside of its viable set, by name: no acceleration within the limits keeps them from there on.
+        """Names of joints and pairs outside their viable set: no admissible acceleration keeps their limits.
 
-        Joints beyond their limits, or too fast to stop in time (`quaddyn.wbc.JointBounds`).  Level 0 brings them back;
-        where it could not, `status` says so.
+        These are joints beyond their limits or too fast to stop in time (`quaddyn.wbc.JointBounds`), and pairs of
+        bodies that are too near or approach too fast (`quaddyn.wbc.CollisionLimits`).  Level 0 brings them back; if it
+        cannot, `status` reports it.
         """
         return self.details.nonviable
 
     @property
     def margins(self) -> Mapping[str, float]:
-        """By name of a limit, the least distance to its bounds in its own unit; negative where it is violated."""
+        """Smallest distance to its bounds by name of each limit, in its unit; negative if violated."""
         out: dict[str, float] = {}
         found = self.details
         for groups in found.problem.levels:
             for group in groups:
                 y = group.A @ found.x
                 slack = np.minimum(y - group.lower, group.upper - y)
-                for name, wanted, room in zip(group.names, group.wanted.tolist(), slack.tolist(), strict=True):
+                for name, wanted, room in zip(group.names, group.is_equality.tolist(), slack.tolist(), strict=True):
                     if not wanted:
                         out[name] = min(room, out.get(name, np.inf))
         return out
 
     @renamed_parameters(last="include_last_level", lines="max_lines")
     def explain(
-        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = LINES
+        self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = DEFAULT_MAX_LINES
     ) -> str:
-        """In words, what was lost to what; see `quaddyn.wbc.explanation`, which solves again for every suspect.
+        """Returns sentences about what the tasks lost and which limit or task caused it; see `quaddyn.wbc.explanation`.
 
-        What is infeasible is preceded by a likely cause.
+        Every candidate cause takes one more solve, so call it for people, not in loops.  The text of an infeasible tick
+        starts with a likely cause.
 
         Args:
-            threshold: losses below this are not worth a sentence, in the rows' own units.
+            threshold: smallest deficit to report, in the unit of the row.
             include_last_level: whether to include rows of the last of three or more levels, which only fills the
                 freedom that the others leave.
-            max_lines: about losses at most, the largest of the most important level first; None for all.
+            max_lines: largest number of lines about deficits, the largest deficits of the most important level first;
+                None for all.
         """
         return explain(
             self.status, self.details, threshold=threshold, include_last_level=include_last_level, max_lines=max_lines
@@ -128,11 +132,16 @@ class Command:
 
     @renamed_parameters(last="include_last_level")
     def losses(self, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
-        """`explain` as data, a row each; the same arguments."""
+        """Returns the content of `explain` as data, one `Loss` per row.
+
+        Args:
+            threshold: smallest deficit to report, in the unit of the row.
+            include_last_level: whether to include rows of the last of three or more levels.
+        """
         return find_losses(self.details, threshold=threshold, include_last_level=include_last_level)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (
+        return _restore, (
             self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details,
             self.friction_torque.copy(), dict(self.centers_of_pressure),
         )  # fmt: skip
@@ -142,58 +151,62 @@ class Command:
 
 
 class TickCommand(Command):
-    """A command as a tick gives it: what loops seldom read is made when it is first read.
+    """Command of a running controller, whose attributes are computed when they are first read.
 
     Args:
-        values: the numbers of the answer.
-        outcome: what became of the tick.
-        start: q, v, torques of the tick before, and what else it started from: see `TickSolver.recorded`.
-        solver: of the controller.
+        values: the numbers of the `TickResult`.
+        outcome: index of the outcome in `OUTCOMES`.
+        start: q, v, torques of the tick before, and the other inputs of the tick; see `TickSolver.recorded`.
+        solver: solver of the controller.
 
     Attributes:
-        given: all that the tick started from.
-        answer: the parts of `values`.
+        given: all inputs of the tick.
+        answer: the parts of `values` by name.
     """
 
     __slots__ = ("answer", "given", "outcome", "solver", "start", "values")
 
     given: TickInputs
-    answer: Answer
+    answer: TickResult
 
     def __init__(
-        self, values: Array, outcome: int, start: tuple[Array, Array, Array | None, Standing], solver: TickSolver
+        self, values: Array, outcome: int, start: tuple[Array, Array, Array | None, SlowInputs], solver: TickSolver
     ) -> None:
         self.tau = values[: solver.nu]
         self.values, self.outcome, self.start, self.solver = values, outcome, start, solver
 
     @property
     def dt(self) -> float:
-        """Control period of its controller [s]."""
+        """Control period of the controller [s]."""
         return self.solver.dt
 
     @property
     def ok(self) -> bool:
-        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``, which it does not make."""
+        """Whether the command is the strict optimum and satisfies level 0; does not create `status`."""
         return OUTCOMES[self.outcome] == "solved"
 
 
-def _levels(command: Command) -> tuple[LevelReport, ...]:
+def _make_levels(command: Command) -> tuple[LevelReport, ...]:
+    """Returns the reports of all levels."""
     found = command.details
-    return tuple(report(found, k) for k in range(len(found.problem.levels)))
+    return tuple(make_level_report(found, k) for k in range(len(found.problem.levels)))
 
 
-def _forces(c: TickCommand) -> Mapping[str, Array]:
+def _make_forces(c: TickCommand) -> Mapping[str, Array]:
+    """Returns the forces of all contacts with nonzero activation."""
     force, there = c.answer.force, zip(c.solver.names, c.given.settings, c.given.shares, strict=True)
     return MappingProxyType(
         {name: force[i, : contact.rows] for i, (name, (contact, *_), (share, _)) in enumerate(there) if share > 0.0}
     )
 
 
-def _status(c: TickCommand) -> Status:
+def _make_status(c: TickCommand) -> Status:
+    """Returns the status of the tick."""
     return Status(OUTCOMES[c.outcome], float(c.answer.violation[0]), float(c.answer.kkt[0]))
 
 
-def _details(c: TickCommand) -> Details:
+def _make_details(c: TickCommand) -> TickDetails:
+    """Reconstructs the optimization problem of the tick."""
     solver = c.solver
     problem = solver.problem(c.given)
     mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
@@ -201,26 +214,27 @@ def _details(c: TickCommand) -> Details:
     ranks = c.answer.ranks[: len(problem.levels)]
     remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction_torque)
     nonviable = solver.find_nonviable(c.given)
-    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable)
+    return TickDetails(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable)
 
 
-def _restored(
-    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details, friction: Array,
+def _restore(
+    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails, friction: Array,
     pressure: dict[str, Array],
 ) -> Command:  # fmt: skip
+    """Returns the command that `Command.__reduce__` took apart."""
     return Command(tau, acceleration, MappingProxyType(forces), status, details, friction, MappingProxyType(pressure))
 
 
 OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback")
 
-Command.made = {"levels": _levels}
+Command.made = {"levels": _make_levels}
 TickCommand.made = Command.made | {
     "answer": lambda c: c.solver.views(c.values),
     "acceleration": lambda c: c.answer.acceleration,
-    "forces": _forces,
+    "forces": _make_forces,
     "friction_torque": lambda c: c.answer.friction,
     "centers_of_pressure": lambda c: MappingProxyType(c.solver.pressure(c.given, c.forces)),
-    "status": _status,
-    "details": _details,
+    "status": _make_status,
+    "details": _make_details,
     "given": lambda c: c.solver.recorded(c.values, *c.start),
 }

@@ -1,49 +1,49 @@
-"""Contact points at one instant: Jacobian, drift, and what each contact prescribes strictly.
+"""Kinematics of the contact points in the current state: Jacobian, drift, and the prescribed motion or force.
 
-The contact point of a spherical foot is the point of the sphere that lies deepest along the contact's normal n,
-``p = c - r n``.  Its force acts there, and held still is the material point that is there now: velocity
-``v_c + omega x (-r n)``.  Since p stays below the centre as the foot turns, the acceleration that rolling without
-slipping forbids is ``a_c + alpha x (-r n)``, which has no term ``omega x (omega x r)``.
+The contact point of a spherical foot is the point of the sphere that lies deepest along the contact normal n,
+``p = c - r n`` with center c and radius r.  The contact force acts there.  A contact that is held keeps the material
+point at p at rest: its velocity is ``v_c + omega x (-r n)``.  Since p stays below the center while the foot rotates,
+rolling without slipping forbids the acceleration ``a_c + alpha x (-r n)``, without a term ``omega x (omega x r)``.
 """
 
 from __future__ import annotations
 
 from ..compiler import Matrix, Vector, compiled, zeros
-from .data import (
+from .tick_data import (
     BILATERAL,
     COMPLIANT,
     FORCE,
     MOTION,
     NOTHING,
-    Contacts,
-    Frame,
-    Inputs,
-    Model,
-    Points,
-    Terms,
-    Work,
-    frame_of,
+    ContactPointData,
+    ContactStateData,
+    ControllerModel,
+    FrameKinematics,
+    RigidBodyTerms,
+    TickInputData,
+    TickScratch,
+    frame_kinematics,
 )
 
 
 @compiled()
 def add_cross(a: Vector, b: Vector, out: Vector) -> None:
-    """``out += a x b``."""
+    """Adds ``a x b`` to `out`."""
     out[0] += a[1] * b[2] - a[2] * b[1]
     out[1] += a[2] * b[0] - a[0] * b[2]
     out[2] += a[0] * b[1] - a[1] * b[0]
 
 
 @compiled()
-def rotated(R: Matrix, x: Vector, out: Vector) -> None:
-    """``out = R x``."""
+def rotate(R: Matrix, x: Vector, out: Vector) -> None:
+    """Computes ``out = R x``."""
     for i in range(3):
         out[i] = R[i, 0] * x[0] + R[i, 1] * x[1] + R[i, 2] * x[2]
 
 
 @compiled()
-def move_jacobian(frame: Frame, lever: Vector, out: Matrix) -> None:
-    """Jacobian of the point at `lever` from a frame's origin, over its chain: ``J_p = J - lever x J_angular``."""
+def shift_jacobian(frame: FrameKinematics, lever: Vector, out: Matrix) -> None:
+    """Computes the Jacobian of the point at `lever` from a frame's origin: ``J_p = J - lever x J_angular``."""
     J = frame.jacobian
     for k in range(len(frame.chain)):
         x, y, z = J[3, k], J[4, k], J[5, k]
@@ -56,42 +56,59 @@ def move_jacobian(frame: Frame, lever: Vector, out: Matrix) -> None:
 
 
 @compiled()
-def contact_lever(contacts: Contacts, frame: Frame, c: int, arm: Vector, lever: Vector) -> None:
-    """From the origin of a contact's frame to where it touches; `arm` is the part that turns with the body."""
-    rotated(frame.rotation, contacts.offset[c], arm)
+def compute_contact_lever(
+    contacts: ContactStateData, frame: FrameKinematics, c: int, arm: Vector, lever: Vector
+) -> None:
+    """Computes the vector from the origin of a contact's frame to the contact point.
+
+    Args:
+        contacts: state of the contacts.
+        frame: kinematics of the contact's frame.
+        c: index of the contact.
+        arm: (3,) takes the part that rotates with the body.
+        lever: (3,) takes the vector.
+    """
+    rotate(frame.rotation, contacts.offset[c], arm)
     for i in range(3):
         lever[i] = arm[i] - contacts.radius[c] * contacts.normal[c, i]
 
 
 @compiled()
-def add_turning(omega: Vector, arm: Vector, out: Vector) -> None:
-    """``out += omega x (omega x arm)``."""
+def add_centripetal(omega: Vector, arm: Vector, out: Vector) -> None:
+    """Adds ``omega x (omega x arm)`` to `out`."""
     turned = zeros(3)
     add_cross(omega, arm, turned)
     add_cross(omega, turned, out)
 
 
 @compiled(inline=False)
-def locate_contact(contacts: Contacts, points: Points, frame: Frame, work: Work, c: int, damping: float) -> None:
-    """Geometry of contact c, and what it prescribes strictly."""
+def locate_contact(
+    contacts: ContactStateData,
+    points: ContactPointData,
+    frame: FrameKinematics,
+    work: TickScratch,
+    c: int,
+    damping: float,
+) -> None:
+    """Computes the kinematics of contact c, and the motion or force that it prescribes."""
     arm, lever, speed = work.vectors[0], work.vectors[1], work.vectors[2]
     omega = frame.velocity[3:]
-    contact_lever(contacts, frame, c, arm, lever)
+    compute_contact_lever(contacts, frame, c, arm, lever)
     turns = False
     for i in range(3):
         turns = turns or contacts.offset[c, i] != 0.0
-    move_jacobian(frame, lever, points.jacobian[c])
+    shift_jacobian(frame, lever, points.jacobian[c])
     drift, size = points.drift[c], contacts.size[c]
     for i in range(6):
         speed[i] = frame.velocity[i]
         drift[i] = frame.drift[i]
     add_cross(omega, lever, speed)
     add_cross(frame.drift[3:], lever, drift)
-    if turns:  # the arm turns with the body, the sphere's radius does not
-        add_turning(omega, arm, drift)
+    if turns:  # the arm rotates with the body, the radius of the sphere does not
+        add_centripetal(omega, arm, drift)
     role = contacts.role[c]
     if role == COMPLIANT:
-        depth, closing = contacts.height[c], 0.0
+        depth, closing = contacts.surface_height[c], 0.0
         for i in range(3):
             depth -= contacts.normal[c, i] * (frame.origin[i] + lever[i])
             closing += contacts.normal[c, i] * speed[i]
@@ -99,26 +116,37 @@ def locate_contact(contacts: Contacts, points: Points, frame: Frame, work: Work,
         if depth > 0.0:
             pressing = max(0.0, contacts.stiffness[c] * depth - contacts.damping[c] * closing)
         for i in range(size):
-            points.wanted[c, i] = pressing * contacts.normal[c, i] if i < 3 else 0.0
-        points.strict[c] = FORCE
+            points.target[c, i] = pressing * contacts.normal[c, i] if i < 3 else 0.0
+        points.strict_kind[c] = FORCE
     else:
         for i in range(size):
-            points.wanted[c, i] = -damping * speed[i]
-        points.strict[c] = MOTION if role <= BILATERAL and contacts.share[c] >= 1.0 else NOTHING
+            points.target[c, i] = -damping * speed[i]
+        points.strict_kind[c] = MOTION if role <= BILATERAL and contacts.activation[c] >= 1.0 else NOTHING
 
 
 @compiled()
-def locate_contacts(model: Model, terms: Terms, contacts: Contacts, points: Points, inputs: Inputs, work: Work) -> int:
-    """All contacts that may carry force; how many components their forces have."""
-    damping = inputs.numbers[model.held] if model.held >= 0 else 0.0
+def locate_contacts(
+    model: ControllerModel,
+    terms: RigidBodyTerms,
+    contacts: ContactStateData,
+    points: ContactPointData,
+    inputs: TickInputData,
+    work: TickScratch,
+) -> int:
+    """Computes the kinematics of all active contacts.
+
+    Returns:
+        The number of components of their forces.
+    """
+    damping = inputs.parameters[model.contact_motion_start] if model.contact_motion_start >= 0 else 0.0
     column = 0
     for c in range(len(contacts.size)):
-        points.column[c] = -1
-        points.strict[c] = NOTHING
-        if contacts.share[c] > 0.0:
-            points.column[c] = column
+        points.first_force[c] = -1
+        points.strict_kind[c] = NOTHING
+        if contacts.activation[c] > 0.0:
+            points.first_force[c] = column
             column += contacts.size[c]
-            locate_contact(contacts, points, frame_of(terms, model, contacts.frame[c]), work, c, damping)
-            if model.held < 0:
-                points.strict[c] = NOTHING
+            locate_contact(contacts, points, frame_kinematics(terms, model, contacts.frame[c]), work, c, damping)
+            if model.contact_motion_start < 0:
+                points.strict_kind[c] = NOTHING
     return column

@@ -1,13 +1,14 @@
-"""`WholeBodyController`: tasks and constraints in strict priority become torques, with a certificate, tick by tick.
+"""`WholeBodyController`: a strict hierarchy of tasks and constraints, solved at every tick for joint torques.
 
-**Contacts come and go continuously.**  A contact that is named for the first time is made over `ramp` seconds, and one
-that is no longer named is broken over the same time: the foot should stay on the ground until then.  Meanwhile its
-share s runs from 0 to 1 or back.  Its normal force is bounded by a cap that starts or ends at zero
-(`quaddyn.wbc.ramps.ContactRamps`), and the rows that hold it still are weighted instead of strict.  If a `FootTask`
-guides the same foot, contact and task share three rows: the point they are about, the wanted acceleration and the
-weight pass from the task's to the contact's (`quaddyn.wbc.tasks.foot`).  Otherwise the contact's rows start on the last
-level and move up: on each level their weight grows from 0 to infinity, and then they begin on the level above
-(`quaddyn.wbc.constraints.contact_motion`).  On the first tick contacts are made at once.
+**Contacts are made and broken continuously.**  A contact that is named for the first time is made over `ramp_time`
+seconds.  A contact that is no longer named is broken over the same time; the foot should stay on the ground until then.
+Meanwhile the activation s of the contact runs from 0 to 1 or back.  The normal force is bounded by a cap that starts or
+ends at zero (`quaddyn.wbc.contact_ramps.ContactRamps`), and the rows that keep the contact point at rest are weighted
+instead of strict.  If a `FootTask` guides the same foot, contact and task share three rows, in which the guided point,
+the desired acceleration and the weight are blended from the task's to the contact's (`quaddyn.wbc.tasks.foot`).
+Otherwise the rows of the contact start on the last level and move up: on each level their weight grows from 0 to
+infinity, and then they start on the level above (`quaddyn.wbc.constraints.contact_motion`).  Contacts of the first tick
+are made at once.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .assembly import Assembly
 from .command import Command, TickCommand
-from .contacts import ContactSettings, coefficient
-from .data import Memory
+from .contact_settings import ContactSettings, coefficient
+from .controller_structure import ControllerStructure
 from .element import Element
 from .elements import Elements
 from .tick_core import OVERFLOW
+from .tick_data import WorkingSetMemory
 from .tick_file import save
 
 
 class _Last:
-    """What the next tick takes over from the last one; its names are set at every tick, and are not for users.
+    """State that one tick leaves to the next, for internal use.
 
     Attributes:
-        tau: its torques, None before the first.
-        command: as given out.
-        memory: of the solver.
-        ticks: how many there were.
+        tau: (nu,) torques of the last tick [N m], None before the first.
+        command: command of the last tick, None before the first.
+        memory: working sets of the solver after the last tick.
+        ticks: number of ticks so far.
     """
 
     __slots__ = ("command", "memory", "tau", "ticks")
@@ -57,46 +58,49 @@ class _Last:
     def __init__(self) -> None:
         self.tau: Array | None = None
         self.command: TickCommand | None = None
-        self.memory: Memory | None = None
+        self.memory: WorkingSetMemory | None = None
         self.ticks = 0
 
 
 @renamed_attributes(numbers="parameter_vector", shares="contact_activations", ramp="ramp_time")
 class WholeBodyController(StrictAttributes):
-    """Joint torques by strict priorities over accelerations, contact forces and torques.
+    """Controller that computes joint torques by strict priorities over accelerations, contact forces and torques.
 
-    Level 0 holds the constraints; every level is met as well as possible without making any level above worse.  The
-    unknowns of a tick are the accelerations of the actuated joints and the contact forces; the equations of motion are
-    solved for the other accelerations and the torques (`quaddyn.wbc.reduction`), and hold even if the levels conflict.
+    Level 0 holds the constraints.  Every level is satisfied as well as possible without making any level above it worse
+    (hierarchical least squares with inequalities).  The unknowns of a tick are the accelerations of the actuated joints
+    and the contact forces; the equations of motion are solved for the other accelerations and for the torques
+    (`quaddyn.wbc.reduction`), so they hold even if the levels conflict.
 
-    A task without a reference position keeps the position of the first tick, a foot that of the tick in which it is
-    lifted; a foot's references last until its contact is made.  Freedom that the tasks leave goes to the smallest joint
-    accelerations and forces.  Motors overcome the joints' friction as the robot's record has it (`JointFriction`).
+    A task without a reference position keeps the position of the first tick; a `FootTask` keeps that of the tick in
+    which its foot is lifted, and its references last until the contact is made.  Freedom that the tasks leave goes to
+    the smallest joint accelerations and forces.  The torques compensate the joint friction that the robot model
+    specifies (`JointFriction`).
 
-    One controller per thread; it keeps time by counting ticks, `dt` each.  Tasks and constraints belong to one
-    controller, the last that they were given to; they, and contacts, can be added and removed between ticks.
+    Use one controller per thread.  The controller measures time in ticks of `dt` each.  A task or constraint belongs to
+    one controller: the last one to which it was given.  Tasks, constraints and contacts can be added and removed
+    between ticks.
 
     Args:
-        robot: any robot.
-        dt: control period [s].
-        friction: Coulomb's coefficient of the feet; contacts that are given have their own.
-        tasks: the levels from 1 on, each one element or several; `default_tasks` by default.
-        constraints: level 0; `default_constraints` by default.
-        contacts: contacts beside the feet, or in their place by name.
-        ramp: time over which contacts are made and broken [s]; 0 for at once.
-        rank_tolerance: relative, below which directions count as dependent.
-        damping: of the solver, 0 for the exact hierarchy.
+        robot: the robot, legged or not.
+        dt: control period [s], in (0, 0.1].
+        friction: Coulomb friction coefficient of the feet, dimensionless; contacts in `contacts` have their own.
+        tasks: the levels from 1 on, each one element or a sequence of elements; `default_tasks` if None.
+        constraints: the elements of level 0; `default_constraints` if None.
+        contacts: contacts in addition to the feet; one with the name of a foot replaces that foot's contact.
+        ramp_time: time over which contacts are made and broken [s]; 0 to switch them at once.
+        rank_tolerance: relative tolerance, in [0, 1), below which directions are treated as linearly dependent.
+        damping: damping of the solver, dimensionless; 0 for the exact hierarchy.
 
     Attributes:
-        tasks: every task and constraint by name, those of the default controller as attributes too
+        tasks: every task and constraint by name; the default ones are also attributes
             (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.
-        levels: names by level.
-        numbers: every gain, reference and limit: of the motion tasks in the order of `tasks`
-            (`quaddyn.wbc.tasks.gains.LAYOUT`), then of the others.
+        levels: names of tasks and constraints by level.
+        parameter_vector: every gain, reference and limit in one vector: first of the motion tasks in the order of
+            `tasks` (`quaddyn.wbc.tasks.task_gains.LAYOUT`), then of the other elements.
 
     Raises:
-        ArgumentError: a number out of range, a name twice, or an element of another robot.
+        ArgumentError: a number is out of range, a name is used twice, or an element belongs to another robot.
         UnknownNameError: an element names a contact that does not exist.
     """
 
@@ -124,7 +128,7 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
-        self._assembly = Assembly(
+        self._assembly = ControllerStructure(
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
@@ -133,44 +137,56 @@ class WholeBodyController(StrictAttributes):
 
     # -- elements and contacts that come and go -----------------------------------------------------------------
     def add(self, element: Element, level: int) -> None:
-        """Put a task or a constraint on a level, behind those that are there; between ticks.
+        """Adds a task or a constraint to a level, behind the elements that are already there.  Call it between ticks.
 
         Args:
-            element: a task or constraint with a name of its own.
-            level: 0 to the number of levels; the last one makes a new level.
+            element: task or constraint whose name is not in use.
+            level: index of the level, from 0 to the number of levels; the number of levels appends a new level.
 
         Raises:
-            ArgumentError: there is no such level, or the name is taken.
+            ArgumentError: the level does not exist, or the name is in use.
         """
         with self._one_call("add"):
             self._assembly.add(element, level)
 
     def remove(self, name: str) -> None:
-        """Take a task or a constraint away; between ticks.
+        """Removes a task or a constraint.  Call it between ticks.
+
+        Args:
+            name: name of the element.
 
         Raises:
-            UnknownNameError: no such element.
+            UnknownNameError: no element has this name.
         """
         with self._one_call("remove"):
             self._assembly.remove(name)
 
     def add_contact(self, contact: Contact) -> None:
-        """Let the controller know a contact more, or another one in its place by name; between ticks.
+        """Adds a contact, or replaces the contact of the same name.  Call it between ticks.
 
-        It has the friction of the `Contact`.  One that takes the place of a contact that is made is made at once.
+        The contact keeps the friction coefficient of the `Contact`.  If it replaces a contact that is made, it is made
+        at once.
+
+        Args:
+            contact: the contact.
 
         Raises:
-            UnknownNameError: its frame does not exist.
+            UnknownNameError: the frame of the contact does not exist.
         """
         with self._one_call("add_contact"):
             self._assembly.add_contact(contact)
 
     def remove_contact(self, name: str) -> None:
-        """Forget a contact, at once, whatever it carries: leave it out of `compute` for the time of a ramp first.
+        """Removes a contact at once, whatever force it carries.
+
+        To avoid a torque jump, leave the contact out of `compute` for one `ramp_time` first.
+
+        Args:
+            name: name of the contact.
 
         Raises:
-            UnknownNameError: no such contact.
-            ArgumentError: an element is about it.
+            UnknownNameError: no contact has this name.
+            ArgumentError: an element refers to the contact.
         """
         with self._one_call("remove_contact"):
             self._assembly.remove_contact(name)
@@ -188,17 +204,17 @@ class WholeBodyController(StrictAttributes):
 
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:
-        """Names of tasks and constraints by level."""
+        """Names of tasks and constraints by level, level 0 first."""
         return tuple(tuple(e.name for e in level) for level in self._assembly.levels.elements)
 
     @property
     def parameter_vector(self) -> Array:
-        """Every gain, reference and limit, see the class."""
+        """Every gain, reference and limit in one vector; see the class."""
         return self._assembly.levels.numbers
 
     @property
     def robot(self) -> Robot:
-        """The robot."""
+        """The robot of the controller."""
         return self._robot
 
     @property
@@ -208,7 +224,7 @@ class WholeBodyController(StrictAttributes):
 
     @property
     def ramp_time(self) -> float:
-        """Time over which contacts are made and broken [s]; 0 for at once."""
+        """Time over which contacts are made and broken [s]; 0 if they are switched at once."""
         return self._ramp
 
     @ramp_time.setter
@@ -220,7 +236,10 @@ class WholeBodyController(StrictAttributes):
 
     @property
     def friction(self) -> float:
-        """Coulomb's coefficient of the feet, but for those that another was set for; other contacts have their own."""
+        """Coulomb friction coefficient of the feet, dimensionless.
+
+        Setting it does not change feet whose `ContactSettings.friction` was set, nor contacts that are not feet.
+        """
         return self._friction
 
     @friction.setter
@@ -230,27 +249,28 @@ class WholeBodyController(StrictAttributes):
             settings.apply_default_friction(self._friction)
 
     def reset(self) -> None:
-        """Forget contacts, references and the last torque: the next tick is a first one."""
+        """Clears contacts, references and the last torques, so that the next tick is a first one."""
         with self._one_call("reset"):
             self._assembly.levels.clear_references()
             self._start()
 
     def _start(self) -> None:
+        """Resets contacts, the state of the last tick and the solver's warm start."""
         self._assembly.schedule.start()
         self._last = _Last()
         self._assembly.solver.clear_warm_start()
 
     def warmup(self, *, quiet: bool = False) -> float:
-        """Make ready what is compiled at first use, before a loop has to wait for it.
+        """Compiles or loads the machine code of the tick, so that a control loop does not have to wait for it.
 
-        Machine code is kept in the user's cache folder (``QUADDYN_CACHE``); then this takes a fraction of a second from
-        the second process on.
+        The machine code is stored in the user's cache folder (``QUADDYN_CACHE``); from the second process on, loading
+        it takes a fraction of a second.
 
         Args:
-            quiet: whether to leave out the lines that say what is being compiled.
+            quiet: whether to suppress the messages about what is being compiled.
 
         Returns:
-            How long it took [s].
+            Time that it took [s].
         """
         start = time.perf_counter()
         with silence_messages() if quiet else nullcontext():
@@ -259,29 +279,28 @@ class WholeBodyController(StrictAttributes):
 
     @property
     def contact_activations(self) -> Mapping[str, float]:
-        """The share of each contact: 0 apart, 1 made, in between on a ramp."""
+        """Activation of each contact by name, dimensionless: 0 inactive, 1 made, in between during a ramp."""
         schedule = self._assembly.schedule
         return dict(zip(schedule.names, schedule.ramps.activation.tolist(), strict=True))
 
     # -- one tick --------------------------------------------------------------------------------------------
     def compute(self, state: State, contacts: Iterable[str] | None = None) -> Command:
-        """One tick.
+        """Computes the command of one tick.
 
         Args:
-            state: the robot's state now.
-            contacts: names of the contacts that are to be; all feet by default (none under a fixed root).  Contacts
-                that appear or vanish from one call to the next are ramped.
+            state: current state of the robot.
+            contacts: names of the contacts that should be closed; all feet if None (no contact if the root is fixed).
+                Contacts that appear or disappear from one call to the next are ramped.
 
-        Returns:
-            The `Command`: always finite, and in accordance with the equations of motion; its status says whether it is
-            the strict optimum.
+        Returns: The `Command`.  Its numbers are always finite and satisfy the equations of motion; its status tells
+            whether it is the strict optimum.
 
         Raises:
-            UnknownNameError: a contact that the controller does not know.
-            ArgumentError: `state` is of another robot or not finite; a number of an element is NaN, as one may have
-                written in place; or another controller was given an element since.
+            UnknownNameError: no contact has this name.
+            ArgumentError: `state` belongs to another robot or is not finite; a parameter of an element is NaN; or an
+                element has since been given to another controller.
             StaleStateError: the Dynamics of `state` was updated again.
-            ConcurrencyError: another call is under way, in another thread or in an element of one's own.
+            ConcurrencyError: another call is in progress, in another thread or in a custom element.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -291,7 +310,7 @@ class WholeBodyController(StrictAttributes):
             return self._tick(state, contacts)
 
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
-        """One tick of this controller alone."""
+        """Computes one tick, while no other call of this controller is in progress."""
         q, v = state.writable_coordinates()
         parts = self._assembly
         if parts.levels.lost:
@@ -312,13 +331,13 @@ class WholeBodyController(StrictAttributes):
         return command
 
     def save_tick(self, path: str | os.PathLike[str]) -> None:
-        """Write the last tick to a file, for `quaddyn.wbc.replay` and ``quaddyn replay FILE``.
+        """Writes the last tick to a file, for `quaddyn.wbc.replay` and ``quaddyn replay FILE``.
 
         Args:
-            path: of the file, such as "tick.npz".
+            path: path of the file, such as "tick.npz".
 
         Raises:
-            ArgumentError: there has been no tick yet.
+            ArgumentError: no tick was computed yet.
             OSError: the file cannot be written.
         """
         last = self._last
@@ -327,7 +346,7 @@ class WholeBodyController(StrictAttributes):
         save(last.command, last.memory, last.ticks - 1, path)
 
     def _switch(self, contacts: Iterable[str] | None) -> None:
-        """Advance the ramps of all contacts towards those that were asked for."""
+        """Advances the ramps of all contacts toward the requested set."""
         solver, command = self._assembly.solver, self._last.command
         values = None
         if command is not None and self._step != math.inf:

@@ -1,10 +1,10 @@
-"""`Element`: what tasks and constraints have in common, and what a compiled tick has to know about each kind.
+"""`Element`: common base of tasks and constraints, and the description of each kind for compiled ticks.
 
 A compiled tick goes through a table with one row per element: its level, the code of its kind, where its parameters
-begin, how many rows it has, and two numbers that only its kind understands.  A kind describes itself in two methods:
-`Element.refer` gives the two numbers, `Element.layout` says how much an element of this kind takes and which numbers
-are valid.  Controllers are built with both; saved ticks are checked with the second.  How to add a kind is written in
-`quaddyn.wbc.codes`.
+begin, its number of rows, and two integers whose meaning depends on the kind.  A kind describes itself in two methods:
+`Element.bind` returns the two integers, and `Element.declare_layout` declares how many parameters and rows an element
+has and which integers are valid.  Controllers are built with both; saved ticks are validated with the second.
+`quaddyn.wbc.element_codes` lists the steps to add a kind.
 """
 
 from __future__ import annotations
@@ -15,44 +15,46 @@ from typing import ClassVar, NamedTuple
 from ..deprecation import renamed_attributes
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .block import Block
-from .codes import CUSTOM
-from .contacts import ContactSettings, foot_contact
+from .contact_settings import ContactSettings, foot_contact
+from .element_codes import CUSTOM
+from .parameter_block import ParameterBlock
 
 
 class RowCounts(NamedTuple):
-    """Sizes that the layout of an element depends on."""
+    """Sizes on which the layout of an element depends."""
 
-    rows: int  # of this element, if it is a motion task; capsules that it keeps apart, contacts that hold something
+    rows: int  # rows of a motion task; or capsules that are kept apart; or contacts that hold an object
     nq: int
     nv: int
     nu: int
     frames: int
     contacts: int
     force_tasks: int
-    entries: int  # of `Model.index`
-    forces: int  # force components of all contacts
-    cone_rows: int  # most rows of all contacts' friction cones
+    entries: int  # of `ControllerModel.index`
+    forces: int  # components of all contact forces
+    cone_rows: int  # largest number of rows of the friction cones of all contacts
 
 
 class Layout(NamedTuple):
-    """What one element takes, and what its row in the table of elements may say."""
+    """Numbers of parameters, rows and list entries of one element, and valid values of its two integers."""
 
-    rows: int  # of a motion task, or capsules, or hands; 0 for all others
-    numbers: int  # parameters that compiled code reads
-    first: range | None = None  # valid values of what `Element.refer` returns; None if it is not used
+    rows: int  # rows of a motion task; or capsules; or hands; 0 for all others
+    numbers: int  # number of parameters that compiled code reads
+    first: range | None = None  # valid values of the two integers that `Element.bind` returns; None if not used
     second: range | None = None
-    equalities: int = 0  # most rows that it writes in one tick
+    equalities: int = 0  # largest number of equality rows that it writes in one tick
     limits: int = 0
-    joints: int = 0  # joints listed at `first` in `Model.index`: place in v, place in q, entries of q
-    places: int = 0  # places in q listed there
-    hands: int = 0  # contacts listed at `second`, each with whether it moves by itself
-    capsules: int = 0  # frames listed there, -1 for none; pairs of them listed at `second`, behind their number
-    com: bool = False  # whether it reads terms of the centre of mass
+    joints: int = 0  # joints listed at `first` in `ControllerModel.index`: index in v, index in q, entries of q
+    places: int = 0  # indices in q listed there
+    hands: int = 0  # contacts listed at `second`, each with whether it moves relative to the held object's frame
+    capsules: int = (
+        0  # frames listed at `first`, -1 for an obstacle; their pairs listed at `second` behind their number
+    )
+    com: bool = False  # whether it reads terms of the center of mass
     momentum: bool = False  # whether it reads terms of the momentum
 
     def misplaced(self, first: int, second: int) -> str:
-        """What is wrong with an element's own two numbers, as "expected ..., got ..."; "" if nothing is."""
+        """Returns what is wrong with an element's two integers, as "expected ..., got ..."; "" if nothing."""
         for found, valid in ((first, self.first), (second, self.second)):
             if valid is not None and found not in valid:
                 return f"expected a reference from {valid.start} to {valid.stop - 1}, got {found}"
@@ -60,18 +62,18 @@ class Layout(NamedTuple):
 
 
 class ReferenceResolver:
-    """Numbers for what elements refer to by name.
+    """Registry that maps the names to which elements refer to the integers that compiled code uses.
 
     Args:
         robot: the robot.
-        contacts: of the controller.
+        contacts: contacts of the controller.
 
     Attributes:
         robot: as given.
-        frames: names of the frames that were asked for, in the order of their numbers.
-        frame_ids: their ids in the robot's model.
-        force_tasks: in the order of their numbers.
-        entries: of `Model.index`.
+        frames: names of the registered frames, in the order of their numbers.
+        frame_ids: ids of these frames in the robot's model.
+        force_tasks: registered force tasks, in the order of their numbers.
+        entries: entries of `ControllerModel.index`.
     """
 
     def __init__(self, robot: Robot, contacts: Sequence[ContactSettings]) -> None:
@@ -81,7 +83,7 @@ class ReferenceResolver:
         self.entries: list[int] = []
 
     def add_frame(self, name: str) -> int:
-        """For `quaddyn.wbc.data.frame_of`."""
+        """Registers a frame and returns its number, for `quaddyn.wbc.tick_data.frame_kinematics`."""
         frame = self.robot.frame_id(name)
         if frame not in self.frame_ids:
             self.frame_ids.append(frame)
@@ -89,84 +91,91 @@ class ReferenceResolver:
         return self.frame_ids.index(frame)
 
     def contact_number(self, contact: str) -> int:
-        """The contact of this name, -1 without one."""
+        """Returns the number of the contact of this name, -1 if it does not exist."""
         return next((c for c, settings in enumerate(self._contacts) if settings.name == contact), -1)
 
     def foot_contact_number(self, frame: str) -> int:
-        """The contact of a foot, -1 without one."""
+        """Returns the number of the contact of a foot, -1 if it has none."""
         return foot_contact(self.robot, frame, self._contacts)
 
     def add_force_task(self, task: Element) -> int:
-        """For `Inputs.force_references`."""
+        """Registers a force task and returns its number, for `TickInputData.force_references`."""
         self.force_tasks.append(task)
         return len(self.force_tasks) - 1
 
     def add_index_list(self, entries: Iterable[int]) -> int:
-        """Where a list of integers begins in `Model.index`."""
+        """Appends integers to `ControllerModel.index` and returns the position of the first one."""
         start = len(self.entries)
         self.entries += [int(each) for each in entries]
         return start
 
     def add_joints(self, velocities: Iterable[int]) -> int:
-        """Like `index`, three entries per joint: its place in v, its place in q, and how many entries of q it has."""
+        """Appends index in v, index in q and entries of q of each joint; returns the position of the first."""
         single = self.robot.one_dof_joints
         return self.add_index_list(each for i in velocities for each in (int(i), *single[int(i)]))
 
 
 @renamed_attributes(outside="find_nonviable", forget="clear_references")
-class Element(Block, fixed=("name", "robot", "labels")):
+class Element(ParameterBlock, fixed=("name", "robot", "labels")):
     """A task or a constraint.
 
     Attributes:
-        name: by which the controller knows it.
-        robot: the one that it is of, None where it could be any.
-        labels: names of the rows of a motion task, of capsules, or of contacts that hold something.
+        name: name of the element in the controller.
+        robot: robot to which the element belongs; None if it fits any robot.
+        labels: names of the rows of a motion task, of capsules, or of contacts that hold an object.
     """
 
     name: str
     robot: Robot | None
     labels: tuple[str, ...] = ()
 
-    #: The kind, for compiled code; CUSTOM for elements whose rows are computed in Python.
+    #: Code of the kind for compiled code; CUSTOM for elements whose rows are computed in Python.
     code: ClassVar[int] = CUSTOM
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The element's own two numbers, `Item.first` and `Item.second` in compiled code; by default 0 and -1."""
+        """Returns the element's two integers, `Item.first` and `Item.second` in compiled code; 0 and -1 by default."""
         return 0, -1
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """What an element of this kind takes; of kinds with rows in Python, nothing that compiled code reads."""
+        """Returns the layout of elements of this kind; by default there are no compiled parameters."""
         return Layout(counts.rows, 0)
 
     def validate_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
-        """That it may `meet` the contacts of a controller, by name; nothing by default.
+        """Checks that the element can be used with the contacts of a controller; accepts all by default.
+
+        Args:
+            contacts: settings of the contacts by name.
 
         Raises:
-            UnknownNameError: it is about one that is not among them.
+            UnknownNameError: the element refers to a contact that is not among them.
         """
 
     def bind_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
-        """Refer to the contacts of a controller from now on; raises as `check`."""
+        """Validates the contacts of a controller, and refers to them from now on.
+
+        Args:
+            contacts: settings of the contacts by name.
+        """
         self.validate_contacts(contacts)
 
     def clear_references(self) -> None:
-        """References that were given or found; nothing by default."""
+        """Clears references and other state that is carried from tick to tick; does nothing by default."""
 
     def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
-        """What is outside of the states from which its limits can be kept, by name; nothing by default.
+        """Returns the names of joints or pairs in states from which their limits cannot be kept; none by default.
 
         Args:
-            numbers: the element's parameters and what follows them, as they were at the tick.
+            numbers: parameters of the element at the tick, and the numbers behind them.
             q: (nq,) configuration.
             v: (nv,) velocity.
         """
         return ()
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations; `contact` is the one that the row is about, or ""."""
+        """Returns the name of a row for explanations; `contact` is the contact of the row, or ""."""
         return self.name
 
     def row_unit(self, row: int) -> str:
-        """Unit of a row."""
+        """Returns the unit of a row."""
         return ""

@@ -1,4 +1,4 @@
-"""`Elements`: the tasks and constraints of a controller by name, typed where the name says what they are."""
+"""`Elements`: the tasks and constraints of a controller by name, with types where the name determines the class."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..deprecation import renamed_attributes
 from ..errors import ArgumentTypeError, UnknownAttributeError
 from .constraints import ContactMotion, FrictionPyramid, JointBounds, JointFriction, NormalForce, TorqueLimits
 from .element import Element
-from .named import Named
+from .named_items import NamedItems
 from .tasks import ComTask, FootTask, ForceTask, FrameOrientationTask, PostureTask
 
 Kind = TypeVar("Kind", bound=Element)
 
 
 @renamed_attributes(of="get_typed")
-class Elements(Named[Any]):
-    """Tasks and constraints by name.
+class Elements(NamedItems[Any]):
+    """Mapping of names to tasks and constraints.
 
-    ``tasks["com"]`` and ``tasks.com`` are the same object; the attributes are for the elements that a controller has by
-    default, and a type checker knows their kinds, as an editor does that completes them.  Others, and those whose
-    name another kind has taken, are ``tasks.of("wrist", FrameTask)``.
+    ``tasks["com"]`` and ``tasks.com`` are the same object.  The attributes exist for the elements that a controller has
+    by default; type checkers and editors know their classes.  For other elements use ``tasks["wrist"]``, or
+    ``tasks.get_typed("wrist", FrameTask)`` for a checked type.
     """
 
     __slots__ = ()
@@ -58,22 +58,20 @@ class Elements(Named[Any]):
     else:
 
         def __getattr__(self, name):
-            if name in self:  # one of its kind, which no type checker could know by attribute
-                raise AttributeError(
-                    f"{name!r} is no attribute of {type(self).__name__}; it is found by tasks[{name!r}]"
-                )
+            if name in self:  # not one of the default elements, whose classes are known by attribute
+                raise AttributeError(f"{name!r} is not an attribute of {type(self).__name__}; use tasks[{name!r}]")
             raise UnknownAttributeError(type(self).__name__, name, [n for n in dir(type(self)) if n[0] != "_"])
 
     def get_typed(self, name: str, kind: type[Kind]) -> Kind:
-        """An element, of which the caller knows the kind.
+        """Returns an element and checks its class.
 
         Args:
-            name: of the element.
-            kind: its class, or one of that class's bases.
+            name: name of the element.
+            kind: expected class, or a base class of it.
 
         Raises:
-            UnknownNameError: no such element.
-            ArgumentTypeError: it is of another kind.
+            UnknownNameError: no element has this name.
+            ArgumentTypeError: the element is of another class.
         """
         found = self[name]
         if not isinstance(found, kind):
@@ -82,38 +80,38 @@ class Elements(Named[Any]):
 
     @property
     def com(self) -> ComTask:
-        """The centre of mass."""
+        """Task of the center of mass."""
         return self.get_typed("com", ComTask)
 
     @property
     def base(self) -> FrameOrientationTask:
-        """Orientation of the base."""
+        """Task of the orientation of the base."""
         return self.get_typed("base", FrameOrientationTask)
 
     @property
     def feet(self) -> Mapping[str, FootTask]:
-        """Feet in the air, by name."""
+        """Tasks of the swing feet by name of the foot."""
         feet = {name: task for name, task in self.items() if isinstance(task, FootTask)}
-        return MappingProxyType(Named("foot", feet))
+        return MappingProxyType(NamedItems("foot", feet))
 
     @property
     def posture(self) -> PostureTask:
-        """Joint positions."""
+        """Task of the joint positions."""
         return self.get_typed("posture", PostureTask)
 
     @property
     def forces(self) -> ForceTask:
-        """Contact forces."""
+        """Task of the contact forces."""
         return self.get_typed("forces", ForceTask)
 
     @property
     def contact(self) -> ContactMotion:
-        """Contacts that hold do not move."""
+        """Constraint that keeps closed contacts at rest."""
         return self.get_typed("contact", ContactMotion)
 
     @property
     def friction(self) -> FrictionPyramid:
-        """Friction of the contacts."""
+        """Friction pyramids of the contacts."""
         return self.get_typed("friction", FrictionPyramid)
 
     @property
@@ -123,7 +121,7 @@ class Elements(Named[Any]):
 
     @property
     def torque(self) -> TorqueLimits:
-        """Limits of the torques."""
+        """Limits of the joint torques."""
         return self.get_typed("torque", TorqueLimits)
 
     @property
@@ -133,5 +131,5 @@ class Elements(Named[Any]):
 
     @property
     def joint_friction(self) -> JointFriction:
-        """Friction of the joints, as motors overcome it."""
+        """Compensation of joint friction."""
         return self.get_typed("joint friction", JointFriction)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..dynamics.arguments import ENERGETIC, FAR, UNIT_NORM_TOLERANCE
-from .codes import (
+from .contact_ramps import ContactRamps, advance_contacts, set_ramp
+from .element_codes import (
     FORCE_TASK,
     FRAME,
     FRAME_AXIS,
@@ -22,22 +23,21 @@ from .codes import (
     POSTURE,
     RELATIVE_FRAME,
 )
-from .data import BILATERAL, Answer, TickData, answer_views
 from .problem_rows import CODE, FIRST, SIZE, START
-from .ramps import ContactRamps, advance_contacts, set_ramp
-from .tasks.frame_axis import length_of_direction
-from .tasks.motion import motion_parameters
-from .tasks.of_frame import orthonormal
+from .tasks.frame_axis import direction_length
+from .tasks.motion_parameters import motion_parameters
+from .tasks.single_frame_task import is_rotation
 from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, tick
+from .tick_data import BILATERAL, TickData, TickResult, result_views
 
 #: After the outcomes of `tick`: q is no configuration, or it or v is out of all bounds.
-REFUSED = 6
+INVALID_STATE = 6
 
 #: Largest coefficient of friction, as of `WholeBodyController.friction`.
-ROUGHEST = 10.0
+MAX_FRICTION = 10.0
 
 
-class Embedded(NamedTuple):
+class EmbeddedController(NamedTuple):
     """A controller as arrays."""
 
     data: TickData
@@ -56,14 +56,14 @@ class Embedded(NamedTuple):
 
 
 @compiled()
-def embedded_answer(e: Embedded, values: Vector) -> Answer:
+def embedded_result(e: EmbeddedController, values: Vector) -> TickResult:
     """The parts of an answer."""
     model = e.data.model
-    return answer_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
+    return result_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
 
 
 @compiled(inline=False)
-def examine(e: Embedded, q: Vector, v: Vector) -> int:
+def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
     """Whether (q, v) is a state: SOLVED, NOT_A_NUMBER or REFUSED, as `Dynamics.update` refuses it."""
     square = 0.0
     for i in range(len(v)):
@@ -74,13 +74,13 @@ def examine(e: Embedded, q: Vector, v: Vector) -> int:
             return NOT_A_NUMBER
         square += q[i] * q[i]
     if not math.sqrt(square) < FAR:
-        return REFUSED
+        return INVALID_STATE
     for i in range(e.units.shape[0]):
         length = 0.0
         for k in range(e.units[i, 1]):
             length += q[e.units[i, 0] + k] * q[e.units[i, 0] + k]
         if not abs(math.sqrt(length) - 1.0) <= UNIT_NORM_TOLERANCE:
-            return REFUSED
+            return INVALID_STATE
     return SOLVED
 
 
@@ -97,20 +97,20 @@ def kinetic_energy(M: Matrix, v: Vector) -> float:
 
 
 @compiled(inline=False)
-def switch_contacts(e: Embedded) -> None:
+def advance_embedded_contacts(e: EmbeddedController) -> None:
     """Contacts one tick on, to those that are wanted; one that is made takes its foot from the foot's task."""
     contacts, asked = e.data.contacts, e.asked[0] != 0
     advance_contacts(
-        e.ramps, contacts, e.wanted, e.step if asked else math.inf, e.weight, embedded_answer(e, e.last).force
+        e.ramps, contacts, e.wanted, e.step if asked else math.inf, e.weight, embedded_result(e, e.last).force
     )
     for c in range(len(contacts.size)):
-        if asked and e.ramps.made[c] != 0 and contacts.guide[c] >= 0 and contacts.role[c] <= BILATERAL:
-            forget(e, contacts.guide[c])
+        if asked and e.ramps.was_completed[c] != 0 and contacts.foot_task[c] >= 0 and contacts.role[c] <= BILATERAL:
+            forget(e, contacts.foot_task[c])
     e.asked[0] = 1
 
 
 @compiled(inline=False)
-def controller_tick(e: Embedded, q: Vector, v: Vector, torque: Vector) -> int:
+def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector) -> int:
     """One tick from terms that belong to (q, v); what became of it.
 
     Torques are always finite: those of the last tick where there are no new ones, and zero before the first.
@@ -121,13 +121,13 @@ def controller_tick(e: Embedded, q: Vector, v: Vector, torque: Vector) -> int:
         v: (nv,).
         torque: (nu,) takes the torques [N m].
     """
-    last, outcome = embedded_answer(e, e.last), REFUSED
+    last, outcome = embedded_result(e, e.last), INVALID_STATE
     if kinetic_energy(e.data.terms.M, v) < ENERGETIC:
-        switch_contacts(e)
+        advance_embedded_contacts(e)
         for i in range(len(e.values)):
             e.values[i] = math.nan
         outcome = tick(q, v, e.data, e.values)
-        total, new = 0.0, embedded_answer(e, e.values)
+        total, new = 0.0, embedded_result(e, e.values)
         for i in range(len(new.torque)):
             total += abs(new.torque[i])
         if outcome < OVERFLOW:
@@ -138,37 +138,37 @@ def controller_tick(e: Embedded, q: Vector, v: Vector, torque: Vector) -> int:
             else:
                 outcome = FALLBACK
                 last.violation[0] = math.inf
-            e.data.inputs.started[0] = 1
+            e.data.inputs.has_previous_tick[0] = 1
             for i in range(len(torque)):
-                e.data.inputs.torque_before[i] = last.torque[i]
+                e.data.inputs.previous_torque[i] = last.torque[i]
     for i in range(len(torque)):
         torque[i] = last.torque[i]
     return outcome
 
 
 @compiled(inline=False)
-def forget(e: Embedded, i: int) -> None:
+def forget(e: EmbeddedController, i: int) -> None:
     """Element i without references: a posture wants home, forces are wanted zero, all others hold what they find."""
     table, code = e.data.model.items, e.data.model.items[i, CODE]
     if code < FORCE_TASK:
-        p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
-        p.given[0] = 0.0
+        p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
+        p.has_reference[0] = 0.0
         for k in range(table[i, SIZE]):
             p.velocity[k] = 0.0
             p.acceleration[k] = 0.0
         if code == POSTURE or code == JOINT_ACCELERATION:
-            p.given[0] = 1.0
+            p.has_reference[0] = 1.0
             for k in range(len(e.home)):
                 p.position[k] = e.home[k]
     elif code == FORCE_TASK:
         for c in range(len(e.data.contacts.size)):
-            want_contact_force(e, i, c, e.home[:0])
+            set_force_reference(e, i, c, e.home[:0])
     elif code == JOINT_FRICTION:
-        e.data.inputs.numbers[table[i, START]] = 0.0
+        e.data.inputs.parameters[table[i, START]] = 0.0
 
 
 @compiled(inline=False)
-def reset(e: Embedded) -> None:
+def reset(e: EmbeddedController) -> None:
     """Forget contacts, references and the last torque: the next tick is a first one."""
     for i in range(e.data.model.items.shape[0]):
         forget(e, i)
@@ -178,9 +178,9 @@ def reset(e: Embedded) -> None:
         e.last[i] = 0.0
     e.asked[0] = 0
     e.ticks[0] = 0
-    e.data.inputs.started[0] = 0
+    e.data.inputs.has_previous_tick[0] = 0
     for way in range(2):
-        e.data.memory.good[way] = 0
+        e.data.memory.is_valid[way] = 0
 
 
 @compiled(inline=False)
@@ -193,37 +193,39 @@ def finite(x: Vector) -> bool:
 
 
 @compiled(inline=False)
-def divisor(code: int, position: Vector) -> float:
+def reference_divisor(code: int, position: Vector) -> float:
     """What a wanted position of a kind of task is divided by: 1 for most; 0 if the kind refuses it.
 
     As the methods `reference` of these kinds do, by the same functions.
     """
     W = position[:0]
     if code == FRAME_AXIS:
-        return length_of_direction(position[0], position[1], position[2])
+        return direction_length(position[0], position[1], position[2])
     if code == FRAME_ORIENTATION:
         W = position
     elif code == FRAME or code == RELATIVE_FRAME:
         W = position[3:]
-    if len(W) > 0 and not orthonormal(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
+    if len(W) > 0 and not is_rotation(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
         return 0.0
     return 1.0
 
 
 @compiled(inline=False)
-def want_motion_of(e: Embedded, i: int, position: Vector, velocity: Vector, acceleration: Vector) -> bool:
+def set_motion_reference(
+    e: EmbeddedController, i: int, position: Vector, velocity: Vector, acceleration: Vector
+) -> bool:
     """Set what motion task i wants; whether it was taken.  Of what is not given positions stay, the others are zero."""
     table, code = e.data.model.items, e.data.model.items[i, CODE]
     if not (finite(position) and finite(velocity) and finite(acceleration)):
         return False
     length = 1.0
     if len(position) > 0:
-        length = divisor(code, position)
+        length = reference_divisor(code, position)
         if length == 0.0:
             return False
-    p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
+    p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
     if len(position) > 0:
-        p.given[0] = 1.0
+        p.has_reference[0] = 1.0
     for k in range(len(position)):
         p.position[k] = position[k] / length
     for k in range(table[i, SIZE]):
@@ -233,13 +235,13 @@ def want_motion_of(e: Embedded, i: int, position: Vector, velocity: Vector, acce
 
 
 @compiled(inline=False)
-def set_gains(e: Embedded, i: int, stiffness: Vector, damping: Vector) -> bool:
+def set_gains(e: EmbeddedController, i: int, stiffness: Vector, damping: Vector) -> bool:
     """Set the feedback of motion task i; whether it was taken.  Where no damping is given it is critical."""
     table = e.data.model.items
     for k in range(len(stiffness)):
         if not 0.0 <= stiffness[k] < math.inf or (len(damping) > 0 and not 0.0 <= damping[k] < math.inf):
             return False
-    p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
+    p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
     for k in range(len(stiffness)):
         p.stiffness[k] = stiffness[k]
         p.damping[k] = damping[k] if len(damping) > 0 else 2.0 * math.sqrt(stiffness[k])
@@ -247,7 +249,7 @@ def set_gains(e: Embedded, i: int, stiffness: Vector, damping: Vector) -> bool:
 
 
 @compiled(inline=False)
-def want_contact_force(e: Embedded, i: int, c: int, force: Vector) -> bool:
+def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) -> bool:
     """Set the force of contact c that force task i wants; whether it was taken.  Zero where nothing is given."""
     if c < 0 or c >= len(e.data.contacts.size) or not finite(force):
         return False
@@ -261,7 +263,7 @@ def want_contact_force(e: Embedded, i: int, c: int, force: Vector) -> bool:
 
 
 @compiled(inline=False)
-def set_numbers(e: Embedded, i: int, first: int, numbers: Vector, least: float, bounded: bool) -> bool:
+def set_parameters(e: EmbeddedController, i: int, first: int, numbers: Vector, least: float, bounded: bool) -> bool:
     """Set numbers of constraint i from its `first` on; whether they were taken.
 
     None is NaN or below `least`, nor, if they are to be `bounded`, infinite.
@@ -271,38 +273,39 @@ def set_numbers(e: Embedded, i: int, first: int, numbers: Vector, least: float, 
             return False
     at = e.data.model.items[i, START] + first
     for k in range(len(numbers)):
-        e.data.inputs.numbers[at + k] = numbers[k]
+        e.data.inputs.parameters[at + k] = numbers[k]
     return True
 
 
 @compiled(inline=False)
-def set_friction(e: Embedded, c: int, mu: float) -> bool:
+def set_friction(e: EmbeddedController, c: int, mu: float) -> bool:
     """Set Coulomb's coefficient of a contact at a point that has a friction pyramid; whether it was taken."""
     contacts, faces = e.data.contacts, e.data.model.faces
-    if c < 0 or c >= len(contacts.size) or not 0.0 <= mu <= ROUGHEST:
+    if c < 0 or c >= len(contacts.size) or not 0.0 <= mu <= MAX_FRICTION:
         return False
-    if contacts.surface[c] != 0 or contacts.pushes[c] == 0 or faces == 0:
+    if contacts.is_surface[c] != 0 or contacts.is_unilateral[c] == 0 or faces == 0:
         return False
-    contacts.rows[c] = faces if mu > 0.0 else faces + 1
+    contacts.cone_row_count[c] = faces if mu > 0.0 else faces + 1
     for o in range(faces + 1):
         for k in range(3):
             side = mu * e.friction_share * contacts.normal[c, k] if o < faces else 0.0
-            contacts.cone[c, o, k] = e.edges[c, o, k] - side if o < contacts.rows[c] else 0.0
+            contacts.cone[c, o, k] = e.edges[c, o, k] - side if o < contacts.cone_row_count[c] else 0.0
     return True
 
 
 @compiled(inline=False)
-def set_force_limits(e: Embedded, c: int, least: float, largest: float) -> bool:
+def set_force_limits(e: EmbeddedController, c: int, least: float, largest: float) -> bool:
     """Set the bounds of a contact's normal force [N]; whether they were taken."""
     if c < 0 or c >= len(e.data.contacts.size) or not 0.0 <= least <= largest or least == math.inf:
         return False
-    e.data.contacts.least[c] = least
-    e.data.contacts.largest[c] = largest
+    e.data.contacts.min_force[c] = least
+    e.data.contacts.max_force[c] = largest
     return True
 
 
 #: What a program in C calls.
 FUNCTIONS = (
-    examine, controller_tick, reset, want_motion_of, set_gains, want_contact_force, set_numbers, set_friction,
+    validate_state, controller_tick, reset, set_motion_reference, set_gains, set_force_reference, set_parameters,
+    set_friction,
     set_force_limits,
 )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Which rows of a tick are not met, and which limit or task they conflict with.
+"""Explanation of torques and accelerations: which rows of a tick have a deficit, and which limit or task causes it.
 
-A row that is not met is explained by the one limit, or else the one task, whose removal reduces its residual most.
-This is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All
-limits of one contact together are a candidate too: its friction cone and its least normal force both keep it from
-pulling, so that neither alone makes a difference where a robot tips over it.  It takes one solve per candidate: it is
-meant for people, not for loops.
+The cause of a deficit is the one limit, or else the one task, whose removal reduces the residual of the row most.  It
+is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All limits
+of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and its least normal
+force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes one solve, so
+explanations are for people, not for loops.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .causes import likely_cause, six_digits
-from .certificate import Details, Status, active_rows
-from .problem import Group, Problem
+from .certificate import Status, TickDetails, active_rows
+from .likely_causes import likely_cause, round_to_six_digits
+from .tick_problem import RowGroup, TickProblem
 
-#: A suspect is named when its removal gives back at least this share of what was lost.
-SHARE = 0.05
-#: Suspects that explain a loss alike, as those of two feet of a symmetric stance, up to this share: the first is named.
-TIE = 1e-6
-#: Sentences about losses at most, where nothing else is asked for; and names in one.
-LINES, LISTED = 5, 3
-#: At the end of the names of rows that bound normal forces.
-NORMAL_FORCE = " normal force"
-#: What keeps a robot from tipping over a contact.
+#: Fraction of a deficit that the removal of a cause must reduce at least.
+MIN_CAUSE_FRACTION = 0.05
+#: Causes whose removal reduces a deficit equally, such as two feet of a symmetric stance, up to this fraction of the
+#: deficit: the first one is reported.
+CAUSE_TIE_TOLERANCE = 1e-6
+#: Largest number of lines about deficits by default, and of names in a sentence.
+DEFAULT_MAX_LINES, MAX_LISTED_NAMES = 5, 3
+#: End of the names of rows that bound normal forces.
+NORMAL_FORCE_SUFFIX = " normal force"
+#: Text for a contact over which the robot would tip.
 CANNOT_PULL = "cannot pull on the ground"
 
-#: Groups of rows that are left out together, each by its level and its place there.
-Suspect = tuple[tuple[int, int], ...]
+#: Groups of rows that are removed together, each as its level and its index there.
+Candidate = tuple[tuple[int, int], ...]
 
 
 @renamed_attributes(
@@ -40,17 +41,17 @@ Suspect = tuple[tuple[int, int], ...]
 )
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One row's loss.
+    """Deficit of one row.
 
     Attributes:
-        row: its name, such as "com x".
-        level: its level.
-        amount: wanted minus reached, or the violation of a limit [unit].
-        wanted: what was wanted, or the limit.
-        unit: of the row.
-        culprit: what it was lost to; "" where nothing single is to blame.
-        without: what would still be lost without the culprit [unit].
-        owner: name of the task or constraint that the row is of.
+        row: name of the row, such as "com x".
+        level: index of its level.
+        deficit: target minus achieved value, or the violation of a limit [unit].
+        target: target value of the row, or the value of the limit [unit].
+        unit: unit of the row.
+        cause: the limit or task that causes the deficit; "" if no single one does.
+        deficit_without_cause: size of the deficit that remains without the cause [unit].
+        element: name of the task or constraint to which the row belongs.
     """
 
     row: str
@@ -75,29 +76,29 @@ class Loss:
 
 def explain(
     status: Status,
-    details: Details,
+    details: TickDetails,
     *,
     threshold: float = 1e-3,
     include_last_level: bool = False,
-    max_lines: int | None = LINES,
+    max_lines: int | None = DEFAULT_MAX_LINES,
 ) -> str:
-    """The sentences, one a line: the status, a likely cause, losses, the most important level first, then remarks.
+    """Returns one sentence per line: the status, a likely cause, deficits by level, then remarks.
 
-    Rows of one task or constraint that lose to the same culprit share a sentence, which tells of the largest; within a
-    level the largest come first.
+    Rows of one task or constraint with the same cause share a sentence, which reports the largest deficit.  Within a
+    level the largest deficits come first.
 
     Args:
-        status: of the command.
-        details: of the command.
+        status: status of the command.
+        details: details of the command.
         threshold: as for `find_losses`.
         include_last_level: as for `find_losses`.
-        max_lines: about losses at most; None for all.
+        max_lines: largest number of lines about deficits; None for all.
     """
     groups: dict[tuple[int, str, str], list[Loss]] = {}
     for loss in find_losses(details, threshold=threshold, include_last_level=include_last_level):
         groups.setdefault((loss.level, loss.element, loss.cause), []).append(loss)
-    together = [sorted(each, key=lambda loss: -six_digits(abs(loss.deficit))) for each in groups.values()]
-    together.sort(key=lambda each: (each[0].level, -six_digits(abs(each[0].deficit))))
+    together = [sorted(each, key=lambda loss: -round_to_six_digits(abs(loss.deficit))) for each in groups.values()]
+    together.sort(key=lambda each: (each[0].level, -round_to_six_digits(abs(each[0].deficit))))
     what = [_sentence(*each) for each in together] or ["nothing was lost: tasks have what they wanted"]
     if max_lines is not None and len(what) > max_lines:
         what[max_lines:] = [f"... and {len(what) - max_lines} more lines; explain(max_lines=None) has them all"]
@@ -106,32 +107,32 @@ def explain(
 
 
 def _sentence(largest: Loss, *others: Loss) -> str:
-    """About the rows of one task or constraint that lose to the same."""
+    """Returns the sentence about the rows of one element that have the same cause."""
     if not others:
         return str(largest)
     names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
-    listed = f" ({', '.join(names)})" if 0 < len(names) <= LISTED else ""
+    listed = f" ({', '.join(names)})" if 0 < len(names) <= MAX_LISTED_NAMES else ""
     return f"{largest}; {len(others)} more of {largest.element}{listed} lose up to {abs(others[0].deficit):.3g}"
 
 
-def find_losses(details: Details, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
-    """Every row that lacks something, and what it was lost to.
+def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
+    """Returns every row with a deficit, and its cause.
 
     Args:
-        details: of a command.
-        threshold: losses below this do not count, in the rows' own units.
-        include_last_level: whether to include rows of the last of three or more levels, which only fills the
-            freedom that the others leave.
+        details: details of a command.
+        threshold: smallest deficit to report, in the unit of the row.
+        include_last_level: whether to include rows of the last of three or more levels, which only fills the freedom
+            that the others leave.
     """
     out: list[Loss] = []
-    cache: dict[Suspect, Array] = {}
+    cache: dict[Candidate, Array] = {}
     levels = len(details.problem.levels)
-    for level, index, row, amount in _lacking(details, threshold):
+    for level, index, row, amount in _rows_with_deficit(details, threshold):
         if level == levels - 1 and levels > 2 and not include_last_level:
             continue
-        culprit, without = _blame(details, level, index, row, amount, cache)
+        culprit, without = _find_cause(details, level, index, row, amount, cache)
         group = details.problem.levels[level][index]
-        wanted = group.lower[row] if group.wanted[row] else 0.0
+        wanted = group.lower[row] if group.is_equality[row] else 0.0
         out.append(
             Loss(
                 group.names[row],
@@ -141,49 +142,53 @@ def find_losses(details: Details, *, threshold: float = 1e-3, include_last_level
                 group.unit,
                 culprit,
                 without,
-                group.owner,
+                group.element,
             )
         )
     return out
 
 
-def _lacking(details: Details, threshold: float) -> Iterator[tuple[int, int, int, float]]:
+def _rows_with_deficit(details: TickDetails, threshold: float) -> Iterator[tuple[int, int, int, float]]:
+    """Yields level, index of the group, row and deficit of every row whose deficit exceeds the threshold."""
     for level, groups in enumerate(details.problem.levels):
         for index, group in enumerate(groups):
-            lack = _lack(group.A @ details.x, group.lower, group.upper)
+            lack = _deficits(group.A @ details.x, group.lower, group.upper)
             for row in np.flatnonzero(np.abs(lack) > threshold):
                 yield level, index, int(row), float(lack[row])
 
 
-def _lack(y: Array, lower: Array, upper: Array) -> Array:
-    """What rows lack: positive below their range, negative above it."""
+def _deficits(y: Array, lower: Array, upper: Array) -> Array:
+    """Returns the deficits of rows: positive below their range, negative above it."""
     return np.asarray(np.maximum(lower - y, 0.0) - np.maximum(y - upper, 0.0))
 
 
-def _blame(
-    details: Details, level: int, index: int, row: int, amount: float, cache: dict[Suspect, Array]
+def _find_cause(
+    details: TickDetails, level: int, index: int, row: int, amount: float, cache: dict[Candidate, Array]
 ) -> tuple[str, float]:
-    """The suspect whose removal gives the row back most, limits before tasks, one limit before several of a contact."""
+    """Returns the candidate whose removal reduces the deficit of a row most, and the deficit that remains.
+
+    Limits take precedence over tasks, and one limit over several limits of a contact.
+    """
     problem = details.problem
     group = problem.levels[level][index]
     for limits in (True, False):
-        best, without, name = abs(amount) * (1.0 - SHARE), 0.0, ""
-        for suspect in _suspects(details, level, index, limits=limits):
-            if suspect not in cache:
-                cache[suspect] = details.resolve(problem.without(*suspect))
-            y = group.A[row] @ cache[suspect]
-            rest = abs(float(_lack(y, group.lower[row], group.upper[row])))
-            score = rest + (SHARE * abs(amount) if len(suspect) > 1 else 0.0)
-            if score < best - TIE * abs(amount):
-                best, without, name = score, rest, _title(problem, suspect, details.x, limits=limits)
+        best, without, name = abs(amount) * (1.0 - MIN_CAUSE_FRACTION), 0.0, ""
+        for candidate in _candidate_causes(details, level, index, limits=limits):
+            if candidate not in cache:
+                cache[candidate] = details.resolve(problem.without(*candidate))
+            y = group.A[row] @ cache[candidate]
+            rest = abs(float(_deficits(y, group.lower[row], group.upper[row])))
+            score = rest + (MIN_CAUSE_FRACTION * abs(amount) if len(candidate) > 1 else 0.0)
+            if score < best - CAUSE_TIE_TOLERANCE * abs(amount):
+                best, without, name = score, rest, _cause_text(problem, candidate, details.x, limits=limits)
         if name:
             return name, without
     return "", abs(amount)
 
 
-def _suspects(details: Details, level: int, index: int, *, limits: bool) -> Iterator[Suspect]:
-    """Each group alone; behind them, all groups with active limits of one contact."""
-    together: dict[str, Suspect] = {}
+def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: bool) -> Iterator[Candidate]:
+    """Yields each group alone, and then all groups with active limits of one contact together."""
+    together: dict[str, Candidate] = {}
     for k in range(level + 1):
         for i, group in enumerate(details.problem.levels[k]):
             if (k, i) == (level, index):
@@ -192,31 +197,32 @@ def _suspects(details: Details, level: int, index: int, *, limits: bool) -> Iter
                 yield ((k, i),)
                 if group.contact:
                     together[group.contact] = (*together.get(group.contact, ()), (k, i))
-            elif not limits and group.wanted.any():
+            elif not limits and group.is_equality.any():
                 yield ((k, i),)
-    yield from (suspect for suspect in together.values() if len(suspect) > 1)
+    yield from (candidate for candidate in together.values() if len(candidate) > 1)
 
 
-def _title(problem: Problem, suspect: Suspect, x: Array, *, limits: bool) -> str:
-    if len(suspect) > 1:
-        return _title_of_contact([problem.levels[k][i] for k, i in suspect], x)
-    ((level, index),) = suspect
+def _cause_text(problem: TickProblem, candidate: Candidate, x: Array, *, limits: bool) -> str:
+    """Returns the name of a cause for sentences."""
+    if len(candidate) > 1:
+        return _contact_cause_text([problem.levels[k][i] for k, i in candidate], x)
+    ((level, index),) = candidate
     group = problem.levels[level][index]
     if not limits:
-        return f"the {group.owner} task" if level else f"the {group.owner} of level 0"
+        return f"the {group.element} task" if level else f"the {group.element} of level 0"
     names = list(dict.fromkeys(group.names[i] for i in active_rows(group, group.A @ x)))
     if len(names) > 3:
-        return f"the {group.owner} limits of {len(names)} rows"
+        return f"the {group.element} limits of {len(names)} rows"
     return "the " + " and the ".join(names)
 
 
-def _title_of_contact(groups: Sequence[Group], x: Array) -> str:
-    """Of all limits of one contact."""
+def _contact_cause_text(groups: Sequence[RowGroup], x: Array) -> str:
+    """Returns the name of the cause "all limits of one contact" for sentences."""
     contact = groups[0].contact
     for group in groups:
         for i in active_rows(group, group.A @ x):
             value = float(group.A[i] @ x)
-            if group.names[i].endswith(NORMAL_FORCE) and value - group.lower[i] < group.upper[i] - value:
+            if group.names[i].endswith(NORMAL_FORCE_SUFFIX) and value - group.lower[i] < group.upper[i] - value:
                 least = float(group.lower[i] + group.offset[i])
                 return f"{contact}, which " + (f"pushes with {least:.3g} N at least" if least > 0.0 else CANNOT_PULL)
     return f"the limits of the {contact} contact force"

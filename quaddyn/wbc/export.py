@@ -18,12 +18,12 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..version import __version__
 from . import embedded
+from .contact_ramps import make_ramps
 from .controller import WholeBodyController
-from .embedded import Embedded
-from .export_api import Api
+from .embedded import EmbeddedController
+from .export_api import CApi
 from .export_data import StaticData
 from .export_text import cmake, main_program, readme
-from .ramps import make_ramps
 from .tick_solver import TickSolver
 
 
@@ -88,8 +88,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
     record, data = embed(controller), StaticData("data_model")
-    structure = data.structure(record, "controller", "Embedded")
-    api = Api(name, controller, record)
+    structure = data.structure(record, "controller", "EmbeddedController")
+    api = CApi(name, controller, record)
     files = {
         f"{name}.h": api.header(),
         f"{name}.c": api.source(data.definitions, structure),
@@ -104,12 +104,12 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     return ControllerSource(name, {file: plain(text) for file, text in files.items()}, data.sizes)
 
 
-def embed(controller: WholeBodyController) -> Embedded:
+def embed(controller: WholeBodyController) -> EmbeddedController:
     """A controller as arrays of their own, at its first tick."""
     robot, solver, schedule = controller.robot, controller._assembly.solver, controller._assembly.schedule
     data, count, scale = solver.fresh(), len(schedule.names), solver.scales
     size = solver.room
-    return Embedded(
+    return EmbeddedController(
         data=data,
         ramps=make_ramps(count),
         values=np.zeros(size),

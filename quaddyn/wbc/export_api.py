@@ -9,17 +9,17 @@ from ..compiler.c99_functions import comment
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
-from .codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
 from .command import OUTCOMES
 from .constraints import Constraint, HeldObject, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
 from .element import Element
-from .embedded import Embedded
+from .element_codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
+from .embedded import EmbeddedController
 from .export_data import numbers
 from .tasks import ForceTask, Task
 
 #: A function: what it is for, its prototype, its body.
-Made = tuple[str, str, str]
+CFunction = tuple[str, str, str]
 
 #: What may become of a tick, and what that means.
 MEANINGS = dict(
@@ -48,7 +48,7 @@ CONVENTIONS = (
 )
 
 
-class Api:
+class CApi:
     """Header and source of a controller's functions.
 
     Args:
@@ -60,7 +60,7 @@ class Api:
         setters: names of the functions that set something.
     """
 
-    def __init__(self, name: str, controller: WholeBodyController, record: Embedded) -> None:
+    def __init__(self, name: str, controller: WholeBodyController, record: EmbeddedController) -> None:
         self.name, self.upper = name, name.upper()
         self.robot, self.record = controller.robot, record
         self.contacts = tuple(controller.contacts)
@@ -73,12 +73,12 @@ class Api:
         self.setters = [text.split("(")[0].split()[-1] for _, text, _ in self._made if text.startswith("int ")][1:]
 
     # -- functions ---------------------------------------------------------------------------------------------
-    def _main(self) -> list[Made]:
+    def _main(self) -> list[CFunction]:
         name, n, robot = self.name, self.upper, self.robot
         last, nu, nv = "controller.last.at", robot.nu, robot.nv
         summary = nu + nv + 6 * len(self.contacts) + self.record.data.model.levels
         tick = (
-            f"    int64_t outcome = {name}_core_examine(&controller, vector(q, {n}_NQ), vector(v, {n}_NV));\n"
+            f"    int64_t outcome = {name}_core_validate_state(&controller, vector(q, {n}_NQ), vector(v, {n}_NV));\n"
             f"    for (int c = 0; c < {n}_NC; c++) {{\n"
             "        controller.wanted.at[c] = contacts == NULL ? standing[c] : contacts[c] != 0;\n    }\n"
             f"    if (outcome == {n}_SOLVED) {{\n"
@@ -126,7 +126,7 @@ class Api:
              f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
         ]  # fmt: skip
 
-    def _of(self, e: Element) -> list[Made]:
+    def _of(self, e: Element) -> list[CFunction]:
         """Of one task or constraint."""
         name, i = f"{self.name}_{self._words[e.name]}", self._items[e.name]
         call = f"    return {self.name}_core_{{}}(&controller, {i}, {{}});"
@@ -143,7 +143,7 @@ class Api:
             rates = f"optional(velocity, {n}), optional(acceleration, {n})"
             return [
                 (what, f"int {name}_reference({position}const double velocity[{n}], const double acceleration[{n}])",
-                 call.format("want_motion_of", f"{given}, {rates}")),
+                 call.format("set_motion_reference", f"{given}, {rates}")),
                 (f"Feedback of {e.name!r} by row, none negative; NULL for damping is critical.",
                  f"int {name}_gains(const double stiffness[{n}], const double damping[{n}])",
                  call.format("set_gains", f"vector(stiffness, {n}), optional(damping, {n})")),
@@ -154,7 +154,7 @@ class Api:
                 (f"Task {e.name!r}: the force of a contact that is wanted, on the robot, world axes: three numbers at "
                  "a point, six on a surface; NULL for zero.",
                  f"int {name}_reference(int contact, const double *force)",
-                 call.format("want_contact_force", f"contact,\n        optional(force, {size})")),
+                 call.format("set_force_reference", f"contact,\n        optional(force, {size})")),
             ]  # fmt: skip
         if isinstance(e, TorqueLimits | TorqueRate):
             what, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
@@ -176,17 +176,17 @@ class Api:
     def _vector(
         self, e: Constraint, name: str, i: int, what: str, unit: str, by: str, first: int, n: int, *,
         bounded: bool = True, signed: bool = False,
-    ) -> Made:  # fmt: skip
+    ) -> CFunction:  # fmt: skip
         least, finite = "-INFINITY" if signed else "0.0", "true" if bounded else "false"
         rule = ", ".join(word for word, so in (("none negative", not signed), ("all finite", bounded)) if so)
         given = f"vector({what}, {n}), {least}, {finite}"
         return (
             f"Constraint {e.name!r}: its {what} {by} [{unit}], {rule}.",
             f"int {name}_{what}(const double {what}[{n}])",
-            f"    return {self.name}_core_set_numbers(&controller, {i}, {first}, {given});",
+            f"    return {self.name}_core_set_parameters(&controller, {i}, {first}, {given});",
         )
 
-    def _of_contacts(self) -> list[Made]:
+    def _of_contacts(self) -> list[CFunction]:
         if not self.contacts:
             return []
         name = self.name

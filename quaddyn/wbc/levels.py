@@ -12,7 +12,7 @@ from ..robot.coupling import Coupling
 from ..robot.loops import Loops
 from ..robot.robot import Robot
 from .constraints import Constraint
-from .contacts import ContactSettings, foot_contact
+from .contact_settings import ContactSettings, foot_contact
 from .element import Element
 from .elements import Elements
 from .tasks import FootTask, ForceTask, Task
@@ -123,7 +123,7 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
     return by_name
 
 
-def _alike(one: Robot, other: Robot) -> bool:
+def _have_same_coupling(one: Robot, other: Robot) -> bool:
     """Whether joints follow each other in the same way."""
     a, b = one.coupling, other.coupling
     if a is None or b is None:
@@ -140,5 +140,5 @@ def check_robot(element: Element, robot: Robot) -> None:
         ArgumentError: it is of another one.
     """
     other = element.robot
-    if not (other is None or other is robot or (other.model == robot.model and _alike(other, robot))):
+    if not (other is None or other is robot or (other.model == robot.model and _have_same_coupling(other, robot))):
         raise ArgumentError(f"tasks: {element.name!r} is of {other.name!r}, not of the controller's {robot.name!r}")

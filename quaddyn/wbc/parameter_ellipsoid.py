@@ -1,4 +1,4 @@
-"""`ParameterEllipsoid`: how far a robot's inertias, friction and rotors may be from its model's."""
+"""`ParameterEllipsoid`: uncertainty of the inertias, friction and rotors of a robot."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterEllipsoid(FrozenArrays):
-    """An ellipsoid of parameters around the model's: ``delta = delta_model + directions^T z`` for all ``|z| <= 1``.
+    """Ellipsoid of dynamic parameters, ``delta = delta_model + directions^T z`` for all ``|z| <= 1``.
 
-    `quaddyn.identification.Identification.parameter_band` makes one of what a fit is worth.
+    `quaddyn.identification.Identification.parameter_band` computes one from the covariance of a fit.
 
     Attributes:
         directions: (k, n) half axes of the ellipsoid, or any rows that span it, over `Dynamics.parameters`.

@@ -1,4 +1,4 @@
-"""`PayloadSet`: what a robot may carry."""
+"""`PayloadSet`: the payloads that a robot may carry."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 @renamed_attributes(low="com_lower", high="com_upper", gyration="radius_of_gyration", spread="max_second_moment")
 @dataclass(frozen=True, slots=True, eq=False)
 class PayloadSet(FrozenArrays):
-    """Everything that a link may carry beyond what the model says.
+    """Set of payloads that a link may carry in addition to what the model contains.
 
     Attributes:
-        mass: (2,) least and largest [kg]; below zero where the link may be lighter than its file says.
-        com_lower, com_upper: (3,) corners of the box, in the link's axes, that the payload's centre of mass is in [m].
-        link: that carries it; the root link where it is None.
-        radius_of_gyration: no radius of gyration of the payload about its own centre is longer than this [m].
+        mass: (2,) smallest and largest mass [kg]; negative if the link may be lighter than its file states.
+        com_lower, com_upper: (3,) corners of a box, in the axes of the link, that contains the payload's center of mass
+            [m].
+        link: name of the link that carries the payload; the root link if None.
+        radius_of_gyration: largest radius of gyration of the payload about its own center of mass [m].
 
     Raises:
-        ArgumentError: bounds that cross, or numbers that are not finite.
+        ArgumentError: bounds in the wrong order, or numbers that are not finite.
     """
 
     mass: Array | Sequence[float]
@@ -53,12 +54,18 @@ class PayloadSet(FrozenArrays):
 
     @property
     def max_second_moment(self) -> float:
-        """Most of mass times the squares of the distance from the box's middle and of the gyration [kg m^2]."""
+        """Largest second moment of mass about the middle of the box [kg m^2].
+
+        This is the mass times the sum of the squares of the distance from the middle and of the radius of gyration.
+        """
         away = 0.5 * (np.asarray(self.com_upper) - np.asarray(self.com_lower))
         return float(np.abs(self.mass).max() * (away @ away + self.radius_of_gyration**2))
 
     def vertices(self) -> tuple[Array, Array]:
-        """(k,) masses and (k, 3) centres whose convex hull, in mass and mass times centre, is the band."""
+        """Returns (k,) masses and (k, 3) centers of mass of the vertices of the set.
+
+        The set is the convex hull of the vertices in the coordinates mass and mass times center.
+        """
         box = np.array([self.com_lower, self.com_upper])
         corners = np.unique(np.array(list(product(*box.T))), axis=0)
         found = [(m, c) for m in np.unique(self.mass) for c in (corners if m != 0.0 else corners[:1])]

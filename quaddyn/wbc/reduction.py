@@ -1,16 +1,16 @@
-"""The equations of motion and strict contacts, solved for what the unknowns decide.
+"""Elimination of the equations of motion and of strict contacts.
 
-Unknowns are the accelerations of joints with motors, and contact forces over the mass.  Two things are solved for them
-beforehand, so that no tick can violate them:
+The unknowns are the accelerations of actuated joints, and contact forces divided by the mass.  Two sets of equations
+are solved for them beforehand, so that no tick can violate them:
 
-- The rows without a motor (the root's and those of passive joints), ``M_u a + h_u = J_u^T f``, give the accelerations
-  a_u of the root and of passive joints.  Then ``tau = M_a a + h_a - J_a^T f`` (Featherstone 2008, sections 3 and 9).
-  The friction of joints, if an element counts it, is part of h here.
-- A contact that holds must accelerate as it is wanted, ``J a + drift = wanted``.  Where a limb moves this contact alone
-  and its Jacobian is well conditioned, the joints' accelerations follow from those of the root,
-  ``a_l = J_l^-1 (wanted - drift - J_u a_u)``, and leave the unknowns; joints to spare leave as many of their own.  What
-  limbs with too few joints cannot do, and what contacts of other limbs want, is left as equations over the unknowns,
-  solved by orthogonal factorization: `null_space`.
+- The unactuated rows (of the root and of passive joints), ``M_u a + h_u = J_u^T f``, determine the accelerations a_u of
+  the root and of passive joints.  Then ``tau = M_a a + h_a - J_a^T f`` (Featherstone 2008, sections 3 and 9).  Joint
+  friction, if an element compensates it, is part of h here.
+- A closed contact has a prescribed acceleration, ``J a + drift = wanted``.  If a limb moves this contact alone and its
+  Jacobian is well conditioned, the accelerations of its joints follow from those of the root,
+  ``a_l = J_l^-1 (wanted - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds as many
+  unknowns of its own.  The equations that limbs with too few joints cannot satisfy, and those of contacts of other
+  limbs, remain as equations over the unknowns, solved by orthogonal factorization: `factor_null_space`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,32 @@ import math
 
 from ..compiler import Matrix, compiled
 from ..compiler.lanes import axpy, clear, copy_columns, gemm, gemv, gemv_indexed, reflect_rows, row_squares, scale
-from .data import FORCE, MOTION, NOTHING, Contacts, Model, Points, Terms, Work
-from .limbs import reduce_limb
+from .limb_elimination import reduce_limb
+from .tick_data import (
+    FORCE,
+    MOTION,
+    NOTHING,
+    ContactPointData,
+    ContactStateData,
+    ControllerModel,
+    RigidBodyTerms,
+    TickScratch,
+)
 
-#: With limbs eliminated, pivots of the equations without a motor must differ by less than this.
-BASE_LEAST = 1e-7
-#: Share of a column's square that must be left for it to be taken in its turn.
-CLEAR = 1e-4
+#: Smallest ratio of pivots of the unactuated rows with which limbs are eliminated.
+MIN_PIVOT_RATIO = 1e-7
+#: Smallest remaining fraction of the squared length of a column that is factored in its turn.
+MIN_COLUMN_FRACTION = 1e-4
 
 
 @compiled(inline=False)
-def eliminate(B: Matrix, G: Matrix, n: int) -> float:
-    """``G <- B^-1 G`` by Gaussian elimination with pivoting by rows; smallest pivot over the largest.
+def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
+    """Computes ``G <- B^-1 G`` by Gaussian elimination with row pivoting; returns smallest over largest pivot.
 
     Args:
-        B: (k, >= k) destroyed.
-        G: (k, >= n).
-        n: columns of G.
+        B: (k, >= k) matrix, overwritten.
+        G: (k, >= n) right-hand sides, overwritten by the solution.
+        n: number of columns of G.
     """
     size = B.shape[0]
     least, most = math.inf, 0.0
@@ -68,15 +77,17 @@ def eliminate(B: Matrix, G: Matrix, n: int) -> float:
 
 
 @compiled()
-def choose_unknowns(model: Model, contacts: Contacts, points: Points, work: Work) -> int:
-    """Which unknown each force and each joint's acceleration is; how many there are."""
+def assign_unknowns(
+    model: ControllerModel, contacts: ContactStateData, points: ContactPointData, work: TickScratch
+) -> int:
+    """Assigns an unknown to each force component and joint acceleration; returns the number of unknowns."""
     n = 0
     for j in range(len(model.slot)):
         work.joint[j] = -1
     for i in range(len(model.actuated)):
         work.joint[model.actuated[i]] = 0
     for c in range(len(contacts.size)):
-        if points.reduced[c] != 0:
+        if points.is_eliminated[c] != 0:
             for k in range(model.limbs[c, 0]):
                 work.joint[model.limbs[c, 1 + k]] = -1
     for i in range(len(model.actuated)):
@@ -86,19 +97,30 @@ def choose_unknowns(model: Model, contacts: Contacts, points: Points, work: Work
             n += 1
     for c in range(len(contacts.size)):
         work.force[c] = -1
-        if points.column[c] >= 0:
+        if points.first_force[c] >= 0:
             work.force[c] = n
             n += contacts.size[c]
     for c in range(len(contacts.size)):
         work.limb_unknown[c] = n
-        if points.reduced[c] != 0:
+        if points.is_eliminated[c] != 0:
             n += max(0, model.limbs[c, 0] - contacts.size[c])
     return n
 
 
 @compiled(inline=False)
-def passive_accelerations(model: Model, terms: Terms, contacts: Contacts, points: Points, work: Work, n: int) -> float:
-    """``a_u`` over the unknowns, from the rows without a motor, into `work.right`; smallest pivot over the largest."""
+def solve_passive_accelerations(
+    model: ControllerModel,
+    terms: RigidBodyTerms,
+    contacts: ContactStateData,
+    points: ContactPointData,
+    work: TickScratch,
+    n: int,
+) -> float:
+    """Computes ``a_u`` over the unknowns from the unactuated rows, into `work.right`.
+
+    Returns:
+        Smallest pivot over the largest.
+    """
     nu = len(model.passive)
     B, G, M = work.base, work.right, terms.M
     for i in range(nu):
@@ -113,7 +135,7 @@ def passive_accelerations(model: Model, terms: Terms, contacts: Contacts, points
                 G[i, work.joint[j]] = -row[j]
         G[i, n] = -work.bias[o]
     for c in range(len(contacts.size)):
-        if points.column[c] < 0:
+        if points.first_force[c] < 0:
             continue
         chain, J, size = model.chains[contacts.frame[c]], points.jacobian[c], contacts.size[c]
         for at in range(chain[0]):
@@ -121,7 +143,7 @@ def passive_accelerations(model: Model, terms: Terms, contacts: Contacts, points
             if slot >= 0:
                 for i in range(size):
                     G[slot, work.force[c] + i] = model.mass * J[i, at]
-        if points.reduced[c] != 0:
+        if points.is_eliminated[c] != 0:
             for i in range(nu):
                 row = M[model.passive[i]]
                 for k in range(model.limbs[c, 0]):
@@ -130,12 +152,19 @@ def passive_accelerations(model: Model, terms: Terms, contacts: Contacts, points
                     G[i, n] -= f * P[nu]
                     for z in range(model.limbs[c, 0] - size):
                         G[i, work.limb_unknown[c] + z] -= f * work.limb_free[c, k, z]
-    return eliminate(B, G, n + 1)
+    return solve_by_elimination(B, G, n + 1)
 
 
 @compiled(inline=False)
-def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, work: Work, n: int) -> None:
-    """Accelerations and torques over the unknowns, and the lengths of their rows."""
+def write_maps(
+    model: ControllerModel,
+    terms: RigidBodyTerms,
+    contacts: ContactStateData,
+    points: ContactPointData,
+    work: TickScratch,
+    n: int,
+) -> None:
+    """Writes the maps of accelerations and torques over the unknowns, and the lengths of their rows."""
     nu, a, tau = len(model.passive), work.acceleration, work.torque
     for i in range(nu):
         o = model.passive[i]
@@ -148,7 +177,7 @@ def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, w
             a[j, work.joint[j]] = 1.0
             work.acceleration_length[j] = 1.0
     for c in range(len(contacts.size)):
-        if points.column[c] >= 0 and points.reduced[c] != 0:
+        if points.first_force[c] >= 0 and points.is_eliminated[c] != 0:
             for k in range(model.limbs[c, 0]):
                 j, P = model.limbs[c, 1 + k], work.limb[c, k]
                 gemv(a[j], P, work.right, nu, n + 1)
@@ -160,7 +189,7 @@ def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, w
                     a[j, work.limb_unknown[c] + z] += work.limb_free[c, k, z]
                     length += abs(work.limb_free[c, k, z])
                 work.acceleration_length[j] = length
-    factors, index = work.spare[3], work.order
+    factors, index = work.scratch_rows[3], work.order
     for i in range(len(model.actuated)):
         row, coupled = terms.M[model.actuated[i]], model.couplings[i]
         count, length = 0, 0.0
@@ -179,7 +208,7 @@ def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, w
         tau[i, n] += work.bias[model.actuated[i]]
         work.torque_length[i] = length
     for c in range(len(contacts.size)):
-        if points.column[c] < 0:
+        if points.first_force[c] < 0:
             continue
         chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
         for at in range(chain[0]):
@@ -192,24 +221,30 @@ def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, w
 
 
 @compiled(inline=False)
-def leftover_rows(model: Model, contacts: Contacts, points: Points, work: Work, n: int) -> int:
-    """Equations of strict contacts that no limb was solved for, as columns over the unknowns; how many."""
-    E, e, row = work.left, work.left_value, work.spare[3]
+def collect_leftover_equations(
+    model: ControllerModel, contacts: ContactStateData, points: ContactPointData, work: TickScratch, n: int
+) -> int:
+    """Collects the equations of strict contacts that no limb satisfies, as columns over the unknowns.
+
+    Returns:
+        The number of equations.
+    """
+    E, e, row = work.left, work.left_value, work.scratch_rows[3]
     r = 0
     for c in range(len(contacts.size)):
-        if points.column[c] < 0 or points.strict[c] == NOTHING:
+        if points.first_force[c] < 0 or points.strict_kind[c] == NOTHING:
             continue
         size = contacts.size[c]
-        chain, J, reduced = model.chains[contacts.frame[c]], points.jacobian[c], points.reduced[c] != 0
+        chain, J, reduced = model.chains[contacts.frame[c]], points.jacobian[c], points.is_eliminated[c] != 0
         for i in range(max(0, size - model.limbs[c, 0]) if reduced else size):
             clear(row, n + 1)
-            if points.strict[c] == FORCE:
+            if points.strict_kind[c] == FORCE:
                 row[work.force[c] + i] = 1.0
-                e[r] = points.wanted[c, i] / model.mass
-            elif reduced:  # what its limb has too few joints for: left (J_u a_u + drift - wanted) = 0
+                e[r] = points.target[c, i] / model.mass
+            elif reduced:  # its limb has too few joints: left (J_u a_u + drift - wanted) = 0
                 left, s = work.limb_left[c, i], 0.0
                 for o in range(size):
-                    s += left[o] * (points.wanted[c, o] - points.drift[c, o])
+                    s += left[o] * (points.target[c, o] - points.drift[c, o])
                 for at in range(chain[0]):
                     j = chain[1 + at]
                     if model.slot[j] >= 0:
@@ -221,7 +256,7 @@ def leftover_rows(model: Model, contacts: Contacts, points: Points, work: Work, 
             else:
                 for at in range(chain[0]):
                     axpy(row, J[i, at], work.acceleration[chain[1 + at]], n + 1)
-                e[r] = points.wanted[c, i] - points.drift[c, i] - row[n]
+                e[r] = points.target[c, i] - points.drift[c, i] - row[n]
             for j in range(n):
                 E[j, r] = row[j]
             r += 1
@@ -229,24 +264,24 @@ def leftover_rows(model: Model, contacts: Contacts, points: Points, work: Work, 
 
 
 @compiled(inline=False)
-def null_space(r: int, n: int, tolerance: float, work: Work) -> int:
-    """All u with ``E^T u = e`` as a map: the shortest one, and an orthonormal basis of the directions left.
+def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> int:
+    """Computes all u with ``E^T u = e`` as a map: the shortest solution, and an orthonormal basis of the null space.
 
-    Householder reflections of one column of E (`work.left`) after the other, as long as enough is left of each; from
-    then on the column of which most is left (Golub and Van Loan 2013, section 5.4).  Columns that others imply, to
-    `tolerance` relative to their length, are left out and may be contradicted.
+    Applies Householder reflections of one column of E (`work.left`) after the other, as long as enough is left of each;
+    then of the column with the largest remainder (Golub and Van Loan 2013, section 5.4).  Columns that depend on
+    others, to `tolerance` relative to their length, are left out and may be contradicted.
 
     Args:
         r: number of columns.
         n: number of unknowns.
-        tolerance: relative, of rank.
-        work: the map goes to `null`.
+        tolerance: relative tolerance of the rank.
+        work: takes the map in `null`.
 
     Returns:
-        Number of directions left.
+        Dimension of the null space.
     """
     E, e, X, V, order = work.left, work.left_value, work.null, work.reflectors, work.order
-    long, left, y = work.spare[0], work.spare[1], work.spare[2]
+    long, left, y = work.scratch_rows[0], work.scratch_rows[1], work.scratch_rows[2]
     row_squares(long, E, n, r)
     for i in range(r):
         order[i] = i
@@ -259,7 +294,7 @@ def null_space(r: int, n: int, tolerance: float, work: Work) -> int:
         for j in range(k, n):
             u[j] = E[j, at]
             square += u[j] * u[j]
-        if not square > max(CLEAR, tolerance * tolerance) * long[at]:
+        if not square > max(MIN_COLUMN_FRACTION, tolerance * tolerance) * long[at]:
             row_squares(left, E[k:], n - k, r)
             most = -1
             for j in range(k, r):
@@ -287,7 +322,7 @@ def null_space(r: int, n: int, tolerance: float, work: Work) -> int:
             s -= E[j, at] * y[j]
         y[k] = s / corner
         rank += 1
-    # reflections undone: of the particular solution and of the unit vectors beyond the rank
+    # applies the reflections to the particular solution and to the unit vectors beyond the rank
     d = n - rank
     for i in range(n):
         clear(X[i], d + 1)
@@ -299,7 +334,7 @@ def null_space(r: int, n: int, tolerance: float, work: Work) -> int:
 
 @compiled(inline=False)
 def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, spare: Matrix) -> None:
-    """Rows over u as rows over the directions that `null_space` left; `spare` has room for four."""
+    """Projects rows over u to the directions of `factor_null_space`; `spare` has space for four rows."""
     for i in range(0, count, 4):
         some = min(4, count - i)
         copy_columns(spare, rows[i:], some, n)
@@ -307,31 +342,41 @@ def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, spare: Mat
 
 
 @compiled()
-def reduce(model: Model, terms: Terms, contacts: Contacts, points: Points, work: Work, full: bool) -> int:
-    """The maps of a tick; how many unknowns it has, or -1 where the terms are no robot's.
+def reduce(
+    model: ControllerModel,
+    terms: RigidBodyTerms,
+    contacts: ContactStateData,
+    points: ContactPointData,
+    work: TickScratch,
+    full: bool,
+) -> int:
+    """Computes the maps of a tick.
 
     Args:
         model: the robot.
-        terms: at this instant.
-        contacts: their state.
-        points: their geometry; takes which limbs were eliminated.
+        terms: rigid-body terms in the current state.
+        contacts: state of the contacts.
+        points: kinematics of the contact points; takes which limbs were eliminated.
         work: takes the maps.
-        full: whether strict contacts are left to the solver, as rows of level 0.
+        full: whether strict contacts are rows of level 0 instead of being eliminated.
+
+    Returns:
+        The number of unknowns, or -1 if the mass matrix of the unactuated rows is singular.
     """
     some = False
     for c in range(len(contacts.size)):
-        points.reduced[c] = 0
-        if not full and points.strict[c] == MOTION and model.limbs[c, 0] > 0:
+        points.is_eliminated[c] = 0
+        if not full and points.strict_kind[c] == MOTION and model.limbs[c, 0] > 0:
             if reduce_limb(model, contacts, points, work, c):
-                points.reduced[c] = 1
+                points.is_eliminated[c] = 1
                 some = True
-    n = choose_unknowns(model, contacts, points, work)
-    quality = passive_accelerations(model, terms, contacts, points, work, n)
-    if some and not quality > BASE_LEAST:
+    n = assign_unknowns(model, contacts, points, work)
+    quality = solve_passive_accelerations(model, terms, contacts, points, work, n)
+    if some and not quality > MIN_PIVOT_RATIO:
         for c in range(len(contacts.size)):
-            points.reduced[c] = 0
-        n = choose_unknowns(model, contacts, points, work)
-        quality = passive_accelerations(model, terms, contacts, points, work, n)
+            points.is_eliminated[c] = 0
+        n = assign_unknowns(model, contacts, points, work)
+        quality = solve_passive_accelerations(model, terms, contacts, points, work, n)
     if not quality > 0.0:
         return -1
     write_maps(model, terms, contacts, points, work, n)

@@ -1,4 +1,4 @@
-"""What sizes default gains and units on any robot: its length, its mass, its gravity."""
+"""Natural units of a robot (length, mass, gravity), from which default gains are derived."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from ..robot.robot import Robot
 
-#: Taken where the model has no gravity [m/s^2].
+#: Gravity that is used if the model has none [m/s^2].
 STANDARD_GRAVITY = 9.80665
 
 
@@ -18,10 +18,10 @@ class Scales:
     """Natural units of a robot.
 
     Attributes:
-        length: leg length (from the joint that bends the leg to the foot's centre, links summed, the longest leg), or
-            of a robot without legs the reach of its longest limb [m].
+        length: leg length [m]: from the joint that bends the leg to the center of the foot, along the links, of the
+            longest leg; for a robot without legs, the reach of its longest limb.
         mass: total mass [kg].
-        gravity: magnitude [m/s^2].
+        gravity: magnitude of gravity [m/s^2].
     """
 
     length: float
@@ -30,17 +30,17 @@ class Scales:
 
     @property
     def frequency(self) -> float:
-        """``sqrt(g / l)`` [rad/s]: that of a pendulum as long as the leg."""
+        """``sqrt(g / l)`` [rad/s], the natural frequency of a pendulum as long as the leg."""
         return float(np.sqrt(self.gravity / self.length))
 
     @property
     def torque(self) -> float:
-        """``m g l / 4`` [N m]: a quarter of the weight on a lever of one leg length."""
+        """``m g l / 4`` [N m], the torque of a quarter of the weight on a lever of one leg length."""
         return 0.25 * self.mass * self.gravity * self.length
 
 
 def scales(robot: Robot) -> Scales:
-    """The natural units of `robot`."""
+    """Returns the natural units of `robot`."""
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
     length = max((_leg_length(robot, name) for name in robot.legs), default=0.0)
     if not length > 0.0:
@@ -49,6 +49,7 @@ def scales(robot: Robot) -> Scales:
 
 
 def _leg_length(robot: Robot, name: str) -> float:
+    """Returns the length of a leg [m]."""
     data = robot.model.createData()
     robot.algorithms.forwardKinematics(robot.model, data, robot.neutral)
     leg = robot.legs[name]
@@ -59,7 +60,7 @@ def _leg_length(robot: Robot, name: str) -> float:
 
 
 def _limb_length(robot: Robot) -> float:
-    """The longest sum of joint-to-joint distances from the base outwards [m]."""
+    """Returns the longest sum of distances between joints from the base outward [m]."""
     model = robot.model
     reach = np.zeros(model.njoints)
     first = 1 if robot.root == "fixed" else 2

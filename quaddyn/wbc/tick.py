@@ -1,4 +1,4 @@
-"""`Tick` and `Rows`: what tasks and constraints written in Python read, and what they return."""
+"""`Tick` and `Rows`: the data that tasks and constraints written in Python read, and the rows that they return."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contacts import ContactFrame, ContactSettings, foot_contact, make_contact_frame
+from .contact_settings import ContactFrame, ContactSettings, foot_contact, make_contact_frame
 from .scales import Scales
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """m linear rows ``lower <= A_a a + A_f f + A_tau tau <= upper`` on what a tick decides.
+    """m linear rows ``lower <= A_a a + A_f f + A_tau tau <= upper`` on the unknowns of a tick.
 
-    Rows with ``lower == upper`` are wanted values, all others limits.  A matrix that is None is zero.
+    Rows with ``lower == upper`` are equalities, all others limits.  A matrix that is None is zero.
 
     Attributes:
-        names: of the rows, for explanations: "FL friction cone", "com x".
-        unit: of the rows, such as "m/s^2".
+        names: names of the rows, for explanations: "FL friction cone", "com x".
+        unit: unit of the rows, such as "m/s^2".
         lower, upper: (m,) in `unit`; infinite where there is no bound.
-        acceleration: (m, nv).
-        force: (m, nf) over the stacked forces of the tick's contacts, on the robot, world axes.
-        torque: (m, nu).
-        weights: (m,) that make rows of a level comparable when it cannot fulfil them all.
+        acceleration: A_a, (m, nv).
+        force: A_f, (m, nf) over the stacked forces of the tick's contacts, on the robot, world axes.
+        torque: A_tau, (m, nu).
+        weights: (m,) weights, which make rows comparable if the level cannot satisfy them all; 1 if None.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Rows:
         return len(self.lower)
 
     def fits(self, nv: int, nf: int, nu: int) -> bool:
-        """Whether all parts are arrays of the right shape; their entries are not checked."""
+        """Returns whether all parts are arrays of the right shape; their entries are not checked."""
         m, a, f, tau, w = (len(self.names),), self.acceleration, self.force, self.torque, self.weights
         try:
             return (
@@ -61,10 +61,10 @@ class Rows:
             return False
 
     def check(self, owner: str, nv: int, nf: int, nu: int) -> None:
-        """Check rows that an element computed in Python.
+        """Validates rows that an element computed in Python.
 
         Raises:
-            ArgumentError: parts that do not fit each other or the robot, or a number that is none.
+            ArgumentError: shapes do not fit, or an entry is NaN or infinite.
         """
         m = len(self.names)
         parts = (("lower", self.lower, (m,)), ("upper", self.upper, (m,)), ("weights", self.weights, (m,)))
@@ -77,17 +77,17 @@ class Rows:
             x = np.asarray(part, dtype=np.float64)
             sound = x < np.inf if what == "lower" else x > -np.inf if what == "upper" else np.isfinite(x)
             if not sound.all():
-                raise ArgumentError(f"{owner}: {what} of its rows: NaN or infinite, got {part}")
+                raise ArgumentError(f"{owner}: {what} of its rows: expected finite numbers, got {part}")
 
 
-class Present(NamedTuple):
-    """Which contacts may carry force.
+class ActiveContacts(NamedTuple):
+    """Contacts that may carry force at a tick.
 
     Attributes:
-        settings: of all contacts.
-        contacts: per contact that may carry force: which of all it is, its settings, its place in the stacked force
-            vector, its share and its cap.
-        nf: size of that vector.
+        settings: settings of all contacts.
+        contacts: for each contact that may carry force: its index, its settings, its first component in the stacked
+            force vector, its activation and its cap.
+        nf: size of the stacked force vector.
     """
 
     settings: Sequence[ContactSettings]
@@ -95,31 +95,31 @@ class Present(NamedTuple):
     nf: int
 
     @staticmethod
-    def of(settings: Sequence[ContactSettings], shares: Sequence[tuple[float, float]]) -> Present:
-        """Those of all contacts with a share; of each its share and cap."""
+    def of(settings: Sequence[ContactSettings], shares: Sequence[tuple[float, float]]) -> ActiveContacts:
+        """Returns the contacts with nonzero activation; `shares` has activation and cap of each contact."""
         there, start = [], 0
         for c, (contact, (share, cap)) in enumerate(zip(settings, shares, strict=True)):
             if share > 0.0:
                 there.append((c, contact, start, share, cap))
                 start += contact.size
-        return Present(settings, there, start)
+        return ActiveContacts(settings, there, start)
 
     def columns(self) -> list[tuple[slice, int]]:
-        """Per contact that may carry force, its columns in the stacked force vector, and which of all it is."""
+        """Returns, for each contact that may carry force, its components in the stacked force vector, and its index."""
         return [(slice(start, start + settings.size), c) for c, settings, start, _, _ in self.contacts]
 
 
 class Tick:
-    """One instant as elements of the user's own see it; what they do not ask for is not computed.
+    """The state and contacts of one tick, for elements written in Python; properties are computed when they are read.
 
     Attributes:
-        state: the robot's state.
+        state: state of the robot.
         dt: control period [s].
         scales: natural units of the robot.
         tau_before: (nu,) torques of the tick before [N m]; None on the first.
-        acceleration_before: (nv,) that the tick before decided on; None on the first.
-        contact_damping: of the constraint that holds contacts [1/s]; None without one.
-        nf: size of the stacked force vector of all contacts that may carry force now.
+        acceleration_before: (nv,) accelerations of the tick before; None on the first.
+        contact_damping: damping of the constraint that keeps contacts at rest [1/s]; None without one.
+        nf: size of the stacked force vector of all contacts that may carry force.
     """
 
     __slots__ = (
@@ -137,7 +137,7 @@ class Tick:
     def __init__(
         self,
         state: State,
-        there: Present,
+        there: ActiveContacts,
         dt: float,
         scales: Scales,
         tau_before: Array | None = None,
@@ -159,18 +159,18 @@ class Tick:
         tau_before: Array | None,
         contact_damping: float | None = None,
     ) -> Tick:
-        """The instant of a state.
+        """Returns the tick at a state.
 
         Args:
-            state: the robot's state.
-            settings: of all contacts.
-            shares: of each its share and cap.
+            state: state of the robot.
+            settings: settings of all contacts.
+            shares: activation and cap of each contact.
             dt: control period [s].
             scales: natural units.
             tau_before: torques of the tick before.
-            contact_damping: of the constraint that holds contacts.
+            contact_damping: damping of the constraint that keeps contacts at rest [1/s].
         """
-        return Tick(state, Present.of(settings, shares), dt, scales, tau_before, contact_damping)
+        return Tick(state, ActiveContacts.of(settings, shares), dt, scales, tau_before, contact_damping)
 
     @property
     def robot(self) -> Robot:
@@ -179,7 +179,7 @@ class Tick:
 
     @property
     def contacts(self) -> tuple[ContactFrame, ...]:
-        """Contacts that may carry force now, each with its place in the stacked force vector."""
+        """Contacts that may carry force, each with its components in the stacked force vector."""
         if self._frames is None:
             self._frames = tuple(
                 make_contact_frame(self.state, settings, start, share, cap)
@@ -188,27 +188,27 @@ class Tick:
         return self._frames
 
     def contact(self, name: str) -> ContactFrame | None:
-        """The contact of that name if it may carry force now."""
+        """Returns the contact of this name if it may carry force, else None."""
         for contact in self.contacts:
             if contact.name == name:
                 return contact
         return None
 
     def foot(self, frame: str) -> ContactFrame | None:
-        """The contact that takes a foot from its task, if it may carry force now."""
+        """Returns the contact that takes over a foot from its task, if it may carry force, else None."""
         every = self._there.settings
         c = foot_contact(self.robot, frame, every)
         return None if c < 0 else self.contact(every[c].name)
 
     def columns(self, name: str) -> slice | None:
-        """Of a contact in the stacked force vector, if it may carry force now."""
+        """Returns the components of a contact in the stacked force vector, None if it carries no force."""
         for _, settings, start, _, _ in self._there.contacts:
             if settings.name == name:
                 return slice(start, start + settings.size)
         return None
 
     def force_rows(self, contact: ContactFrame, block: Array) -> Array:
-        """(m, nf) with `block` (m, contact.size) in the columns of `contact`."""
+        """Returns (m, nf) rows with `block` (m, contact.size) in the components of `contact`."""
         out = np.zeros((len(block), self.nf))
         out[:, contact.columns] = block
         return out

@@ -2,7 +2,7 @@
 
 A file is a NumPy archive without pickles: by name the fields of the records that compiled code reads (`TickStart`), the
 answer, and for people the rows of every level with their names.  It needs no robot file to be read.  Compiled code
-does not check what it is given, so everything that was read is checked first (`quaddyn.wbc.tick_check`).
+does not check what it is given, so everything that was read is checked first (`quaddyn.wbc.tick_validation`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,46 @@ from ..errors import ArgumentError
 from ..safe_files import DAMAGE, open_regular
 from ..urdf.tree import Array
 from . import tick_core
-from .certificate import Details, Status
+from .centers_of_pressure import pressures
+from .certificate import Status, TickDetails
 from .command import OUTCOMES, Command, TickCommand
-from .data import Memory
-from .pressure import pressures
-from .problem import Group, Problem
-from .tick_check import TickStart, check, refuse
+from .tick_data import WorkingSetMemory
+from .tick_problem import RowGroup, TickProblem
+from .tick_replay import flatten_fields, make_tick_start, read_array, rerun_tick, snapshot_before_tick
 from .tick_solver import Resolve
-from .tick_start import again, array_of, before, flat, start_of
+from .tick_validation import TickStart, refuse, validate_tick
 
-FORMAT = 9
+FORMAT = 10
 
 #: Bytes of a file's arrays at most.
-MOST_BYTES = 1 << 26
+MAX_FILE_BYTES = 1 << 26
 #: Share of the largest number by which an answer may be another one and still be the same but for rounding.
-ROUNDING = 1e-6
+ROUNDING_TOLERANCE = 1e-6
+
+#: Names in files of format 9, by which those are read, and the names of today.
+FORMAT_9_NAMES = {
+    "contacts.share": "contacts.activation",
+    "contacts.least": "contacts.min_force",
+    "contacts.largest": "contacts.max_force",
+    "contacts.height": "contacts.surface_height",
+    "contacts.arm": "contacts.moment_arm",
+    "contacts.guide": "contacts.foot_task",
+    "contacts.pushes": "contacts.is_unilateral",
+    "contacts.surface": "contacts.is_surface",
+    "contacts.rows": "contacts.cone_row_count",
+    "contacts.face": "contacts.surface_normal",
+    "model.held": "model.contact_motion_start",
+    "model.strict": "model.has_strict_contacts",
+    "model.moved_mass": "model.total_mass",
+    "inputs.numbers": "inputs.parameters",
+    "inputs.started": "inputs.has_previous_tick",
+    "inputs.torque_before": "inputs.previous_torque",
+    "memory.good": "memory.is_valid",
+    "memory.free": "memory.needs_min_norm",
+    "memory.starts": "memory.limit_starts",
+    "memory.now": "memory.current",
+    "memory.now_full": "memory.current_full",
+}
 
 ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
 ROWS = ("A", "lower", "upper", "offset", "weights")
@@ -71,7 +96,7 @@ class TickRecord:
     contact_activations: Mapping[str, float]
     q: Array
     v: Array
-    problem: Problem
+    problem: TickProblem
     command: Command
     inputs: TickStart
     all_contacts: tuple[str, ...]
@@ -99,7 +124,7 @@ class TickReplay:
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
-def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLike[str]) -> None:
+def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | os.PathLike[str]) -> None:
     """Write the last tick of a controller; the name's ending is taken as it is.
 
     Args:
@@ -114,7 +139,13 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
     solver, given, problem = command.solver, command.given, command.details.problem
     data, answer = solver.inputs(given), solver.views(command.values)
     inputs = TickStart(
-        given.q, given.v, data.model, data.terms, data.contacts, data.inputs, before(memory, strict=data.model.strict)
+        given.q,
+        given.v,
+        data.model,
+        data.terms,
+        data.contacts,
+        data.inputs,
+        snapshot_before_tick(memory, strict=data.model.has_strict_contacts),
     )
     groups = [(k, g) for k, level in enumerate(problem.levels) for g in level]
     meta = {
@@ -126,12 +157,13 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
         "contacts": solver.names,
         "outcome": command.status.outcome,
         "remarks": command.details.remarks,
-        "outside": command.nonviable,
+        "nonviable": command.nonviable,
         "groups": [
-            {"level": k, "owner": g.owner, "unit": g.unit, "names": g.names, "contact": g.contact} for k, g in groups
+            {"level": k, "element": g.element, "unit": g.unit, "names": g.names, "contact": g.contact}
+            for k, g in groups
         ],
     }
-    arrays = {name: np.asarray(value) for name, value in flat(inputs).items()}
+    arrays = {name: np.asarray(value) for name, value in flatten_fields(inputs).items()}
     arrays |= {f"answer.{name}": getattr(answer, name) for name in ANSWER}
     for name in ROWS:
         empty = np.zeros((0, problem.n)) if name == "A" else np.zeros(0)
@@ -174,31 +206,34 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
 
 
 def _read(file: IO[bytes]) -> TickRecord:
-    arrays = read_arrays(file, MOST_BYTES)
+    arrays = read_arrays(file, MAX_FILE_BYTES)
     sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
-    if meta["format"] != FORMAT:
-        raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
+    if meta["format"] not in (9, FORMAT):
+        raise ArgumentError(f"format {meta['format']} of the file: this version reads formats 9 and {FORMAT}")
     if sign is None or not np.array_equal(sign, digest(arrays)):
         raise ArgumentError("damaged: these are not the numbers that were saved")
+    if meta["format"] == 9:
+        arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
+        meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
     return _record(meta, arrays)
 
 
 def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
-    start = start_of(arrays)
-    room = check(start)
+    start = make_tick_start(arrays)
+    room = validate_tick(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
     shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,), (nu,))
     answer = [
-        array_of(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
+        read_array(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
         for name, shape in zip(ANSWER, shapes, strict=True)
     ]
-    names, share = _strings(meta, "contacts", len(sizes)), start.contacts.share.tolist()
+    names, share = _strings(meta, "contacts", len(sizes)), start.contacts.activation.tolist()
     there = {name: (i, sizes[i], share[i]) for i, name in enumerate(names) if share[i] > 0.0}
     ends = np.cumsum([0, *(size for _, size, _ in there.values())]).tolist()
     outcome = meta["outcome"]
     if outcome not in OUTCOMES:
         refuse("outcome", f"one of {OUTCOMES}", outcome)
-    for name in ("remarks", "outside"):
+    for name in ("remarks", "nonviable"):
         if not isinstance(meta[name], list):
             refuse(name, "a list of sentences or names", meta[name])
     problem = _problem(meta, arrays, K, nu + ends[-1], room.rows + room.limits + room.custom)
@@ -211,7 +246,7 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
         q=start.q,
         v=start.v,
         problem=problem,
-        command=_command(start, names, answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["outside"]),
+        command=_command(start, names, answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["nonviable"]),
         inputs=start,
         all_contacts=names,
         is_same_version=meta["code"] == _code(),
@@ -225,15 +260,15 @@ def _strings(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, most: int) -> Problem:
+def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, most: int) -> TickProblem:
     m = sum(len(group["names"]) for group in meta["groups"])
     if m > most:
         refuse("groups", f"up to {most} rows", m)
     rows = {
-        name: array_of(arrays, f"rows.{name}", ArrayKind("float", 1 + (name == "A")), (m, n) if name == "A" else (m,))
+        name: read_array(arrays, f"rows.{name}", ArrayKind("float", 1 + (name == "A")), (m, n) if name == "A" else (m,))
         for name in ROWS
     }
-    levels, start = [list[Group]() for _ in range(count)], 0
+    levels, start = [list[RowGroup]() for _ in range(count)], 0
     for group in meta["groups"]:
         if type(group["level"]) is not int or not 0 <= group["level"] < count:
             refuse("groups", f"levels below {count}", group["level"])
@@ -242,8 +277,10 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
         names = tuple(map(str, group["names"]))
         about = {name: rows[name][here] for name in ROWS}
         contact = str(group.get("contact", ""))  # which older files do not tell
-        levels[group["level"]].append(Group(str(group["owner"]), names, str(group["unit"]), **about, contact=contact))
-    return Problem(levels, n)
+        levels[group["level"]].append(
+            RowGroup(str(group["element"]), names, str(group["unit"]), **about, contact=contact)
+        )
+    return TickProblem(levels, n)
 
 
 def _command(
@@ -251,14 +288,14 @@ def _command(
     names: Sequence[str],
     answer: Any,
     outcome: int,
-    problem: Problem,
+    problem: TickProblem,
     remarks: Sequence[object],
     outside: Sequence[object],
 ) -> Command:
     """An answer as a command."""
     torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
     model, contacts = start.model, start.contacts
-    forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.share[i] > 0.0}
+    forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.activation[i] > 0.0}
     x = np.concatenate((acceleration[model.actuated], *(f / model.mass for f in forces.values())))
 
     if not np.isfinite(ranks).all():
@@ -266,7 +303,7 @@ def _command(
     status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
     resolve = Resolve(model.rank_tolerance, model.damping)
     said = tuple(map(str, remarks)), tuple(map(str, outside))
-    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *said)
+    details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *said)
     pressure = pressures(start.terms, contacts, names, forces)
     return Command(torque, acceleration, forces, status, details, friction, pressure)
 
@@ -284,7 +321,7 @@ def replay(path: str | os.PathLike[str]) -> TickReplay:
     """
     record = read(path)
     try:
-        outcome, answer = again(record.inputs)
+        outcome, answer = rerun_tick(record.inputs)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
     then = record.command
@@ -296,5 +333,5 @@ def replay(path: str | os.PathLike[str]) -> TickReplay:
     with np.errstate(all="ignore"):
         apart = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
         size = [1.0 + float(np.abs(b).max(initial=0.0)) for _, b in pairs]
-    close = identical or all(d <= ROUNDING * s < np.inf for d, s in zip(apart, size, strict=True))
+    close = identical or all(d <= ROUNDING_TOLERANCE * s < np.inf for d, s in zip(apart, size, strict=True))
     return TickReplay(record, now, identical, 0.0 if identical else apart[0], close)

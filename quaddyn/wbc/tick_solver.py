@@ -16,29 +16,29 @@ from ..hierarchy import Level, solve
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import tick_core
+from .centers_of_pressure import pressures
 from .constraints import TorqueRate
-from .contacts import Changes, ContactSettings
-from .data import Answer, TickData, answer_views
-from .description import Describer
-from .inputs import (
+from .contact_ramps import ContactRamps
+from .contact_settings import ChangeCounter, ContactSettings
+from .controller_model import build_model
+from .levels import Levels
+from .problem_reconstruction import ProblemReconstructor
+from .problem_rows import START
+from .scales import Scales
+from .tasks import ForceTask
+from .tick import ActiveContacts, Rows, Tick
+from .tick_data import TickData, TickResult, result_views
+from .tick_inputs import (
     CustomRows,
-    Standing,
+    SlowInputs,
     TickInputs,
     write_before,
     write_contact,
     write_custom_rows,
     write_force_references,
 )
-from .levels import Levels
-from .model import build_model
-from .pressure import pressures
-from .problem import Problem
-from .problem_rows import START
-from .ramps import ContactRamps
-from .scales import Scales
-from .tasks import ForceTask
-from .tick import Present, Rows, Tick
-from .workspace import make_contacts, make_data, make_inputs, make_terms
+from .tick_problem import TickProblem
+from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Resolve:
     rank_tolerance: float
     damping: float
 
-    def __call__(self, problem: Problem) -> Array:
+    def __call__(self, problem: TickProblem) -> Array:
         """The x of a problem."""
         levels = [Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in problem.matrices()]
         return solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping).x
@@ -85,7 +85,7 @@ class TickSolver:
         levels: Levels,
         contacts: Mapping[str, ContactSettings],
         ramps: ContactRamps,
-        changes: Changes,
+        changes: ChangeCounter,
         *,
         scales: Scales,
         dt: float,
@@ -109,8 +109,8 @@ class TickSolver:
         self._contacts = make_contacts(count, self.tables.cone_rows)
         self._layout: Any = None
         self._parts: list[tuple[int, Rows]] = []
-        self._there = Present((), (), 0)
-        self.standing = Standing()
+        self._there = ActiveContacts((), (), 0)
+        self.standing = SlowInputs()
         self._make_room(0)
         self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
         self.room = self._size + LANE_WIDTH
@@ -146,12 +146,12 @@ class TickSolver:
 
     def clear_warm_start(self) -> None:
         """Start cold."""
-        self.data.memory.good[:] = 0
+        self.data.memory.is_valid[:] = 0
 
     def ready(self) -> None:
         """Have the machine code made."""
         self._tick = tick_core.tick.bind(self.data)
-        self._switch = tick_core.switch.bind(self._ramps, self._contacts)
+        self._switch = tick_core.advance_contacts_entry.bind(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
     def switch(self, wanted: IntVector, step: float, values: Array | None) -> int:
@@ -206,9 +206,9 @@ class TickSolver:
             self._asked = asked if isfinite(asked).all() else None
         return outcome, values
 
-    def views(self, values: Array) -> Answer:
+    def views(self, values: Array) -> TickResult:
         """The parts of an answer."""
-        found: Answer = answer_views(
+        found: TickResult = result_views(
             values[: self._size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
         )
         return found
@@ -219,9 +219,9 @@ class TickSolver:
             self._read_settings()
         references, settings, _, custom = self.standing
         shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self.standing = Standing(references, settings, shares, custom)
+        self.standing = SlowInputs(references, settings, shares, custom)
         if self.tables.custom:
-            self._there = Present.of(self._settings, shares)
+            self._there = ActiveContacts.of(self._settings, shares)
         self._seen = self._changes.shares
 
     def _read_settings(self) -> None:
@@ -244,7 +244,7 @@ class TickSolver:
 
     def _ask(self, state: State, before: Array | None) -> None:
         """Rows that elements compute in Python."""
-        held, there, nv, nu = self.tables.model.held, self._there, self.robot.nv, self.nu
+        held, there, nv, nu = self.tables.model.contact_motion_start, self._there, self.robot.nv, self.nu
         damping = self.levels.numbers.item(held) if held >= 0 else None
         asked = None if before is None else self._asked
         now = Tick(state, there, self.dt, self.scales, before, damping, asked)
@@ -267,11 +267,11 @@ class TickSolver:
     def _check(self, i: int, rows: Rows) -> None:
         rows.check(dict(self.tables.custom)[i].name, self.robot.nv, self._there.nf, self.nu)
 
-    def recorded(self, values: Array, q: Array, v: Array, before: Array | None, standing: Standing) -> TickInputs:
+    def recorded(self, values: Array, q: Array, v: Array, before: Array | None, standing: SlowInputs) -> TickInputs:
         """All that a tick started from, apart from its memory; `values` is its answer."""
         return TickInputs(q, v, self.views(values).numbers, before, *standing)
 
-    def problem(self, given: TickInputs) -> Problem:
+    def problem(self, given: TickInputs) -> TickProblem:
         """The rows of a tick that is over; nothing of the controller is touched."""
         return self._describer().problem(given)
 
@@ -290,9 +290,9 @@ class TickSolver:
         """What compiled code was given for a tick that is over, anew; its memory is that of a first tick."""
         return self._describer().data(given)
 
-    def _describer(self) -> Describer:
+    def _describer(self) -> ProblemReconstructor:
         elements = [e for level in self.levels.elements for e in level]
-        return Describer(self.robot, self.tables, elements, self.names, self._terms)
+        return ProblemReconstructor(self.robot, self.tables, elements, self.names, self._terms)
 
     def refuse(self, outcome: int) -> None:
         """Raise for what cannot be solved at all.

@@ -1,4 +1,4 @@
-"""Constraints, one a file: the class, its parameters by name, its rows."""
+"""Constraints of whole-body control, one per file: class, parameters, and the function that writes the rows."""
 
 from .collision_limits import CollisionLimits
 from .constraint import Constraint
@@ -7,7 +7,7 @@ from .friction_pyramid import FrictionPyramid
 from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
-from .linear import LinearConstraint
+from .linear_constraint import LinearConstraint
 from .motor_limits import MotorLimits
 from .normal_force import NormalForce
 from .robust_limits import RobustLimits

@@ -16,7 +16,7 @@ from ...compiler import (
     sqrt8,
     store8,
 )
-from .barrier import KEPT, SPARE, TURN, Barrier, least_acceleration
+from .distance_barrier import MAX_NORMAL_TURN, ROW_ACTIVATION_RATIO, SECOND_ORDER_MARGIN, Barrier, min_acceleration
 from .pair_motion import (
     CROSSING,
     OTHER,
@@ -123,15 +123,15 @@ def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, othe
 
 
 @compiled(inline=False)
-def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
+def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
     """Which points of a block, whose motion is known, need a row, and what it is made of."""
     motion, known, time = block.motion, block.known, 3.0 * by.ahead
     nx, ny, nz = load3(motion, N)
     wx, wy, wz = load3(motion, W)
     d, drift = load8(motion, 8 * D), load8(motion, 8 * SECOND)
     approach = dot8(nx, ny, nz, wx, wy, wz)
-    least, spare = least_acceleration(d - load8(block.reach, 0) - KEPT, approach, by)
-    need = least + SPARE * by.most
+    least, spare = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, by)
+    need = least + ROW_ACTIVATION_RATIO * by.most
     if not flat:  # where segments cross no direction leads out
         need = select8(d - CROSSING, need, broadcast8(-1.0))
     store8(need, known, 8 * NEED)
@@ -146,7 +146,7 @@ def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
         mx, my, mz = add3(wx, wy, wz, -approach, nx, ny, nz)
         mx, my, mz = mx * over, my * over, mz * over
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
-        less = TURN / max8(turn, broadcast8(TURN))
+        less = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
         mx, my, mz = less * mx, less * my, less * mz
     store8(least - drift, known, 8 * BOUND)
     # the force of a row, and its moment about the origin; what it becomes

@@ -1,4 +1,4 @@
-"""`CollisionLimits`: links keep their distance from each other and from obstacles."""
+"""`CollisionLimits`: links keep a minimum distance from each other and from obstacles."""
 
 from __future__ import annotations
 
@@ -14,94 +14,103 @@ from ...kinematics.obstacles import Obstacle
 from ...robot.arguments import check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Scalar
-from ..codes import COLLISION_LIMITS
 from ..element import Layout, ReferenceResolver, RowCounts
-from .barrier import largest_speed
+from ..element_codes import COLLISION_LIMITS
+from ..parameter_block import ScalarParameter
+from .capsule_segments import HEAD, RADIUS, SPEED, WIDTH
 from .collision_blocks import PARTS
 from .collision_pairs import choose_pairs, listed_pairs, placed_ends, placed_obstacles
 from .collision_rows import LISTED
 from .constraint import Constraint
-from .pair_gaps import gaps_of
-from .placed_capsules import HEAD, RADIUS, SPEED, WIDTH
+from .distance_barrier import max_approach_speed
+from .pair_distances import part_distances
 
-#: Depth [m] beyond which a pair counts as outside.
-DEPTH = 1e-4
+#: Penetration of the margin [m] beyond which a pair is reported as not viable.
+MAX_PENETRATION = 1e-4
 
 
 @renamed_attributes(most="max_acceleration", rate="barrier_rate", place="set_obstacle_pose", gaps="distance_margins")
 class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_out")):
-    r"""Links keep a distance from each other, and from planes, boxes, spheres and capsules.
+    r"""Minimum distance between links, and from planes, boxes, spheres and capsules.
 
-    For every near pair with distance d, room :math:`h = d - d_{min}`, rate p and largest acceleration b, the speed of
-    approach may be
+    For every near pair with distance d, margin :math:`h = d - d_{min}`, barrier rate p and largest acceleration b, the
+    speed of approach may be
 
     .. math::
 
         k(h) = \begin{cases} p\,h & h \le b / p^2 \\ \sqrt{2 b\,(h - b / (2 p^2))} & \text{beyond} \end{cases}
 
-    (slower than what b stops in time, and slowly at the end), and the row keeps it there, with n between the points of
-    the two capsules that are the first to approach too fast:
+    (slower than the speed that b can stop in time, and decreasing exponentially at the end).  The row keeps the speed
+    below it, with n the direction between the points of the two capsules that are the first to approach too fast:
 
     .. math::
 
         \ddot h = n^T (J_2 - J_1)\, a + \dots \ge -k'(h)\, \dot h - p\,(\dot h + k(h))
 
-    This is an exponential barrier with a double pole near the limit.  *Viable* are the states with :math:`h \ge 0` and
-    :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.  Drifts that would ask its joints
-    for more than b may use up what is left of the speed, by nine tenths in a period.
+    This is an exponential control barrier function with a double pole near the limit.  *Viable* are the states with
+    :math:`h \ge 0` and :math:`\dot h + k(h) \ge 0`; a viable pair never requires :math:`\ddot h > b`.  Where the drift
+    would require more than b, the row may use up to nine tenths of the remaining speed within a period.
 
-    **What is promised, and under which assumptions.** From a viable state the distance of capsules stays above
-    `margin`, whatever the tasks ask for, and that of the links with it, as capsules contain them.  This assumes that
-    level 0 can be met, that accelerations are those that were asked for and constant over a control period dt,
-    :math:`p\,dt \le 1/2`, and that obstacles keep the velocity that was given.  Level 0 may be infeasible where joint
-    and torque limits leave less than b: commands say so.
+    **Guarantee and assumptions.** From a viable state the distance of the capsules stays above `margin`, whatever the
+    tasks, and so does that of the links, as capsules contain them.  This assumes that level 0 is feasible, that the
+    robot realizes the commanded accelerations and that they are constant over a control period dt, :math:`p\,dt \le
+    1/2`, and that obstacles keep their given velocity.  Level 0 may be infeasible where joint and torque limits allow
+    less than b; the status of the command reports it.
 
-    **Within a period** the row changes, and so it holds for its mean over dt: for the Jacobian as it will be, to first
-    order in dt; for the lesser of the drifts now and after dt; and with a reserve for the jerk of both points, bounded
-    by the rates of the joints between them (no derivative of a point by joint angles is longer than a joint's lever).
-    What is of second order in dt is left to 0.01 mm of room that is kept besides.
+    **Within a period** the row changes, so it holds for its mean over dt: for the Jacobian at the middle of the period,
+    to first order in dt; for the smaller of the drifts now and after dt; and with a reserve for the jerk of both
+    points, bounded by the rates of the joints between them (no derivative of a point by joint angles is longer than the
+    lever of a joint).  The terms of second order in dt are covered by an additional margin of 0.01 mm.
 
-    **Outside.** `Command.nonviable` names pairs that are not viable by more than 0.1 mm (times p for speeds).  They are
-    driven apart along the same law, by no more than `most`.
+    **Outside the viable set.** `Command.nonviable` names pairs that are not viable by more than 0.1 mm (times p for
+    speeds). They are driven apart by the same law, with at most `max_acceleration`.
 
-    **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`.  The
-    bound of a row that comes rises from far below that, within the speed that is left, so that torques do not jump.
-    Each end of a capsule has a row of its own; that of points between the ends comes and goes in this way, too, within
-    ten periods of where they slide to an end, as where segments turn past each other in parallel.
+    **Rows of near pairs only.** A pair has no row while it could accelerate toward its limit by twice
+    `max_acceleration`. The bound of a new row rises from far below that, within the remaining speed, so that torques do
+    not jump.  Each end of a capsule has a row of its own.  The row of points between the ends appears and disappears in
+    the same way, within ten periods of the points sliding to an end, as where segments rotate past each other in
+    parallel.
+
+    Use it on level 0 of robots whose limbs can reach each other or obstacles.
 
     Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
-    safety-critical constraints", section III, for rate p; Danskin 1966, "The theory of max-min, with applications",
-    for the points; `quaddyn.kinematics.CapsuleModel`.  Ours are k beyond that and the bound within a period.
+    safety-critical constraints", section III, for rate p; Danskin 1966, "The theory of max-min, with applications", for
+    the points; `quaddyn.kinematics.CapsuleModel`.  The square-root part of k and the bound within a period are
+    additions.
 
     Args:
         model: capsules and pairs; or the robot, for a `CapsuleModel` of it.
-        obstacles: by name; `place` moves them.  Until then they are at the origin of the world.  In an exported
-            controller they stay where they were when it was exported, with their velocities as given.
-        placed: by name of an obstacle, where its origin is, (3,) [m].
-        links: that keep away from obstacles; all by default.
-        self_collision: whether pairs of the robot's own links count.
-        margin: d_min [m].
-        rate: p [1/s].
-        most: b, largest acceleration that is asked of a pair and counted on [m/s^2].
-        name: by which the controller knows it.
+        obstacles: obstacles by name; None for none.  `set_obstacle_pose` moves them; until then they are at the origin
+            of the world.  In an exported controller they keep the position that they had when it was exported, and
+            their velocity.
+        obstacle_positions: (3,) position of the origin by name of an obstacle [m].
+        links: names of links that keep away from obstacles; all if None.
+        self_collision: whether to include pairs of the robot's own links.
+        margin: d_min, minimum distance [m].
+        barrier_rate: p [1/s].
+        max_acceleration: b, largest acceleration that is required of a pair and assumed available [m/s^2].
+        name: name of the constraint in the controller.
 
     Attributes:
         model: as given or made.
         obstacles: as given.
-        margin, rate, most: as given; may be set at any time.
-        pairs: names of all pairs, once for each two capsules.
-        left_out: names of pairs that are nearer than `margin` at home, such as feet and their ground: level 0 could not
-            be met from there on.
+        margin, barrier_rate, max_acceleration: as given; may be set at any time.
+        pairs: names of all pairs, one entry for each two capsules.
+        left_out: names of pairs that are nearer than `margin` in the home configuration, such as feet and their ground,
+            and therefore excluded: level 0 could not be satisfied from there.
 
     Raises:
-        ArgumentError: no pair is left.
-        UnknownNameError: no such link or obstacle.
+        ArgumentError: no pair remains.
+        UnknownNameError: a link or obstacle does not exist.
     """
 
     code = COLLISION_LIMITS
     unit = "m/s^2"
-    margin, barrier_rate, max_acceleration = Scalar(0), Scalar(1, zero=False), Scalar(2, zero=False)
+    margin, barrier_rate, max_acceleration = (
+        ScalarParameter(0),
+        ScalarParameter(1, zero=False),
+        ScalarParameter(2, zero=False),
+    )
 
     @renamed_parameters(most="max_acceleration", rate="barrier_rate", placed="obstacle_positions")
     def __init__(
@@ -137,17 +146,17 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def set_obstacle_pose(
         self, obstacle: str, position: ArrayLike, *, rotation: ArrayLike | None = None, velocity: ArrayLike = (0, 0, 0)
     ) -> None:
-        """Say where an obstacle is from now on.
+        """Sets the pose and velocity of an obstacle.
 
         Args:
-            obstacle: name.
-            position: (3,) of its origin [m].
-            rotation: (3, 3) from its axes to the world's; none by default.
-            velocity: (3,) [m/s].
+            obstacle: name of the obstacle.
+            position: (3,) position of its origin [m].
+            rotation: (3, 3) rotation from its axes to the world's; the identity if None.
+            velocity: (3,) linear velocity [m/s].
 
         Raises:
-            UnknownNameError: no such obstacle.
-            ArgumentError: not numbers of these shapes, or no rotation.
+            UnknownNameError: the obstacle does not exist.
+            ArgumentError: another shape, a number that is not finite, or a matrix that is not a rotation.
         """
         if obstacle not in self.obstacles:
             raise UnknownNameError("obstacle", obstacle, self.obstacles)
@@ -158,10 +167,11 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         rows[:, SPEED:] = v
 
     def _capsules(self) -> Array:
+        """Returns the parameters of the capsules, (capsules, WIDTH), as a view of the block."""
         return self.block[HEAD:].reshape(-1, WIDTH)
 
     def distance_margins(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Room of every pair above `margin`, and its rate of change.
+        """Computes the distance of every pair above `margin`, and its rate of change.
 
         Args:
             q: (nq,) configuration.
@@ -175,29 +185,29 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         return np.take_along_axis(rooms, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
     def _gaps(self, numbers: Array, q: Array, v: Array, p: float = 0.0) -> tuple[Array, Array]:
-        """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
-        return gaps_of(self.model.robot, self._bodies, self._pairs, numbers, q, v, p)
+        """Returns (pairs, PARTS) margins and rates; infinite and 0 where a pair has no such part."""
+        return part_distances(self.model.robot, self._bodies, self._pairs, numbers, q, v, p)
 
     def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
-        """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
+        """Returns the names of the pairs that are nearer than `margin`, or too fast to keep it."""
         p, most = float(numbers[1]), float(numbers[2])
         nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
-        allowed = np.array([largest_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
-        wrong = (nearest < -DEPTH) | (speeds + allowed < -DEPTH * p)
+        allowed = np.array([max_approach_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
+        wrong = (nearest < -MAX_PENETRATION) | (speeds + allowed < -MAX_PENETRATION * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The list of its capsules' frames, -1 for obstacles; and `listed_pairs`, behind their number."""
+        """Returns the positions of two lists: capsules' frames (-1 for obstacles), and pairs behind their number."""
         frames = references.add_index_list(references.add_frame(body) if body else -1 for body in self._bodies)
         return frames, references.add_index_list([len(self._pairs), *listed_pairs(self._pairs, self._capsules())])
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Four numbers, and `WIDTH` and a frame for each capsule; rows for every pair and its ends at most."""
+        """Returns a layout of four scalars, `WIDTH` parameters per capsule, and rows of all pairs and their ends."""
         n, most = counts.rows, max(0, (counts.entries - counts.rows - 1) // LISTED)
         lists = range(counts.entries - n + 1), range(counts.entries)
         return Layout(n, HEAD + WIDTH * n, first=lists[0], second=lists[1], limits=PARTS * most, capsules=n)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return f"{self.pairs[row // PARTS]} distance"

@@ -1,4 +1,4 @@
-"""Which capsules `CollisionLimits` keeps apart."""
+"""Selection of the pairs of capsules that `CollisionLimits` keeps apart."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...kinematics.obstacles import Obstacle
 from ...kinematics.segment_distances import nearest_on_segments
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
-from .placed_capsules import FLAT, RADIUS
+from .capsule_segments import FLAT, RADIUS
 
 
 class ChosenPairs(NamedTuple):
-    """Pairs of capsules, links' before obstacles', planes last."""
+    """Pairs of capsules: first pairs of links, then pairs with obstacles, planes last."""
 
     names: tuple[str, ...]  # of the pairs
     pairs: NDArray[np.int64]  # (pairs, 2) numbers of capsules
@@ -32,7 +32,7 @@ class ChosenPairs(NamedTuple):
 
 
 def listed_pairs(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
-    """What `collision_rows` goes through, `LISTED` entries of each pair.
+    """Returns the list of pairs that `collision_rows` processes, `LISTED` entries per pair.
 
     Args:
         pairs: (pairs, 2) as of `ChosenPairs`.
@@ -40,18 +40,19 @@ def listed_pairs(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
     """
     flat, ends, first = capsules[pairs[:, 1], FLAT] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):
-        if k == len(pairs) or _parted(pairs, flat, first, k):
+        if k == len(pairs) or _starts_new_run(pairs, flat, first, k):
             ends[first:k] = k
             first = k
     return np.column_stack([pairs, ends]).ravel().tolist()
 
 
-def _parted(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:
+def _starts_new_run(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:
+    """Returns whether pair j cannot be processed together with pair i."""
     return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= LANE_WIDTH or flat[i] != flat[j])
 
 
-def misplaced_ends(listed: NDArray[np.int64]) -> bool:
-    """Whether a list of pairs, (pairs, LISTED), is not one that `listed_pairs` could have made."""
+def has_misplaced_ends(listed: NDArray[np.int64]) -> bool:
+    """Returns whether a list of pairs, (pairs, LISTED), is not one that `listed_pairs` could have made."""
     first = 0
     while first < len(listed):
         end = int(listed[first, 2])
@@ -66,11 +67,11 @@ def misplaced_ends(listed: NDArray[np.int64]) -> bool:
 
 
 def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, ArrayLike]) -> dict[str, Array]:
-    """Where the origin of each obstacle is, (3,) [m]: at that of the world unless it is placed.
+    """Returns the (3,) position of the origin of each obstacle [m]; zero for those without a given position.
 
     Raises:
-        ArgumentTypeError: something else than obstacles.
-        UnknownNameError: no such obstacle.
+        ArgumentTypeError: an obstacle is of another type.
+        UnknownNameError: the obstacle does not exist.
     """
     for key, each in obstacles.items():
         if not isinstance(each, Obstacle):
@@ -84,10 +85,10 @@ def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, Arr
 
 
 def placed_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None) -> Array:
-    """(shapes, 6) ends of the segments of an obstacle whose origin is at a position [m].
+    """Returns (shapes, 6) ends of the segments of an obstacle at a position [m].
 
     Raises:
-        ArgumentError: no rotation.
+        ArgumentError: not a rotation.
     """
     R = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
@@ -105,19 +106,19 @@ def choose_pairs(
     self_collision: bool,
     margin: float,
 ) -> ChosenPairs:
-    """Pairs of a model's capsules with each other and with those of obstacles.
+    """Selects the pairs of a model's capsules with each other and with those of obstacles.
 
     Args:
-        model: of the robot.
-        obstacles: by name.
-        where: by name of an obstacle, (3,) its origin [m].
-        links: that keep away from obstacles; None for all.
-        self_collision: whether pairs of the robot's own links count.
-        margin: distance at home [m] that leaves a pair out.
+        model: capsules of the robot.
+        obstacles: obstacles by name.
+        where: (3,) position of the origin by name of an obstacle [m].
+        links: names of links that keep away from obstacles; None for all.
+        self_collision: whether to include pairs of the robot's own links.
+        margin: distance in the home configuration [m] below which a pair is excluded.
 
     Raises:
-        ArgumentError: no pair is left.
-        UnknownNameError: no such link.
+        ArgumentError: no pair remains.
+        UnknownNameError: a link does not exist.
     """
     robot, capsules = model.robot, model.capsules
     known = {each.link for each in capsules}
@@ -164,16 +165,18 @@ def choose_pairs(
 
 
 def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
+    """Returns the name of a pair of capsules."""
     return f"{capsules[i].link} - {capsules[j].link}"
 
 
 def _numbers(ends: Array, radius: float, *, flat: bool = False) -> Array:
+    """Returns the (WIDTH,) parameters of a capsule or plane."""
     half = 0.0 if flat else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
     return np.array([*ends.ravel(), radius, half, float(flat), 0.0, 0.0, 0.0])
 
 
 def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
-    """Distance at home of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
+    """Returns the distance of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
     b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
     if z[FLAT] != 0.0:
         return float(((ends - at) @ b[0]).min() - radii)

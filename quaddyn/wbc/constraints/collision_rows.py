@@ -33,23 +33,42 @@ from __future__ import annotations
 import math
 
 from ...compiler import compiled, local, zeros
-from ..data import Instant
-from ..rows import Item
-from .barrier import Barrier
-from .barrier_points import CLOSE, FOUND, ROUNDS, S, T, find_pair, find_points, given_between
+from ..row_writing import Item
+from ..tick_data import TickContext
+from .capsule_segments import (
+    FLAT,
+    HALF,
+    HEAD,
+    RADIUS,
+    WIDTH,
+    may_approach,
+    may_be_near,
+    place_segments,
+    write_capsule_reaches,
+)
 from .collision_blocks import (
     KNOWN,
     PairBlock,
     PointBlock,
+    flag_active_pairs,
     gather_pair,
     gather_point,
     gather_points,
-    know_rows,
 )
-from .distance_row import Listed, common_entries, list_point, write_rows
-from .joint_screws import forget_screws
+from .critical_points import (
+    CLOSE,
+    FOUND,
+    POINT_ITERATIONS,
+    S,
+    T,
+    evaluate_points,
+    locate_pair_points,
+    sliding_relaxation,
+)
+from .distance_barrier import Barrier
+from .distance_rows import PendingRow, common_entries, list_point, write_rows
+from .joint_screws import clear_screws
 from .pair_motion import KEEPING, MOTION
-from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_approach, may_be_near, place_segments, share_reach
 
 #: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, of the same
 #: first capsule and of second ones that lie within eight.
@@ -57,21 +76,21 @@ LISTED = 3
 
 
 @compiled(inline=False)
-def collision_limit_rows(item: Item, t: Instant) -> None:
+def write_collision_rows(item: Item, t: TickContext) -> None:
     """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number, planes last."""
-    dt, p = t.model.period, item.numbers[1]
-    grouped = 6 if item.numbers[3] > 0.0 else 0
-    by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
+    dt, p = t.model.period, item.parameters[1]
+    grouped = 6 if item.parameters[3] > 0.0 else 0
+    by = Barrier(p, item.parameters[2], item.parameters[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
     block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * FOUND))
     points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), local(8 * MOTION), local(8 * KNOWN))
     place_segments(item, t)
-    swift = share_reach(t.work.middles, item.size, by)
-    forget_screws(t.work.screws)
+    swift = write_capsule_reaches(t.work.midpoints, item.size, by)
+    clear_screws(t.work.screws)
     pairs, listed = t.model.index[item.second], t.model.index[item.second + 1 :]
-    gaps, near, k, waiting, count = local(8), t.work.near, 0, 0, 0
-    while k < pairs and item.numbers[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
+    gaps, near, k, waiting, count = local(8), t.work.pair_queue, 0, 0, 0
+    while k < pairs and item.parameters[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
         first, end = listed[LISTED * k + 1], listed[LISTED * k + 2]
-        a, middles = listed[LISTED * k], t.work.middles
+        a, middles = listed[LISTED * k], t.work.midpoints
         if may_be_near(middles, a, first, gaps) and (not swift or may_approach(middles, a, first, by, gaps)):
             for i in range(k, end):
                 if gaps[listed[LISTED * i + 1] - first] > 0.0:
@@ -86,8 +105,8 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     count = 0
     for i in range(k, pairs):
         a, b = listed[LISTED * i], listed[LISTED * i + 1]
-        z = item.numbers[HEAD + WIDTH * a :]
-        pair = Listed(i, t.model.index[item.first + a], -1, 0)
+        z = item.parameters[HEAD + WIDTH * a :]
+        pair = PendingRow(i, t.model.index[item.first + a], -1, 0)
         for part in range(1 if z[HALF] > 0.0 else 0, 3 if z[HALF] > 0.0 else 1):
             gather_point(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
             count = add_point(item, t, points, count, pair, part, by.margin + z[RADIUS], 0.0, True, by)
@@ -96,7 +115,7 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
 
 @compiled(inline=False)
 def add_parts(
-    item: Item, t: Instant, block: PairBlock, waiting: int, points: PointBlock, count: int, by: Barrier
+    item: Item, t: TickContext, block: PairBlock, waiting: int, points: PointBlock, count: int, by: Barrier
 ) -> int:
     """Add those parts of the pairs of `Work.near` that may need a row to points; how many wait there, fewer than eight.
 
@@ -104,25 +123,25 @@ def add_parts(
     """
     listed, segments = t.model.index[item.second + 1 :], t.work.segments
     for lane in range(waiting):
-        a, b = listed[LISTED * t.work.near[lane]], listed[LISTED * t.work.near[lane] + 1]
+        a, b = listed[LISTED * t.work.pair_queue[lane]], listed[LISTED * t.work.pair_queue[lane] + 1]
         gather_pair(block, lane, segments[a], segments[b])
-        radii = item.numbers[HEAD + WIDTH * a + RADIUS] + item.numbers[HEAD + WIDTH * b + RADIUS]
+        radii = item.parameters[HEAD + WIDTH * a + RADIUS] + item.parameters[HEAD + WIDTH * b + RADIUS]
         block.reach[lane] = by.margin + radii
     if waiting > 0:
-        find_pair(block, by, ROUNDS)
+        locate_pair_points(block, by, POINT_ITERATIONS)
     found = block.found
     for lane in range(waiting):
         if not found[8 * CLOSE + lane] > 0.0:
             continue
-        k, reach = t.work.near[lane], block.reach[lane]
+        k, reach = t.work.pair_queue[lane], block.reach[lane]
         a, b = listed[LISTED * k], listed[LISTED * k + 1]
         i, j = t.model.index[item.first + a], t.model.index[item.first + b]
         common = common_entries(t.model, i, j) if j >= 0 else 0
-        x, y, pair, turned = segments[a], segments[b], Listed(k, i, j, common), Listed(k, j, i, common)
-        half, other = item.numbers[HEAD + WIDTH * a + HALF], item.numbers[HEAD + WIDTH * b + HALF]
+        x, y, pair, turned = segments[a], segments[b], PendingRow(k, i, j, common), PendingRow(k, j, i, common)
+        half, other = item.parameters[HEAD + WIDTH * a + HALF], item.parameters[HEAD + WIDTH * b + HALF]
         balls, given = half == 0.0 or other == 0.0, 0.0
         if not balls:
-            given = given_between(found, lane, 2.0 * half, 2.0 * other, by)
+            given = sliding_relaxation(found, lane, 2.0 * half, 2.0 * other, by)
         if given < math.inf:
             gather_points(points.M, count, x, found[8 * S + lane], y, found[8 * T + lane])
             count = add_point(item, t, points, count, pair, 0, reach, given, False, by)
@@ -141,10 +160,10 @@ def add_parts(
 @compiled()
 def add_point(
     item: Item,
-    t: Instant,
+    t: TickContext,
     points: PointBlock,
     count: int,
-    pair: Listed,
+    pair: PendingRow,
     part: int,
     reach: float,
     given: float,
@@ -161,9 +180,9 @@ def add_point(
 
 
 @compiled(inline=False)
-def write_points(item: Item, t: Instant, points: PointBlock, count: int, flat: bool, by: Barrier) -> None:
+def write_points(item: Item, t: TickContext, points: PointBlock, count: int, flat: bool, by: Barrier) -> None:
     """Rows of the first points of a block that need one."""
     if count > 0:
-        find_points(points, flat, by, ROUNDS)
-        know_rows(points, flat, by)
+        evaluate_points(points, flat, by, POINT_ITERATIONS)
+        flag_active_pairs(points, flat, by)
         write_rows(item, t, points, count, by)

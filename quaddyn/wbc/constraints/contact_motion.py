@@ -1,45 +1,45 @@
-"""`ContactMotion`: contacts that hold do not move."""
+"""`ContactMotion`: closed contacts do not move."""
 
 from __future__ import annotations
 
 from ...compiler import compiled
 from ...robot.arguments import positive
 from ...robot.robot import Robot
-from ..block import Scalar
-from ..codes import CONTACT_MOTION
-from ..data import BILATERAL, MOTION, NOTHING, Instant
 from ..element import Layout, RowCounts
-from ..rows import Item, name_equality, want_force, want_motion
+from ..element_codes import CONTACT_MOTION
+from ..parameter_block import ScalarParameter
+from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
 from ..scales import scales
+from ..tick_data import BILATERAL, MOTION, NOTHING, TickContext
 from .constraint import Constraint
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
-#: Rows of a contact's motion come first, then those of a spring's force.
-SPRING = 6
+#: Rows 0 to 5 are the motion of a contact; the rows of a spring force start here.
+FIRST_SPRING_ROW = 6
 
 
 class ContactMotion(Constraint):
-    r"""Contacts that hold do not move: at each contact point (all six rows of a surface), with d the damping.
+    r"""Contact points at rest: three rows of each closed point contact, six of a surface, with d the damping.
 
     .. math::
 
         J_c\, a + \dot J_c v = -d\, J_c v
 
-    The damping takes out what velocity a contact has when it is made, and what numerics add.  A compliant contact's
-    force is set equal to that of its spring here.  While a contact is made or broken its rows are not strict: see
-    `quaddyn.wbc.controller`.
+    The damping removes the velocity that a contact has when it is made, and numerical drift.  For a compliant contact,
+    the constraint sets its force to that of its spring instead.  While a contact is made or broken its rows are
+    weighted instead of strict: see `quaddyn.wbc.controller`.  Use it on level 0 of every controller with contacts.
 
     Args:
         robot: the robot.
-        damping: [1/s]; ``10 sqrt(g / l)`` by default.
-        name: by which the controller knows it.
+        damping: d [1/s]; ``10 sqrt(g / l)`` with l the leg length if None.
+        name: name of the constraint in the controller.
 
     Attributes:
         damping: as given; may be set at any time.
     """
 
     code = CONTACT_MOTION
-    damping = Scalar(0)
+    damping = ScalarParameter(0)
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
         super().__init__(name, 1, robot=robot)
@@ -47,55 +47,58 @@ class ContactMotion(Constraint):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """The damping; rows for every force of a contact that holds, and of one that is made or broken."""
+        """Returns a layout of one parameter, and a row for each component of the forces."""
         return Layout(0, 1, equalities=counts.forces)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
-        return f"{contact} contact {AXES[row]}" if row < SPRING else f"{contact} spring"
+        """Returns the name of a row for explanations."""
+        return f"{contact} contact {AXES[row]}" if row < FIRST_SPRING_ROW else f"{contact} spring"
 
     def row_unit(self, row: int) -> str:
-        """Its unit."""
-        return "m/s^2" if row < SPRING else "N"
+        """Returns the unit of a row."""
+        return "m/s^2" if row < FIRST_SPRING_ROW else "N"
 
 
 @compiled(inline=False)
-def resting_rows(item: Item, t: Instant, c: int, weight: float) -> None:
-    """``J a + drift = -damping v`` of contact c."""
+def write_contact_motion_rows_of(item: Item, t: TickContext, c: int, weight: float) -> None:
+    """Writes ``J a + drift = -damping v`` of contact c."""
     table = t.model.chains[t.contacts.frame[c]]
     chain = table[1 : 1 + table[0]]
     for i in range(t.contacts.size[c]):
-        wanted = t.points.wanted[c, i] - t.points.drift[c, i]
-        want_motion(t, t.points.jacobian[c, i], chain, wanted, weight, item.number, i)
-        name_equality(t.rows, c)
+        wanted = t.points.target[c, i] - t.points.drift[c, i]
+        add_motion_equality(t, t.points.jacobian[c, i], chain, wanted, weight, item.element_index, i)
+        tag_equality_contact(t.rows, c)
 
 
 @compiled(inline=False)
-def contact_motion_rows(item: Item, t: Instant) -> None:
-    """Rows of contacts that hold, and the forces of compliant ones."""
+def write_contact_motion_rows(item: Item, t: TickContext) -> None:
+    """Writes the rows of closed contacts, and the forces of compliant ones."""
     for c in range(len(t.contacts.size)):
-        if t.points.column[c] < 0 or t.points.strict[c] == NOTHING:
+        if t.points.first_force[c] < 0 or t.points.strict_kind[c] == NOTHING:
             continue
-        if t.points.strict[c] == MOTION:
-            resting_rows(item, t, c, 1.0)
+        if t.points.strict_kind[c] == MOTION:
+            write_contact_motion_rows_of(item, t, c, 1.0)
         else:
             for i in range(t.contacts.size[c]):
-                want_force(t, c, i, t.points.wanted[c, i], 1.0 / t.model.mass, item.number, SPRING + i)
+                add_force_equality(
+                    t, c, i, t.points.target[c, i], 1.0 / t.model.mass, item.element_index, FIRST_SPRING_ROW + i
+                )
 
 
 @compiled(inline=False)
-def yielding_rows(item: Item, t: Instant, level: int) -> None:
-    """Rows of contacts that come or go where no foot task shares the foot: they rise from the last level to the first.
+def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
+    """Writes the rows of contacts that are being made or broken on one level, unless a foot task blends them.
 
-    On each level their weight grows from 0 to infinity, ``p / (1 - p)``, where the next one starts.
+    The rows move from the last level to the first.  On each level their weight grows from 0 to infinity, ``p / (1 -
+    p)`` with the progress p, and then they start on the level above.
     """
     below = max(1, t.model.levels - 1)
     for c in range(len(t.contacts.size)):
-        share = t.contacts.share[c]
-        guided = t.contacts.guide[c] >= 0 and t.contacts.size[c] == 3
+        share = t.contacts.activation[c]
+        guided = t.contacts.foot_task[c] >= 0 and t.contacts.size[c] == 3
         if not 0.0 < share < 1.0 or guided or t.contacts.role[c] > BILATERAL:
             continue
         passed = min(int(share * below), below - 1)
         if level == t.model.levels - 1 - passed:
             progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
-            resting_rows(item, t, c, progress / (1.0 - progress))
+            write_contact_motion_rows_of(item, t, c, progress / (1.0 - progress))

@@ -1,4 +1,4 @@
-"""`FrictionPyramid`: contact forces inside Coulomb's cone."""
+"""`FrictionPyramid`: contact forces within linearized Coulomb friction cones."""
 
 from __future__ import annotations
 
@@ -6,39 +6,42 @@ import math
 
 from ...compiler import Vector, compiled
 from ...contact.friction_cones import friction_share
-from ..codes import FRICTION_PYRAMID
-from ..contact_points import rotated
-from ..data import FORCED, UNILATERAL, Instant, frame_of
+from ..contact_points import rotate
 from ..element import Layout, RowCounts
-from ..rows import Item, bound_force
+from ..element_codes import FRICTION_PYRAMID
+from ..row_writing import Item, add_force_bounds
+from ..tick_data import FORCED, UNILATERAL, TickContext, frame_kinematics
 from .constraint import Constraint
 
-#: Rows of a surface's cone are numbered from here on, beyond those of any pyramid.
-SOLE = 1 << 20
-#: Components below this are none.
-ROUNDING = 1e-9
-#: What each of them keeps, which is told by the components of the wrench that it is about.
-KEEPS = ("normal force", "friction cone", "centre of pressure", "turning friction")
+#: Index of the first row of a surface's cone, beyond the rows of any pyramid.
+FIRST_SURFACE_ROW = 1 << 20
+#: Components of a row below this value are rounding errors.
+ROUNDING_TOLERANCE = 1e-9
+#: Names of the conditions that a row of a surface's cone may express.
+CONE_ROW_NAMES = ("normal force", "friction cone", "centre of pressure", "turning friction")
 
 
 class FrictionPyramid(Constraint):
-    r"""Forces of unilateral contacts stay in a pyramid *inside* Coulomb's cone, about each contact's own normal.
+    r"""Forces of unilateral contacts within a pyramid *inside* Coulomb's cone, about the normal of each contact.
 
-    With m faces whose outward directions d_i lie in the ground:
+    With m faces whose outward directions d_i lie in the ground plane:
 
     .. math::
 
         d_i \cdot f \le \mu \cos(\pi / m)\, f_n, \qquad i = 1 \dots m
 
-    Its edges touch the
-    cone and its faces' middles stay inside it by the factor cos(pi / m): 0.707 for the default of 4, which forbids up
-    to 29 % of the friction that Coulomb allows; 0.924 for 8.  (A pyramid with mu along the axes would allow sqrt(2) mu
-    on the diagonals.)  A surface has the cone of wrenches of `quaddyn.contact.pyramid`: four faces, the centre of
-    pressure inside, and a bounded moment about the normal; where it is a polygon, more rows.
+    The edges of the pyramid lie on the cone, and the middles of its faces are inside by the factor cos(pi / m): 0.707
+    for the default of 4 faces, which excludes up to 29 % of the friction that Coulomb's law allows; 0.924 for 8.  (A
+    pyramid with mu along the axes would allow sqrt(2) mu on the diagonals.)  A surface has the wrench cone of
+    `quaddyn.contact.friction_pyramid`: four faces, the center of pressure inside, and a bounded moment about the
+    normal; a polygon has more rows.  Use it on level 0 of every controller with contacts.
 
     Args:
-        faces: m, at least 3.
-        name: by which the controller knows it.
+        faces: m, number of faces, at least 3.
+        name: name of the constraint in the controller.
+
+    Source: Caron, Pham, Nakamura 2015, "Stability of surface contacts for humanoid robots: closed-form formulae of the
+    contact wrench cone for rectangular support areas", for surfaces.
     """
 
     code = FRICTION_PYRAMID
@@ -51,22 +54,31 @@ class FrictionPyramid(Constraint):
 
     @property
     def faces(self) -> int:
-        """Of each pyramid."""
+        """Number of faces of each pyramid."""
         return self._faces
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """No parameters; the rows of all cones."""
+        """Returns a layout without parameters, with the rows of all cones."""
         return Layout(0, 0, limits=counts.cone_rows)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
-        return f"{contact} friction cone" if row < SOLE else f"{contact} {KEEPS[(row - SOLE) % len(KEEPS)]}"
+        """Returns the name of a row for explanations."""
+        return (
+            f"{contact} friction cone"
+            if row < FIRST_SURFACE_ROW
+            else f"{contact} {CONE_ROW_NAMES[(row - FIRST_SURFACE_ROW) % len(CONE_ROW_NAMES)]}"
+        )
 
 
 @compiled()
-def keeps(normal: Vector, row: Vector) -> int:
-    """What a row of a surface's cone keeps, the normal in the axes of the row: its place in `KEEPS`."""
+def classify_cone_row(normal: Vector, row: Vector) -> int:
+    """Returns which condition a row of a surface's wrench cone expresses, as an index of `CONE_ROW_NAMES`.
+
+    Args:
+        normal: (3,) normal of the surface, in the axes of the row.
+        row: (6,) the row.
+    """
     turning, tilting, sliding, pressing = 0.0, 0.0, 0.0, 0.0
     for i in range(3):
         turning += normal[i] * row[3 + i]
@@ -74,28 +86,32 @@ def keeps(normal: Vector, row: Vector) -> int:
     for i in range(3):
         tilting += abs(row[3 + i] - turning * normal[i])
         sliding += abs(row[i] - pressing * normal[i])
-    if abs(turning) > ROUNDING:
+    if abs(turning) > ROUNDING_TOLERANCE:
         return 3
-    if tilting > ROUNDING:
+    if tilting > ROUNDING_TOLERANCE:
         return 2
-    return 1 if sliding > ROUNDING else 0
+    return 1 if sliding > ROUNDING_TOLERANCE else 0
 
 
 @compiled(inline=False)
-def friction_pyramid_rows(item: Item, t: Instant) -> None:
-    """``cone @ f <= 0`` of each contact that pushes."""
+def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
+    """Writes ``cone @ f <= 0`` for each unilateral contact."""
     contacts, face = t.contacts, t.work.vectors[4]
     for c in range(len(contacts.size)):
         role = contacts.role[c]
-        if t.points.column[c] < 0 or contacts.pushes[c] == 0 or (role != UNILATERAL and role != FORCED):
+        if t.points.first_force[c] < 0 or contacts.is_unilateral[c] == 0 or (role != UNILATERAL and role != FORCED):
             continue
-        for o in range(contacts.rows[c]):
+        for o in range(contacts.cone_row_count[c]):
             cone = contacts.cone[c, o]
             for i in range(6):
                 face[i] = cone[i]
-            if contacts.surface[c] != 0:
-                R = frame_of(t.terms, t.model, contacts.frame[c]).rotation
-                rotated(R, cone, face)
-                rotated(R, cone[3:], face[3:])
-            row = o if contacts.surface[c] == 0 else SOLE + 4 * o + keeps(contacts.face[c], cone)
-            bound_force(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.number, row)
+            if contacts.is_surface[c] != 0:
+                R = frame_kinematics(t.terms, t.model, contacts.frame[c]).rotation
+                rotate(R, cone, face)
+                rotate(R, cone[3:], face[3:])
+            row = (
+                o
+                if contacts.is_surface[c] == 0
+                else FIRST_SURFACE_ROW + 4 * o + classify_cone_row(contacts.surface_normal[c], cone)
+            )
+            add_force_bounds(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.element_index, row)

@@ -1,4 +1,4 @@
-"""`HeldObject`: something that hands hold, with its inertia and the forces at each of them."""
+"""`HeldObject`: an object held by several hands, with its inertia and the contact forces on it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import check_vector, number, positive, several
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
-from ..block import Scalar, Vector
-from ..codes import HELD_OBJECT
-from ..contacts import ContactSettings, make_contact_frame
+from ..contact_settings import ContactSettings, make_contact_frame
 from ..element import Layout, ReferenceResolver, RowCounts
+from ..element_codes import HELD_OBJECT
+from ..parameter_block import ScalarParameter, VectorParameter
 from ..scales import scales
 from .constraint import Constraint
 from .held_object_rows import ALONG
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
-#: Singular value of a map of contact forces up to which it counts as zero, as a fraction of the largest: rounding.
+#: Singular value of a grasp map below which it is zero, relative to the largest.
 RANK_TOLERANCE = 1e-9
-#: Distance of a contact from the middle of all below which it is there, as a fraction of the largest: rounding.
-MIDDLE_TOLERANCE = 1e-9
+#: Distance of a contact from the center of all contacts below which it is zero, relative to the largest.
+CENTER_TOLERANCE = 1e-9
 
 
 @renamed_attributes(squeeze="internal_forces")
 class HeldObject(Constraint, fixed=("frame", "contacts")):
-    r"""A rigid object that contacts of hands hold: it moves with a frame, and needs the forces of all of them.
+    r"""A rigid object that several contacts hold: it moves with a frame and is carried by the forces of all contacts.
 
-    With o its centre of mass, fixed to the frame, and f_c, m_c the force and moment on the robot at p_c, Newton's and
+    With o its center of mass, fixed to the frame, and f_c, m_c the force and moment on the robot at p_c, Newton's and
     Euler's equations of the object are
 
     .. math::
@@ -41,47 +41,49 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         m\,(\ddot o - g) + \sum_c f_c = 0, \qquad
         I \dot\omega + \omega \times I \omega + \sum_c \big( m_c + (p_c - o) \times f_c \big) = 0
 
-    and no other hand moves along it, J the Jacobian of the hand less that of the object's point there, d the damping:
+    and no other hand moves relative to it, with J the Jacobian of the hand minus that of the object's point there, and
+    d the damping:
 
     .. math::
 
         J a + \dot J v = -d\, J v
 
-    Each contact is `Contact.force_only`, since what it touches is not the world, and pushes within its cone, or pulls
-    too where it is not unilateral; a surface faces the object along its -z and turns with the hand.  While contacts are
-    made or broken the object counts in proportion to the least of their shares, as if it stood on something that gives
-    way, and hands may move until their contacts are made.
+    Each contact has `Contact.force_only`, since it does not touch the environment.  It pushes within its cone, or also
+    pulls if it is not unilateral; a surface faces the object along its -z axis and rotates with the hand.  While
+    contacts are made or broken, the equations of the object are scaled by the smallest of their activations, as if part
+    of the object rested on a compliant support, and hands may move until their contacts are made.
 
-    Forces that only squeeze the object are left free: the null space of the grasp map G, ``sum_c G_c f_c``.  A
-    `ForceTask` on these contacts decides about them, as least squares under these rows make ``f = G^+ w + (1 - G^+ G)
-    f*``: the least forces that carry the object, and of the references what squeezes.  `squeeze` makes references.
+    Internal forces, which squeeze the object without moving it, are free: they are the null space of the grasp map G,
+    ``sum_c G_c f_c``.  A `ForceTask` on these contacts determines them, as least squares below these rows result in
+    ``f = G^+ w + (1 - G^+ G) f*``: the smallest forces that carry the object, plus the internal part of the references.
+    `internal_forces` computes such references.
 
     Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, chapters 5 and 6; Williams,
     Khatib 1993, "The virtual linkage: a model for internal forces in multi-grasp manipulation".
 
     Args:
         robot: the robot.
-        contacts: names of those that hold it.
-        frame: of the robot, to which the object is fixed; that of the hand in which it lies.
-        mass: [kg].
-        com: (3,) its centre of mass in the frame [m].
-        inertia: (3, 3) about its centre of mass, in the frame's axes [kg m^2].
-        damping: [1/s]; ``10 sqrt(g / l)`` by default.
-        name: by which the controller knows it.
+        contacts: names of the contacts that hold the object.
+        frame: name of the robot's frame to which the object is fixed: the frame of one of the hands.
+        mass: mass of the object [kg].
+        com: (3,) its center of mass in the frame [m].
+        inertia: (3, 3) about its center of mass, in the axes of the frame [kg m^2]; zero if None.
+        damping: d [1/s]; ``10 sqrt(g / l)`` with l the leg length if None.
+        name: name of the constraint in the controller.
 
     Attributes:
         frame, contacts: as given.
         mass, com, inertia, damping: as given; may be set at any time.
 
     Raises:
-        UnknownNameError: no such frame.
-        ArgumentError: no contacts, numbers out of range, or an inertia that no body has.
+        UnknownNameError: the frame does not exist.
+        ArgumentError: no contacts, numbers out of range, or an inertia that is physically impossible.
     """
 
     code = HELD_OBJECT
     unit = "N"
-    mass, damping = Scalar(0), Scalar(1)
-    com = Vector(2, 4, 0, finite=True)
+    mass, damping = ScalarParameter(0), ScalarParameter(1)
+    com = VectorParameter(2, 4, 0, finite=True)
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
 
     @property
     def inertia(self) -> Array:
-        """(3, 3) about its centre of mass, in the frame's axes [kg m^2]; may be set."""
+        """(3, 3) inertia about the center of mass, in the axes of the frame [kg m^2]; may be set."""
         return frozen(np.array(self.block[5:]).reshape(3, 3))
 
     @inertia.setter
@@ -119,15 +121,18 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             raise ArgumentError(f"inertia: expected a symmetric matrix (3, 3), got {value!r}")
         moments = np.linalg.eigvalsh(given)
         if moments[0] < -1e-12 or moments[0] + moments[1] < moments[2] - 1e-9 * abs(moments[2]):
-            raise ArgumentError(f"inertia: no body has the principal moments {moments}")
+            raise ArgumentError(f"inertia: expected principal moments that a rigid body can have, got {moments}")
         self.block[5:] = given.ravel()
 
     def validate_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
-        """That contacts of a controller can hold it.
+        """Checks that contacts of a controller can hold the object.
+
+        Args:
+            contacts: settings of the contacts by name.
 
         Raises:
-            UnknownNameError: one that is needed is not among them.
-            ArgumentError: one holds to the world, or on a spring.
+            UnknownNameError: a contact of the object is not among them.
+            ArgumentError: a contact of the object is not ``force_only``, or has a stiffness.
         """
         for name in self.contacts:
             if name not in contacts:
@@ -139,25 +144,32 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
                 )
 
     def bind_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
-        """Be held by these contacts from now on; raises as `check`."""
+        """Validates the contacts of a controller, and uses them from now on.
+
+        Args:
+            contacts: settings of the contacts by name.
+        """
         self.validate_contacts(contacts)
         self._hands = tuple(contacts[name] for name in self.contacts)
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The frame, and the list of the contacts, each with 1 if it moves against the frame by itself, else 0."""
+        """Returns the number of the frame and the position of the list of hands.
+
+        The list has, for each contact, its number and whether it moves relative to the frame.
+        """
         hands, own = list[int](), self._joint(self.frame)
         for hand in self._hands:
             hands += [references.contact_number(hand.name), int(self._joint(hand.frame) != own)]
         return references.add_frame(self.frame), references.add_index_list(hands)
 
     def _joint(self, frame: str) -> int:
-        """The joint that carries a frame."""
+        """Returns the joint that moves a frame."""
         assert self.robot is not None
         return int(self.robot.model.frames[self.robot.frame_id(frame)].parentJoint)
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Mass, damping, centre and inertia; six rows of the object, and up to six of each hand."""
+        """Returns a layout of 14 parameters, six rows of the object, and up to six rows per hand."""
         lists = range(counts.entries - 2 * counts.rows + 1)
         return Layout(
             counts.rows,
@@ -169,26 +181,27 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         )
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return f"{self.name} {AXES[row]}" if row < ALONG else f"{contact} along {self.name} {AXES[row - ALONG]}"
 
     def row_unit(self, row: int) -> str:
-        """Its unit."""
+        """Returns the unit of a row."""
         return "N" if row < 3 else "N m" if row < ALONG else "m/s^2"
 
     def internal_forces(self, s: State, force: float) -> dict[str, Array]:
-        """Forces on the hands that press them apart, as the object does that they squeeze, and that move it nowhere.
+        """Computes forces on the hands that squeeze the object without moving it, as references for a `ForceTask`.
 
         Args:
             s: the state.
-            force: of two hands, each one's, along the line between the contacts [N]; of more, towards their middle
-                before what would move the object is taken out.
+            force: squeezing force [N].  Of two hands, the force of each along the line between the contacts; of more
+                hands, the force of each toward their center, before the part that would move the object is removed.
 
         Returns:
-            (3,) or (6,) by contact, world axes [N, N m]: references for a `ForceTask` about these contacts.
+            (3,) or (6,) by contact, on the robot, world axes [N, N m].
 
         Raises:
-            ArgumentError: no number, or contacts that are all at one place; or it has not met a controller.
+            ArgumentError: the force is not finite, all contacts are at the same point, or the object is not in a
+                controller.
         """
         if not np.isfinite(size := number("force", force)):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
@@ -198,7 +211,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         points = np.array([hand.point for hand in hands])
         away = points - points.mean(axis=0)
         lengths = np.linalg.norm(away, axis=1)
-        if not lengths.min() > MIDDLE_TOLERANCE * lengths.max():
+        if not lengths.min() > CENTER_TOLERANCE * lengths.max():
             raise ArgumentError(f"internal_forces: expected contacts at several places, got {list(self.contacts)}")
         G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
         apart = size * away / lengths[:, np.newaxis]

@@ -1,20 +1,27 @@
-"""Rows of `HeldObject`: its equations of motion, and those of the hands that move along it."""
+"""Rows of `HeldObject`: the equations of motion of the object, and the motion of the hands relative to it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ...compiler import Matrix, Vector, compiled, local
-from ..contact_points import add_cross, add_turning, contact_lever, move_jacobian, rotated
-from ..data import Frame, Instant, frame_of
-from ..rows import Item, add_force, finish_equality, motion_row, name_equality, want_motion
+from ..contact_points import add_centripetal, add_cross, compute_contact_lever, rotate, shift_jacobian
+from ..row_writing import (
+    Item,
+    add_force_term,
+    add_motion_equality,
+    finish_equality,
+    project_motion_row,
+    tag_equality_contact,
+)
+from ..tick_data import FrameKinematics, TickContext, frame_kinematics
 
-#: Rows of the object's motion come first, then those of each hand along it.
+#: Rows 0 to 5 are the equations of motion of the object; the rows of each hand start here.
 ALONG = 6
 
 
 class HeldObjectParameters(NamedTuple):
-    """Parameters in the order in which they lie."""
+    """Parameters of `HeldObject`, in the order of its block."""
 
     mass: float  # [kg]
     damping: float  # [1/s]
@@ -24,23 +31,23 @@ class HeldObjectParameters(NamedTuple):
 
 @compiled()
 def held_object_parameters(z: Vector) -> HeldObjectParameters:
-    """The parameters that begin z."""
+    """Returns views of the parameters at the beginning of z."""
     return HeldObjectParameters(z[0], z[1], z[2:5], z[5:14])
 
 
 @compiled()
-def fixed_point(frame: Frame, lever: Vector, J: Matrix, drift: Vector) -> None:
-    """Jacobian over the frame's chain, and drift, of the point of its body at `lever` from its origin."""
-    move_jacobian(frame, lever, J)
+def shift_to_point(frame: FrameKinematics, lever: Vector, J: Matrix, drift: Vector) -> None:
+    """Computes Jacobian over the frame's chain, and drift, of the body's point at `lever` from the frame's origin."""
+    shift_jacobian(frame, lever, J)
     for i in range(6):
         drift[i] = frame.drift[i]
     add_cross(frame.drift[3:], lever, drift)
-    add_turning(frame.velocity[3:], lever, drift)
+    add_centripetal(frame.velocity[3:], lever, drift)
 
 
 @compiled(inline=False)
-def turned_inertia(R: Matrix, given: Vector, out: Matrix) -> None:
-    """``out = R I R^T``, I (9,) row by row."""
+def rotate_inertia(R: Matrix, given: Vector, out: Matrix) -> None:
+    """Computes ``out = R I R^T``, I (9,) row by row."""
     for i in range(3):
         for j in range(3):
             total = 0.0
@@ -50,71 +57,71 @@ def turned_inertia(R: Matrix, given: Vector, out: Matrix) -> None:
 
 
 @compiled(inline=False)
-def held_object_rows(item: Item, t: Instant) -> None:
-    """The object's equations of motion, and the motion of every hand along it."""
-    share = 0.0
+def write_held_object_rows(item: Item, t: TickContext) -> None:
+    """Writes the equations of motion of the object, and the rows of every hand that moves relative to its frame."""
+    activation = 0.0
     for h in range(item.size):
-        there = t.contacts.share[t.model.index[item.second + 2 * h]]
-        if there > 0.0:
-            share = there if share == 0.0 else min(share, there)
-    if share == 0.0:
+        contact_activation = t.contacts.activation[t.model.index[item.second + 2 * h]]
+        if contact_activation > 0.0:
+            activation = contact_activation if activation == 0.0 else min(activation, contact_activation)
+    if activation == 0.0:
         return
-    object_rows(item, t, share)
+    write_object_rows(item, t, activation)
     for h in range(item.size):
         c, moves = t.model.index[item.second + 2 * h], t.model.index[item.second + 2 * h + 1]
-        if moves != 0 and t.contacts.share[c] >= 1.0:
-            grip_rows(item, t, c)
+        if moves != 0 and t.contacts.activation[c] >= 1.0:
+            write_hand_rows(item, t, c)
 
 
 @compiled(inline=False)
-def object_rows(item: Item, t: Instant, share: float) -> None:
-    """Newton's and Euler's equations about the centre of mass, times the share of the contacts."""
-    p, frame = held_object_parameters(item.numbers), frame_of(t.terms, t.model, item.first)
-    J, inertia, chain, row = t.work.J, t.work.turn, frame.chain, t.work.vectors[4]
+def write_object_rows(item: Item, t: TickContext, activation: float) -> None:
+    """Writes Newton's and Euler's equations about the center of mass, scaled by the activation of the contacts."""
+    p, frame = held_object_parameters(item.parameters), frame_kinematics(t.terms, t.model, item.first)
+    J, inertia, chain, row = t.work.J, t.work.matrix3, frame.chain, t.work.vectors[4]
     at, drift, turning, load, arm, lever = local(3), local(6), local(3), local(6), local(3), local(3)
-    rotated(frame.rotation, p.com, at)
-    fixed_point(frame, at, J, drift)
-    turned_inertia(frame.rotation, p.inertia, inertia)
+    rotate(frame.rotation, p.com, at)
+    shift_to_point(frame, at, J, drift)
+    rotate_inertia(frame.rotation, p.inertia, inertia)
     for i in range(3):
         load[i] = p.mass * (drift[i] - t.model.gravity[i])
         load[3 + i] = inertia[i, 0] * drift[3] + inertia[i, 1] * drift[4] + inertia[i, 2] * drift[5]
-    rotated(inertia, frame.velocity[3:], turning)
+    rotate(inertia, frame.velocity[3:], turning)
     add_cross(frame.velocity[3:], turning, load[3:])
     for i in range(6):
         for k in range(len(chain)):
             if i < 3:
-                row[k] = share * p.mass * J[i, k]
+                row[k] = activation * p.mass * J[i, k]
             else:
                 spin = inertia[i - 3]
-                row[k] = share * (spin[0] * J[3, k] + spin[1] * J[4, k] + spin[2] * J[5, k])
+                row[k] = activation * (spin[0] * J[3, k] + spin[1] * J[4, k] + spin[2] * J[5, k])
         A = t.rows.A[t.rows.count[0]]
-        length = motion_row(t, A, row, chain)
+        length = project_motion_row(t, A, row, chain)
         for h in range(item.size):
             c = t.model.index[item.second + 2 * h]
-            if t.contacts.share[c] > 0.0:
-                hand = frame_of(t.terms, t.model, t.contacts.frame[c])
-                contact_lever(t.contacts, hand, c, arm, lever)
+            if t.contacts.activation[c] > 0.0:
+                hand = frame_kinematics(t.terms, t.model, t.contacts.frame[c])
+                compute_contact_lever(t.contacts, hand, c, arm, lever)
                 for k in range(3):
                     lever[k] += hand.origin[k] - frame.origin[k] - at[k]
                 if i < t.contacts.size[c]:
-                    length += add_force(t, A, c, i, 1.0)
+                    length += add_force_term(t, A, c, i, 1.0)
                 if i >= 3:  # lever x f
                     j, k = (i - 2) % 3, (i - 1) % 3
-                    length += add_force(t, A, c, k, lever[j]) + add_force(t, A, c, j, -lever[k])
+                    length += add_force_term(t, A, c, k, lever[j]) + add_force_term(t, A, c, j, -lever[k])
         weight = 1.0 / t.model.mass if i < 3 else 1.0 / (t.model.mass * t.model.length)
-        finish_equality(t.rows, t.maps.n, -share * load[i], length, weight, item.number, i)
+        finish_equality(t.rows, t.maps.n, -activation * load[i], length, weight, item.element_index, i)
 
 
 @compiled(inline=False)
-def grip_rows(item: Item, t: Instant, c: int) -> None:
-    """Contact c does not move along the object."""
-    p, frame = held_object_parameters(item.numbers), frame_of(t.terms, t.model, item.first)
-    hand, points, J, own = frame_of(t.terms, t.model, t.contacts.frame[c]), t.points, t.work.J, t.work.J_other
+def write_hand_rows(item: Item, t: TickContext, c: int) -> None:
+    """Writes the rows by which contact c does not move relative to the object."""
+    p, frame = held_object_parameters(item.parameters), frame_kinematics(t.terms, t.model, item.first)
+    hand, points, J, own = frame_kinematics(t.terms, t.model, t.contacts.frame[c]), t.points, t.work.J, t.work.J_other
     arm, lever, drift = local(3), local(3), local(6)
-    contact_lever(t.contacts, hand, c, arm, lever)
+    compute_contact_lever(t.contacts, hand, c, arm, lever)
     for k in range(3):
         lever[k] += hand.origin[k] - frame.origin[k]
-    fixed_point(frame, lever, own, drift)
+    shift_to_point(frame, lever, own, drift)
     for i in range(t.contacts.size[c]):
         for j in range(len(t.v)):
             J[i, j] = 0.0
@@ -126,5 +133,5 @@ def grip_rows(item: Item, t: Instant, c: int) -> None:
         for j in range(len(t.v)):
             speed += J[i, j] * t.v[j]
         wanted = -p.damping * speed - (points.drift[c, i] - drift[i])
-        want_motion(t, J[i], t.work.everything, wanted, 1.0, item.number, ALONG + i)
-        name_equality(t.rows, c)
+        add_motion_equality(t, J[i], t.work.all_velocities, wanted, 1.0, item.element_index, ALONG + i)
+        tag_equality_contact(t.rows, c)

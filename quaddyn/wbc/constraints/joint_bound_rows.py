@@ -1,4 +1,4 @@
-"""Rows of `JointBounds`: what it allows one joint, and whether that is viable."""
+"""Rows of `JointBounds`: the acceleration bounds of a joint, and the test of viability."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 from typing import NamedTuple
 
 from ...compiler import Vector, compiled
-from ..data import Instant
-from ..rows import Item, bound_joint
+from ..row_writing import Item, add_joint_bounds
+from ..tick_data import TickContext
 
 
 class JointBoundParameters(NamedTuple):
-    """Parameters in the order in which they lie."""
+    """Parameters of `JointBounds`, in the order of its block."""
 
     horizon: float  # [s]
     recovery: float  # [s]
-    viability: float  # whether to hold it
+    viability: float  # whether to apply it
     lower: Vector  # (nu,)
     upper: Vector  # (nu,)
     velocity: Vector  # (nu,)
@@ -25,7 +25,7 @@ class JointBoundParameters(NamedTuple):
 
 @compiled()
 def joint_bound_parameters(z: Vector, nu: int) -> JointBoundParameters:
-    """The parameters that begin z."""
+    """Returns views of the parameters at the beginning of z."""
     return JointBoundParameters(
         z[0], z[1], z[2], z[3 : 3 + nu], z[3 + nu : 3 + 2 * nu], z[3 + 2 * nu : 3 + 3 * nu],
         z[3 + 3 * nu : 3 + 4 * nu], z[3 + 4 * nu : 3 + 5 * nu],
@@ -33,21 +33,21 @@ def joint_bound_parameters(z: Vector, nu: int) -> JointBoundParameters:
 
 
 @compiled()
-def braking(p: JointBoundParameters, i: int) -> float:
-    """The deceleration that viability counts on: both limits of a narrow range must leave a common acceleration."""
+def viable_deceleration(p: JointBoundParameters, i: int) -> float:
+    """Returns the deceleration that viability assumes, reduced so that both limits of a narrow range are compatible."""
     h, width = p.horizon, max(p.upper[i] - p.lower[i], 0.0)
     d: float = max(min(p.deceleration[i], min(width / (h * h), p.velocity[i] / h)), 1e-12)
     return d
 
 
 @compiled(inline=False)
-def stoppable_acceleration(room: float, v: float, d: float, h: float) -> float:
-    """Largest acceleration over h that keeps `room` >= 0 and ends where braking with d does, too.
+def max_stoppable_acceleration(room: float, v: float, d: float, h: float) -> float:
+    """Returns the largest acceleration over h that keeps `room` >= 0, during h and while braking with d afterwards.
 
-    With w the speed after h, ``w^2 + d h w = 2 d (room - h v / 2)``, if it comes to a stop no earlier; else the joint
-    turns at the limit itself.
+    With w the speed after h, ``w^2 + d h w = 2 d (room - h v / 2)``, unless the joint stops earlier; otherwise it
+    reverses exactly at the limit.
     """
-    rest = room - 0.5 * h * v  # room after h if it stops there
+    rest = room - 0.5 * h * v  # distance to the limit if the joint stops at the end of h
     if rest >= 0.0:
         half = 0.5 * d * h
         return (2.0 * d * rest / (half + math.sqrt(half * half + 2.0 * d * rest)) - v) / h
@@ -55,8 +55,8 @@ def stoppable_acceleration(room: float, v: float, d: float, h: float) -> float:
 
 
 @compiled()
-def plain_acceleration(room: float, v: float, h: float) -> float:
-    """Largest acceleration over h that keeps `room` >= 0 during h."""
+def max_bounded_acceleration(room: float, v: float, h: float) -> float:
+    """Returns the largest acceleration over h that keeps `room` >= 0 during h."""
     stop = -v / h
     end = 2.0 * (room - h * v) / (h * h)  # at the limit after h, if it still moves out then
     if end > stop:
@@ -65,8 +65,8 @@ def plain_acceleration(room: float, v: float, h: float) -> float:
 
 
 @compiled(inline=False)
-def largest_acceleration(p: JointBoundParameters, i: int, room: float, v: float) -> float:
-    """Largest acceleration of joint i with `room` to its upper limit, v towards it; see `JointBounds`."""
+def max_acceleration_toward(p: JointBoundParameters, i: int, room: float, v: float) -> float:
+    """Returns the largest acceleration of joint i, `room` below its upper limit, with v toward the limit."""
     h, fastest = p.horizon, p.velocity[i]
     high: float = min(p.acceleration[i], (fastest - v) / h)
     if room < 0.0:
@@ -74,28 +74,28 @@ def largest_acceleration(p: JointBoundParameters, i: int, room: float, v: float)
         high = min(high, (back - v) / h)
     elif math.isfinite(room):
         if p.viability > 0.0:
-            high = min(high, stoppable_acceleration(room, v, braking(p, i), h))
+            high = min(high, max_stoppable_acceleration(room, v, viable_deceleration(p, i), h))
         else:
-            high = min(high, plain_acceleration(room, v, h))
+            high = min(high, max_bounded_acceleration(room, v, h))
     least: float = -p.deceleration[i]
     return max(high, least)
 
 
 @compiled()
-def joint_bound(p: JointBoundParameters, i: int, q: float, v: float) -> tuple[float, float]:
-    """Least and largest acceleration of joint i at (q, v)."""
-    high = largest_acceleration(p, i, p.upper[i] - q, v)
-    low = -largest_acceleration(p, i, q - p.lower[i], -v)
-    if low > high:  # outside of the viable set only: what stops the joint, between the two
+def acceleration_bounds(p: JointBoundParameters, i: int, q: float, v: float) -> tuple[float, float]:
+    """Returns the smallest and largest acceleration of joint i at (q, v)."""
+    high = max_acceleration_toward(p, i, p.upper[i] - q, v)
+    low = -max_acceleration_toward(p, i, q - p.lower[i], -v)
+    if low > high:  # possible outside the viable set only: the acceleration that stops the joint, between the two
         low = min(max(-v / p.horizon, high), low)
         high = low
     return low, high
 
 
 @compiled()
-def joint_viable(p: JointBoundParameters, i: int, q: float, v: float) -> bool:
-    """Whether joint i can keep its limits by braking."""
-    d, slack = braking(p, i), 1e-9 * min(p.upper[i] - p.lower[i], 1.0)
+def is_joint_viable(p: JointBoundParameters, i: int, q: float, v: float) -> bool:
+    """Returns whether joint i can keep its limits by braking."""
+    d, slack = viable_deceleration(p, i), 1e-9 * min(p.upper[i] - p.lower[i], 1.0)
     speed = abs(v)
     ahead = p.upper[i] - q if v > 0.0 else q - p.lower[i]
     behind = q - p.lower[i] if v > 0.0 else p.upper[i] - q
@@ -104,11 +104,11 @@ def joint_viable(p: JointBoundParameters, i: int, q: float, v: float) -> bool:
 
 
 @compiled(inline=False)
-def joint_bound_rows(item: Item, t: Instant) -> None:
-    """``least <= a_j <= largest`` of each actuated joint; `index` has its place in q."""
+def write_joint_bound_rows(item: Item, t: TickContext) -> None:
+    """Writes the acceleration bounds of each actuated joint."""
     actuated = t.model.actuated
-    p = joint_bound_parameters(item.numbers, len(actuated))
+    p = joint_bound_parameters(item.parameters, len(actuated))
     for i in range(len(actuated)):
         j = actuated[i]
-        low, high = joint_bound(p, i, t.q[t.model.index[item.first + i]], t.v[j])
-        bound_joint(t, j, low, high, t.model.length, item.number, i)
+        low, high = acceleration_bounds(p, i, t.q[t.model.index[item.first + i]], t.v[j])
+        add_joint_bounds(t, j, low, high, t.model.length, item.element_index, i)

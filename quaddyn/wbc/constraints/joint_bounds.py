@@ -1,15 +1,15 @@
-"""`JointBounds`: limits of joint position and velocity as bounds of the acceleration, viable whatever comes next.
+"""`JointBounds`: joint position and velocity limits as acceleration bounds that stay feasible at all future ticks.
 
-Why the promise of `JointBounds` holds, per joint.  Let d be the deceleration that is counted on, h the horizon.
+Proof of the guarantee of `JointBounds`, per joint.  Let d be the assumed deceleration and h the horizon.
 
 1. *Viable* are the states from which braking with d keeps the limits: ``|v| <= v_max`` and
    ``-sqrt(2 d (q - q_min)) <= v <= sqrt(2 d (q_max - q))``.
-2. At a viable state, ``a = -d`` is within what the upper limit allows, and ``a = d`` within what the lower one does.
-   The two leave a common acceleration if braking over h from the edge of one limit cannot leave the set at the other:
-   ``d h^2 <= q_max - q_min`` and ``d h <= v_max``.  d is reduced to that where a range is very narrow.
-3. An acceleration that is allowed, held for h, keeps the limits on the way and ends in a viable state.  At any earlier
-   time the state is viable, too: from there, to go on and then to brake is a way that keeps the limits.  So the next
-   period, no longer than h, begins in a viable state again.
+2. At a viable state, ``a = -d`` is within the bounds due to the upper limit, and ``a = d`` within those due to the
+   lower one.  The two sets of bounds have a common acceleration if braking over h from the edge of one limit cannot
+   leave the set at the other: ``d h^2 <= q_max - q_min`` and ``d h <= v_max``.  In very narrow ranges d is reduced
+   accordingly. 3. An admissible acceleration, held for h, keeps the limits during h and ends in a viable state.  At any
+   earlier time the state is viable, too: continuing until h and then braking keeps the limits from there.  So the next
+   period, which is not longer than h, starts in a viable state again.
 """
 
 from __future__ import annotations
@@ -20,63 +20,65 @@ from ...deprecation import renamed_attributes
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Scalar, Vector
-from ..codes import JOINT_BOUNDS
 from ..element import Layout, ReferenceResolver, RowCounts
+from ..element_codes import JOINT_BOUNDS
+from ..parameter_block import ScalarParameter, VectorParameter
 from ..scales import scales
 from .constraint import Constraint
-from .joint_bound_rows import joint_bound, joint_bound_parameters, joint_viable
+from .joint_bound_rows import acceleration_bounds, is_joint_viable, joint_bound_parameters
 
 
 @renamed_attributes(viable="viable_mask")
 class JointBounds(Constraint, fixed=("index",)):
-    r"""Joint accelerations such that positions and velocities stay within limits, now and later.
+    r"""Bounds of joint accelerations that keep positions and velocities within limits, now and in the future.
 
     Per joint, the intersection over one `horizon` h of constant acceleration of
 
     - the acceleration bound, :math:`|a| \le a_{max}`;
     - the velocity bound, :math:`|v + h a| \le v_{max}`;
-    - the position stays inside at every instant of h, :math:`q_{min} \le q + t v + \tfrac{1}{2} t^2 a \le q_{max}`;
-    - after h the joint can still stop in time with the deceleration d (*viability*: without it, bounds on position and
-      acceleration end up in conflict):
+    - the position bound at every instant of h, :math:`q_{min} \le q + t v + \tfrac{1}{2} t^2 a \le q_{max}`;
+    - the condition that after h the joint can still stop in time with the deceleration d (*viability*; without it,
+      bounds of position and acceleration eventually conflict):
 
     .. math::
 
         (v + h a)^2 \le 2\, d \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
 
-    **What is promised.** From a viable state (`viable_mask`) all limits hold at all times, whatever the tasks ask for,
-    and the bounds never ask a joint for more than d.  This assumes that accelerations are those that were asked for
-    and constant over a control period, which is no longer than h, and that the robot can always decelerate by d; the
-    module's docstring has the proof.  Set d to what the torque limits leave: all joints of a robot with a fixed root
-    can decelerate by d at once where :math:`\sum_j |M_{ij}| d_j \le \tau_i - |h_i|`.  A level 0 on which torques
-    cannot give d is infeasible, and the command says so.
+    **Guarantee.** From a viable state (`viable_mask`) all limits hold at all times, whatever the tasks, and the bounds
+    never require more than d of a joint.  This assumes that the robot realizes the commanded accelerations, that these
+    are constant over a control period, which is not longer than h, and that the robot can always decelerate by d; the
+    docstring of the module has the proof.  Set d to a value that the torque limits can provide: all joints of a robot
+    with a fixed root can decelerate by d at once where :math:`\sum_j |M_{ij}| d_j \le \tau_i - |h_i|`.  If torques
+    cannot provide d, level 0 is infeasible, and the status of the command reports it.
 
-    **Outside.** `viable_mask` and `Command.nonviable` name the joints.  One that is too fast to stop in time
-    decelerates by d.  One beyond a limit returns with speed ``depth / recovery`` at least; with ``recovery=0`` as fast
-    as d, v_max and h allow.  Where bounds conflict, those that stop the joint win.
+    **Outside the viable set.** `viable_mask` and `Command.nonviable` report the joints.  A joint that is too fast to
+    stop in time decelerates by d.  A joint beyond a limit returns with a speed of at least ``depth / recovery``; with
+    ``recovery=0`` as fast as d, v_max and h allow.  Where bounds conflict, those that stop the joint take precedence.
+
+    Use it on level 0 of every controller.
 
     Source: Del Prete 2018, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot
-    manipulators", sections III and IV; d apart from a_max, and its reduction in narrow ranges, are additions.
+    manipulators", sections III and IV; d separate from a_max, and its reduction in narrow ranges, are additions.
 
     Args:
         robot: the robot.
         dt: control period [s].
-        acceleration: a_max, (nu,) or scalar [rad/s^2]; by default ``20 g / l`` with l the leg's length, as no file
-            gives one.
-        deceleration: d, (nu,) or scalar [rad/s^2], what is counted on to stop a joint; `acceleration` by default, and
-            not above it.
-        horizon: h [s], not below `dt`; ten periods by default, over which noise in v asks for a tenth of what it would
-            over one.
-        recovery: time constant of the way back inside [s]; 0 for as fast as possible.
-        position, velocity, viability: whether to hold these limits.
-        name: by which the controller knows it.
+        acceleration: a_max, (nu,) or scalar [rad/s^2]; ``20 g / l`` with l the leg length if None, as robot files have
+            no acceleration limits.
+        deceleration: d, (nu,) or scalar [rad/s^2], assumed available to stop a joint, at most `acceleration`; equal to
+            it if None.
+        horizon: h [s], at least `dt`; ten periods if None, over which noise in v causes a tenth of the acceleration
+            that it would cause over one.
+        recovery: time constant of the return into the limits [s]; 0 for as fast as possible.
+        position, velocity, viability: whether to apply these limits.
+        name: name of the constraint in the controller.
 
     Attributes:
         horizon, recovery, acceleration, deceleration: as given.
-        lower, upper, velocity: (nu,) the limits, infinite where there is none.
-        viability: 1 to hold it, 0 not to.
+        lower, upper, velocity: (nu,) limits, infinite without limit.
+        viability: 1 to apply it, 0 not to.
 
-    All of them may be set at any time; the vectors are views, so that entries may be set too.
+    All of them may be set at any time; the vectors are views, whose entries may be set, too.
 
     Raises:
         ArgumentError: an acceleration that is not positive and finite, or a deceleration above it.
@@ -84,10 +86,10 @@ class JointBounds(Constraint, fixed=("index",)):
 
     code = JOINT_BOUNDS
     unit = "rad/s^2"
-    horizon, recovery, viability = Scalar(0, zero=False), Scalar(1), Scalar(2)
-    lower, upper = Vector(3, 5, 0), Vector(3, 5, 1)
-    velocity = Vector(3, 5, 2, least=0.0)
-    acceleration, deceleration = Vector(3, 5, 3, least=0.0), Vector(3, 5, 4, least=0.0)
+    horizon, recovery, viability = ScalarParameter(0, zero=False), ScalarParameter(1), ScalarParameter(2)
+    lower, upper = VectorParameter(3, 5, 0), VectorParameter(3, 5, 1)
+    velocity = VectorParameter(3, 5, 2, least=0.0)
+    acceleration, deceleration = VectorParameter(3, 5, 3, least=0.0), VectorParameter(3, 5, 4, least=0.0)
 
     def __init__(
         self,
@@ -117,63 +119,64 @@ class JointBounds(Constraint, fixed=("index",)):
         self.index = robot.actuated_index
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
         lower, upper = robot.lower[self._entries], robot.upper[self._entries]
-        ranged = (lower < upper) & position  # no room at all is what files write for "no limit"
+        ranged = (lower < upper) & position  # an empty range means "no limit" in robot files
         self.lower, self.upper = np.where(ranged, lower, -np.inf), np.where(ranged, upper, np.inf)
         self.velocity = np.where(velocity, robot.velocity_limits, np.inf)
         self.viability = float(viability)
         self._names = tuple(f"{joint} joint bound" for joint in robot.actuated)
 
     def bounds(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Least and largest acceleration of the actuated joints.
+        """Returns the smallest and largest accelerations of the actuated joints.
 
         Args:
             q: (nu,) positions of the actuated joints.
             v: (nu,) their velocities.
 
         Returns:
-            (nu,) and (nu,), finite, the first not above the second.
+            (nu,) and (nu,) [rad/s^2], finite, the first not above the second.
         """
         p = joint_bound_parameters(self.block, len(q))
-        every = [joint_bound(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
+        every = [acceleration_bounds(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
         return np.array([low for low, _ in every]), np.array([high for _, high in every])
 
     def viable_mask(self, q: Array, v: Array) -> Array:
-        """Which joints can keep all limits from here on, braking with `deceleration`.
+        """Returns which joints can keep all limits from this state on, braking with `deceleration`.
 
         Args:
             q: (nu,) positions of the actuated joints.
             v: (nu,) their velocities.
 
         Returns:
-            (nu,) bool; 1e-9 of the range, or of 1 rad if that is less, is allowed for rounding.
+            (nu,) bool.  The tolerance for rounding is 1e-9 of the range, or of 1 rad if that is smaller.
         """
         p = joint_bound_parameters(self.block, len(q))
-        return np.array([joint_viable(p, i, float(q[i]), float(v[i])) for i in range(len(q))], dtype=bool)
+        return np.array([is_joint_viable(p, i, float(q[i]), float(v[i])) for i in range(len(q))], dtype=bool)
 
     def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
-        """Names of the joints that are not viable."""
+        """Returns the names of the joints that are not viable."""
         assert self.robot is not None
         p = joint_bound_parameters(numbers, self.robot.nu)
         there = zip(self.robot.actuated, q[self._entries].tolist(), v[self.index].tolist(), strict=True)
-        return tuple(name for i, (name, x, speed) in enumerate(there) if not joint_viable(p, i, x, speed))
+        return tuple(name for i, (name, x, speed) in enumerate(there) if not is_joint_viable(p, i, x, speed))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The list of its joints' places in q."""
+        """Returns the position of the list of the joints' indices in q, and -1."""
         return references.add_index_list(self._entries), -1
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Three numbers and five vectors; a row for every motor."""
+        """Returns a layout of three scalars, five vectors, and a limit per motor."""
         return Layout(
             0, 3 + 5 * counts.nu, first=range(counts.entries - counts.nu + 1), limits=counts.nu, places=counts.nu
         )
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return self._names[row]
 
 
 def _per_joint(what: str, given: Array | float, nu: int) -> Array:
+    """Returns positive finite numbers, scalar or (nu,)."""
     a = np.asarray(given, dtype=np.float64)
     if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
         raise ArgumentError(f"{what}: expected a positive number or {nu} of them, got {given}")

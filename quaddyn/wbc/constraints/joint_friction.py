@@ -1,4 +1,4 @@
-"""`JointFriction`: the joints' own friction in the equations of motion, so that the motors overcome it."""
+"""`JointFriction`: compensation of joint friction in the equations of motion."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from ...deprecation import renamed_attributes, renamed_parameters
 from ...robot.configuration import simple_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Scalar
-from ..block import Vector as Numbers
-from ..codes import JOINT_FRICTION
-from ..data import Instant
 from ..element import Layout, RowCounts
-from ..rows import Item
+from ..element_codes import JOINT_FRICTION
+from ..parameter_block import ScalarParameter, VectorParameter
+from ..row_writing import Item
 from ..scales import scales
+from ..tick_data import TickContext
 from .constraint import Constraint
 
-#: Speed of a revolute joint from which its Coulomb friction is whole [rad/s].
+#: Speed of a revolute joint from which its full Coulomb friction acts [rad/s].
 STICTION_SPEED = 0.1
 
 
 class JointFrictionParameters(NamedTuple):
-    """Parameters in the order in which they lie."""
+    """Parameters of `JointFriction`, in the order of its block."""
 
-    given: Vector  # (1,) whether there was a tick that expected a velocity
-    share: float
+    has_expectation: Vector  # (1,) whether there was a tick that expected a velocity
+    compensation_fraction: float
     time_constant: float  # [s]
     damping: Vector  # (nv,)
     coulomb: Vector  # (nv,)
@@ -39,10 +38,10 @@ class JointFrictionParameters(NamedTuple):
 
 @renamed_attributes(share="compensation_fraction")
 class JointFriction(Constraint):
-    r"""Viscous and Coulomb friction of the joints, compensated along the wanted motion.
+    r"""Viscous and Coulomb friction of the joints, compensated along the desired motion.
 
-    It has no rows, and its level does not matter: it adds r to the equations of motion, so that every torque and every
-    limit of torques counts it,
+    The element has no rows, and its level does not matter.  It adds the friction r to the equations of motion, so that
+    the torques, and all limits of torques, include it:
 
     .. math::
 
@@ -50,45 +49,47 @@ class JointFriction(Constraint):
         r_i &= \sigma \left( d_i w_i + c_i\, \phi(w_i / w_{s,i}) \right), \qquad
         \phi(x) = \tfrac{1}{2} x (3 - x^2) \text{ for } |x| < 1, \text{ else } \operatorname{sign} x
 
-    with w the *wanted* joint velocity.  It follows from the accelerations a of the ticks before, and leaks to the
+    with w the *desired* joint velocity.  It integrates the accelerations a of the previous ticks, and decays to the
     measured velocity v with the time constant T,
 
     .. math::
 
         w \leftarrow v + \tfrac{T}{T + dt} \left( w + dt\, a - v \right)
 
-    Where the robot does what it is told w is v, without a lag.  Where friction holds a joint back w runs ahead of it by
-    T times the acceleration that is lacking, so that a joint at rest is pushed off in the direction it should go.  For
-    a task with critical damping and gain :math:`\lambda^2` and for :math:`T = 1 / \lambda` it is the reference velocity
-    :math:`\dot q_d + \lambda (q_d - q)`: it feeds back no measured velocity, so neither its noise, nor anything that
-    would make the loop unstable where the record has more friction than the robot (Slotine and Li 1991, *Applied
-    Nonlinear Control*, section 9.1).  phi has a continuous slope: torques have no jumps, and a joint that is to stand
-    still does not chatter.
+    If the robot follows the commanded accelerations, w equals v without a lag.  If friction holds a joint back, w leads
+    v by T times the missing acceleration, so that a joint at rest breaks away in the desired direction.  For a task
+    with critical damping and gain :math:`\lambda^2`, and for :math:`T = 1 / \lambda`, w is the reference velocity
+    :math:`\dot q_d + \lambda (q_d - q)`.  It contains no measured velocity, so measurement noise is not fed back, and
+    overcompensation does not destabilize the loop (Slotine and Li 1991, *Applied Nonlinear Control*, section 9.1).  phi
+    has a continuous slope: torques have no jumps, and a joint that should be at rest does not chatter.
 
     Args:
         robot: the robot.
-        damping: d, (nv,) or scalar [N m s/rad, N s/m]; ``robot.damping`` by default.
-        coulomb: c, (nv,) or scalar [N m, N]; ``robot.friction`` by default.
-        share: sigma, how much of it is compensated, 0 for none.
-        stiction_speed: (nv,) or scalar, speed from which Coulomb friction is whole [rad/s, m/s]; 0.1 rad/s by default,
-            and for prismatic joints 0.1 leg lengths a second.
-        time_constant: T [s]; ``0.4 sqrt(l / g)`` by default, l the leg's length, as fits the gains of the default
-            tasks; 0 for the measured velocity.
-        name: by which the controller knows it.
+        damping: d, (nv,) or scalar [N m s/rad, N s/m]; ``robot.damping`` if None.
+        coulomb: c, (nv,) or scalar [N m, N]; ``robot.friction`` if None.
+        compensation_fraction: sigma, fraction of the friction that is compensated, dimensionless; 0 for none.
+        stiction_speed: w_s, (nv,) or scalar, speed from which the full Coulomb friction acts [rad/s, m/s]; if None,
+            0.1 rad/s, and 0.1 leg lengths per second for prismatic joints.
+        time_constant: T [s], 0 to use the measured velocity; ``0.4 sqrt(l / g)`` with l the leg length if None, which
+            fits the gains of the default tasks.
+        name: name of the element in the controller.
 
     Attributes:
-        damping, coulomb, share, stiction_speed, time_constant: as given.
-        velocity: (nv,) largest wanted speed; the robot's limits by default, infinite where there is none.
+        damping, coulomb, compensation_fraction, stiction_speed, time_constant: as given.
+        velocity: (nv,) largest desired speed; the velocity limits of the robot by default, infinite without limit.
 
-    All of them may be set at any time; the vectors are views, so that entries may be set too.
+    All of them may be set at any time; the vectors are views, whose entries may be set, too.
     """
 
     code = JOINT_FRICTION
     unit = "N m"
-    compensation_fraction, time_constant = Scalar(1), Scalar(2)
-    damping, coulomb = Numbers(3, 5, 0, least=0.0, finite=True), Numbers(3, 5, 1, least=0.0, finite=True)
-    stiction_speed = Numbers(3, 5, 2, least=1e-9)
-    velocity = Numbers(3, 5, 3, least=0.0)
+    compensation_fraction, time_constant = ScalarParameter(1), ScalarParameter(2)
+    damping, coulomb = (
+        VectorParameter(3, 5, 0, least=0.0, finite=True),
+        VectorParameter(3, 5, 1, least=0.0, finite=True),
+    )
+    stiction_speed = VectorParameter(3, 5, 2, least=1e-9)
+    velocity = VectorParameter(3, 5, 3, least=0.0)
 
     @renamed_parameters(share="compensation_fraction")
     def __init__(
@@ -116,16 +117,16 @@ class JointFriction(Constraint):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Three numbers and five vectors; no rows."""
+        """Returns a layout of three scalars and five vectors, without rows."""
         return Layout(0, 3 + 5 * counts.nv)
 
     def clear_references(self) -> None:
-        """What the last tick expected."""
+        """Clears the desired velocity of the last tick."""
         self.block[0] = 0.0
 
 
 def _stiction_speeds(robot: Robot, length: float) -> Array:
-    """(nv,) by kind of the joint."""
+    """Returns the (nv,) default stiction speeds by type of the joint."""
     out = np.full(robot.nv, STICTION_SPEED)
     for name, joint in simple_joints(robot.bodies).items():
         if joint.type == "prismatic":
@@ -135,7 +136,7 @@ def _stiction_speeds(robot: Robot, length: float) -> Array:
 
 @compiled()
 def joint_friction_parameters(z: Vector, nv: int) -> JointFrictionParameters:
-    """The parameters that begin z."""
+    """Returns views of the parameters at the beginning of z."""
     return JointFrictionParameters(
         z[:1], z[1], z[2], z[3 : 3 + nv], z[3 + nv : 3 + 2 * nv], z[3 + 2 * nv : 3 + 3 * nv],
         z[3 + 3 * nv : 3 + 4 * nv], z[3 + 4 * nv : 3 + 5 * nv],
@@ -143,34 +144,34 @@ def joint_friction_parameters(z: Vector, nv: int) -> JointFrictionParameters:
 
 
 @compiled()
-def wanted_velocity(p: JointFrictionParameters, i: int, v: float, dt: float) -> float:
-    """The wanted velocity i, w; see `JointFriction`."""
+def desired_joint_velocity(p: JointFrictionParameters, i: int, v: float, dt: float) -> float:
+    """Returns the desired velocity w of velocity i; see `JointFriction`."""
     w = v
-    if p.given[0] != 0.0:
+    if p.has_expectation[0] != 0.0:
         w += p.time_constant / (p.time_constant + dt) * (p.expected[i] - v)
     return float(min(max(w, -p.velocity[i]), p.velocity[i]))
 
 
 @compiled(inline=False)
-def add_joint_friction(item: Item, t: Instant, bias: Vector) -> None:
-    """``bias += r``."""
-    p = joint_friction_parameters(item.numbers, len(t.v))
-    if p.share == 0.0:
+def add_joint_friction(item: Item, t: TickContext, bias: Vector) -> None:
+    """Adds the friction r to `bias`."""
+    p = joint_friction_parameters(item.parameters, len(t.v))
+    if p.compensation_fraction == 0.0:
         return
     for i in range(len(t.v)):
         if p.damping[i] != 0.0 or p.coulomb[i] != 0.0:
-            w = wanted_velocity(p, i, t.v[i], t.model.period)
+            w = desired_joint_velocity(p, i, t.v[i], t.model.period)
             x = min(max(w / p.stiction_speed[i], -1.0), 1.0)
-            bias[i] += p.share * (p.damping[i] * w + p.coulomb[i] * 0.5 * x * (3.0 - x * x))
+            bias[i] += p.compensation_fraction * (p.damping[i] * w + p.coulomb[i] * 0.5 * x * (3.0 - x * x))
 
 
 @compiled(inline=False)
-def expect_velocity(item: Item, t: Instant, acceleration: Vector) -> None:
-    """What this tick wants the joints to have at the next one."""
-    p, dt = joint_friction_parameters(item.numbers, len(t.v)), t.model.period
+def predict_velocity(item: Item, t: TickContext, acceleration: Vector) -> None:
+    """Stores the velocity that the accelerations of this tick lead to at the next one."""
+    p, dt = joint_friction_parameters(item.parameters, len(t.v)), t.model.period
     for i in range(len(t.v)):
         if p.damping[i] != 0.0 or p.coulomb[i] != 0.0:
-            p.expected[i] = wanted_velocity(p, i, t.v[i], dt) + dt * acceleration[i]
+            p.expected[i] = desired_joint_velocity(p, i, t.v[i], dt) + dt * acceleration[i]
         else:
             p.expected[i] = t.v[i]
-    p.given[0] = 1.0
+    p.has_expectation[0] = 1.0

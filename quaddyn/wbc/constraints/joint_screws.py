@@ -11,7 +11,7 @@ import math
 
 from ...compiler import Matrix, Vector, compiled
 from ...compiler.lanes import clear
-from ..data import Frame
+from ..tick_data import FrameKinematics
 
 #: Rows, joints side by side: linear and angular part of the screw; the same of its derivative by time; those of V; sum
 #: of the joints' absolute angular velocities up to this one, and up to the one before; absolute velocity; whether the
@@ -20,13 +20,13 @@ SCREW, CHANGE, CARRIED, TURNED, BEFORE, SPEED, FILLED, SCREWS = 0, 6, 12, 18, 19
 
 
 @compiled()
-def forget_screws(S: Matrix) -> None:
+def clear_screws(S: Matrix) -> None:
     """No column is filled."""
     clear(S[FILLED], S.shape[1])
 
 
 @compiled(inline=False)
-def fill_screws(frame: Frame, v: Vector, grouped: int, S: Matrix) -> None:
+def fill_screws(frame: FrameKinematics, v: Vector, grouped: int, S: Matrix) -> None:
     """Fill the columns of the joints that move a frame.
 
     Args:

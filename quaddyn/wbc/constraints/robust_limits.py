@@ -1,4 +1,4 @@
-"""`RobustLimits`: torque and friction limits that hold for every payload, and all parameters, of a band."""
+"""`RobustLimits`: torque and friction limits that hold for every payload and all parameters of a given set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..contacts import ContactFrame, ContactSettings
+from ..contact_settings import ContactFrame, ContactSettings
 from ..parameter_ellipsoid import ParameterEllipsoid
 from ..payload_set import PayloadSet
 from ..scales import scales
@@ -23,61 +23,62 @@ from .held_object import RANK_TOLERANCE
 
 
 class RobustLimits(Constraint):
-    r"""Torques and contact forces stay within their limits, whatever payload of a band the robot carries.
+    r"""Torques and contact forces within their limits for every payload of a set.
 
-    The accelerations a are to be those that the tick decides on.  A payload k that the model does not have needs for
-    them the wrench
+    The tick's accelerations a should be realized with any payload.  A payload k that is not in the model requires the
+    wrench
 
     .. math::
 
         w_k(a) = m_k \begin{pmatrix} 1 \\ [r_k]_\times \end{pmatrix} (\ddot p_k(a) - g)
 
-    at its link, which contacts and motors provide together: contact forces change by :math:`\Delta f = P\, w_k`, the
-    least ones that balance the rows without a motor, :math:`J_u^T \Delta f = J_{l,u}^T w_k`, and torques by
-    :math:`\Delta \tau = T\, w_k = J_{l,a}^T w_k - J_a^T \Delta f`.  For each vertex k of the band, each motor i and
-    each face d of a friction pyramid,
+    at its link, which contacts and motors provide together.  Contact forces change by :math:`\Delta f = P\, w_k`, the
+    smallest change that balances the unactuated rows, :math:`J_u^T \Delta f = J_{l,u}^T w_k`, and torques by
+    :math:`\Delta \tau = T\, w_k = J_{l,a}^T w_k - J_a^T \Delta f`.  For each vertex k of the set, each motor i and each
+    face d of a friction pyramid,
 
     .. math::
 
         |\tau_i + (T w_k(a))_i| \le \tau_{max,i} - \epsilon_i - \rho\,|T^\omega_i|, \qquad
         d \cdot (f + P w_k(a)) \le -\rho\,|d\, P^\omega|
 
-    with friction at the least of its band, and :math:`\epsilon` the band of the motors' torques.  As w is linear in
-    mass and mass times centre, what holds at the vertices holds for all payloads in between: a controller that keeps
-    the motion by feedback then finds forces and torques within their limits.  :math:`\rho = m (e^2 + s^2)(|\omega|^2 +
-    \alpha_{max})` bounds the moments of what is not linear, the square of the centre's distance e from the middle of
-    its box, and the payload's own radius of gyration s.
+    with friction at the smallest coefficient, and :math:`\epsilon` the uncertainty of the motor torques.  As w is
+    linear in mass and mass times center of mass, bounds that hold at the vertices hold for all payloads of the set: a
+    controller that realizes the motion by feedback then finds forces and torques within their limits. :math:`\rho = m
+    (e^2 + s^2)(|\omega|^2 + \alpha_{max})` bounds the moments of the nonlinear part: the square of the center's
+    distance e from the middle of its box, and the payload's own radius of gyration s.
 
-    Where the contacts cannot balance a payload (a trot's two feet, for the moment about the line between them), what is
-    left over moves the robot.
+    Where the contacts cannot balance a payload (such as the two feet of a trot, about the line between them), the
+    remaining moment accelerates the robot.
 
-    **Parameters.** Where inertias, friction and rotors of the robot itself are known only within a
+    **Parameters.** If the inertias, friction and rotors of the robot itself are known only within a
     `ParameterEllipsoid`, ``S^T z`` with :math:`|z| \le 1` about the model's, generalized forces differ by :math:`Y(q,
-    v, a)\, S^T z`, Y the regressor.  Contacts and motors take them as they take a payload's, and each bound narrows by
-    the most of it, the length of the row of :math:`Y S^T`.  As that is no linear function of a, a is there that of the
-    tick before (and zero on the first): exact where accelerations settle.
+    v, a)\, S^T z`, with Y the regressor.  Contacts and motors balance them like the wrench of a payload, and each bound
+    is tightened by the largest value, the length of the row of :math:`Y S^T`.  Since this is not linear in a, the
+    acceleration of the previous tick is used (zero on the first): exact where accelerations are steady.
 
-    Rows are computed with NumPy, all vertices at once: `benchmarks/parameter_bands.py` prints what they cost.
+    Use it on level 0 for robots that carry unknown loads.  Rows are computed with NumPy, all vertices at once;
+    `benchmarks/parameter_bands.py` measures their cost.
 
     Source: Del Prete, Mansard 2016, "Robustness to joint-torque-tracking errors in task-space inverse dynamics",
     section IV, for the form; there the uncertainty is that of torques.
 
     Args:
         robot: the robot.
-        payload: the band; None for none.
-        parameters: the band of the robot's own parameters; None for none.
-        friction: least share of each contact's coefficient that the ground may have.
-        torque: (nu,) or scalar, by how much the torque at a joint may differ from that which was commanded [N m]: the
-            band of its friction, and of the motor's constant.
-        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` by default.
-        turning: angular acceleration of the link that is reserved for [rad/s^2]; ``g / l`` by default, l the leg's
-            length.
-        faces: of the friction pyramids.
-        name: by which the controller knows it.
+        payload: set of payloads; None for no payload.
+        parameters: uncertainty of the robot's own parameters; None for none.
+        friction_fraction: smallest friction coefficient of the ground, as a fraction of each contact's coefficient.
+        torque_margin: (nu,) or scalar, largest difference of the torque at a joint from the commanded one [N m], due to
+            joint friction and the torque constant of the motor.
+        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` if None.
+        angular_acceleration: angular acceleration of the link for which to reserve torque [rad/s^2]; ``g / l`` with l
+            the leg length if None.
+        faces: number of faces of the friction pyramids.
+        name: name of the constraint in the controller.
 
     Raises:
-        ArgumentError: a share outside [0, 1], negative numbers, shapes that do not fit.
-        UnknownNameError: no such link.
+        ArgumentError: a fraction outside [0, 1], negative numbers, or shapes that do not fit.
+        UnknownNameError: the link does not exist.
     """
 
     unit = "N m"
@@ -136,11 +137,11 @@ class RobustLimits(Constraint):
         )
         self._names = tuple(f"{joint} torque limit{each}" for each in self._with for joint in robot.actuated)
         self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
-        #: Of each contact as it was, the same at the least friction.
+        #: By contact name, the contact when it was last used, and its settings at the smallest friction.
         self._least: dict[str, tuple[Contact, ContactSettings]] = {}
 
     def rows(self, tick: Tick) -> list[Rows]:
-        """Of every vertex, those of all motors, and those of the pyramids of all contacts that push."""
+        """Returns, for every vertex, the rows of all motors and of the friction pyramids of unilateral contacts."""
         s, pushing = tick.state, list[ContactFrame]()
         Jf, share = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
         for contact in tick.contacts:
@@ -148,7 +149,7 @@ class RobustLimits(Constraint):
                 Jf[contact.columns], share[contact.columns] = contact.jacobian, contact.activation
                 pushing += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
-        # Least forces over their share: contacts that are only just made take little.
+        # Smallest forces divided by their activations: contacts that have just been made take little.
         balance = share * np.linalg.pinv((share * Jf)[:, passive].T, rcond=RANK_TOLERANCE)
         P = balance @ J[:, passive].T
         T = J[:, driven].T - Jf[:, driven].T @ P
@@ -180,7 +181,7 @@ class RobustLimits(Constraint):
         return rows
 
     def _unsure(self, tick: Tick, Jf: Array, balance: Array) -> tuple[Array, Array]:
-        """(nf, k) and (nu, k): what contact forces and torques change by along each direction of the parameters."""
+        """Returns (nf, k) and (nu, k) changes of contact forces and torques along each direction of the parameters."""
         s, driven = tick.state, tick.robot.actuated_index
         if self.parameters is None or self._dynamics is None:
             return np.zeros((len(Jf), 1)), np.zeros((len(driven), 1))
@@ -190,7 +191,7 @@ class RobustLimits(Constraint):
         return forces, E[driven] - Jf[:, driven].T @ forces
 
     def _wrenches(self, tick: Tick) -> tuple[Array, Array]:
-        """(k, 6, nv) and (k, 6): what each vertex needs at the link's origin, ``W a + w``."""
+        """Returns (k, 6, nv) W and (k, 6) w of the wrench ``W a + w`` of each vertex at the origin of the link."""
         s, m = tick.state, self._mass[:, None, None]
         omega, r = s.velocity(self._link)[3:], self._centre @ s.placement(self._link).rotation.T
         B = np.zeros((len(r), 3, 6))  # acceleration of the payload from that of the link's origin
@@ -202,7 +203,7 @@ class RobustLimits(Constraint):
         return lift @ (B @ s.jacobian(self._link)), (lift @ still[:, :, None])[:, :, 0]
 
     def _cone(self, contact: ContactFrame, robot: Robot) -> tuple[Array, tuple[str, ...]]:
-        """A contact's pyramid at the least friction, and the names of its rows for all vertices."""
+        """Returns a contact's friction pyramid at the smallest friction, and the names of its rows for all vertices."""
         now, known = contact.settings.contact, self._least.get(contact.name)
         if known is None or known[0] is not now:
             known = now, ContactSettings(robot, now, friction=self._share * now.friction)

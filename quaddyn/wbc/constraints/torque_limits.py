@@ -1,4 +1,4 @@
-"""`TorqueLimits`: torques within the limits of the motors."""
+"""`TorqueLimits`: joint torques within the limits of the motors."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from ...deprecation import renamed_parameters
 from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Vector as Numbers
-from ..codes import TORQUE_LIMITS
-from ..data import Instant
 from ..element import Layout, RowCounts
-from ..rows import Item, bound_torque
+from ..element_codes import TORQUE_LIMITS
+from ..parameter_block import VectorParameter
+from ..row_writing import Item, add_torque_bounds
+from ..tick_data import TickContext
 from .constraint import Constraint, per_motor
 
-#: Limits from here on are what files write for "none" [N m].
+#: Limits from this value on mean "no limit" in robot files [N m].
 NO_LIMIT = 1e17
 
 
 class TorqueLimits(Constraint):
-    r"""Torques within the robot's limits.
+    r"""Joint torques within the limits of the robot.
 
     .. math::
 
         |\tau_i| \le \sigma\, \tau_{max,i}
 
-    with sigma the share of the limits that may be used.
+    with sigma the usable fraction of the limits.  Use it on level 0 of every controller.
 
     Args:
         robot: the robot.
-        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` by default.
-        share: of the limits that may be used.
-        name: by which the controller knows it.
+        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` if None.
+        scale: sigma, fraction of the limits that may be used, dimensionless.
+        name: name of the constraint in the controller.
 
     Attributes:
-        limits: (nu,) [N m]; may be set at any time, entries too.
+        limits: (nu,) limits times sigma [N m]; may be set at any time, also entry by entry.
     """
 
     code = TORQUE_LIMITS
     unit = "N m"
-    limits = Numbers(least=0.0)
+    limits = VectorParameter(least=0.0)
 
     @renamed_parameters(share="scale")
     def __init__(
@@ -47,23 +47,23 @@ class TorqueLimits(Constraint):
     ) -> None:
         super().__init__(name, robot.nu, robot=robot)
         bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self.limits = bound * positive("share", scale, zero=True)
+        self.limits = bound * positive("scale", scale, zero=True)
         self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """A limit and a row for every motor."""
+        """Returns a layout of one parameter and one limit per motor."""
         return Layout(0, counts.nu, limits=counts.nu)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return self._names[row]
 
 
 @compiled(inline=False)
-def torque_limit_rows(item: Item, t: Instant) -> None:
-    """``|tau_i| <= limit_i``."""
-    weight, limits = 1.0 / (t.model.mass * t.model.length), item.numbers
+def write_torque_limit_rows(item: Item, t: TickContext) -> None:
+    """Writes ``|tau_i| <= limit_i``."""
+    weight, limits = 1.0 / (t.model.mass * t.model.length), item.parameters
     for i in range(len(t.model.actuated)):
         if limits[i] < NO_LIMIT:
-            bound_torque(t, i, -limits[i], limits[i], weight, item.number, i)
+            add_torque_bounds(t, i, -limits[i], limits[i], weight, item.element_index, i)

@@ -1,4 +1,4 @@
-"""`TorqueRate`: torques that change slowly."""
+"""`TorqueRate`: bounds of the rate of change of joint torques."""
 
 from __future__ import annotations
 
@@ -8,38 +8,41 @@ from ...compiler import compiled
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Vector as Numbers
-from ..codes import TORQUE_RATE
-from ..data import Instant
 from ..element import Layout, RowCounts
-from ..rows import Item, bound_torque
+from ..element_codes import TORQUE_RATE
+from ..parameter_block import VectorParameter
+from ..row_writing import Item, add_torque_bounds
+from ..tick_data import TickContext
 from .constraint import Constraint
 
 
 class TorqueRate(Constraint):
-    r"""Torques change by at most ``rate dt`` from one tick to the next; free on the first.
+    r"""Joint torques that change by at most ``rate dt`` from one tick to the next; unbounded on the first tick.
 
     .. math::
 
         |\tau_i(t) - \tau_i(t - dt)| \le r_i\, dt
 
-    For robots close to their torque limits.  Ramps of contacts move bounds, and where those bounds leave a level above
-    a single choice, or nearly so, the strict optimum passes through what they open up as steeply as their faces are
-    flat: without a jump, but tens of percent of ``m g l / 4`` in a millisecond.  Within a rate of 5 % per millisecond
-    lower levels take longer, and upper ones give up nothing.
+    Use it for robots that work close to their torque limits.  The ramps of contacts move bounds.  Where those bounds
+    leave a level above nearly a single solution, the strict optimum traverses the feasible set that they open quickly:
+    continuously, but with tens of percent of ``m g l / 4`` in a millisecond.  With a rate of 5 % per millisecond, lower
+    levels take longer to converge, and upper levels lose nothing.
 
     Args:
         robot: the robot.
         rate: (nu,) or scalar [N m/s].
-        name: by which the controller knows it.
+        name: name of the constraint in the controller.
 
     Attributes:
-        rate: (nu,) [N m/s]; may be set at any time, entries too.
+        rate: (nu,) [N m/s]; may be set at any time, also entry by entry.
+
+    Raises:
+        ArgumentError: a rate that is not positive and finite.
     """
 
     code = TORQUE_RATE
     unit = "N m"
-    rate = Numbers(least=0.0)
+    rate = VectorParameter(least=0.0)
 
     def __init__(self, robot: Robot, rate: Array | float, *, name: str = "torque rate") -> None:
         super().__init__(name, robot.nu, robot=robot)
@@ -51,19 +54,19 @@ class TorqueRate(Constraint):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """A limit and a row for every motor."""
+        """Returns a layout of one parameter and one limit per motor."""
         return Layout(0, counts.nu, limits=counts.nu)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return self._names[row]
 
 
 @compiled(inline=False)
-def torque_rate_rows(item: Item, t: Instant) -> None:
-    """``|tau_i - before_i| <= rate_i dt``, from the second tick on."""
-    weight, rate = 1.0 / (t.model.mass * t.model.length), item.numbers
-    if t.inputs.started[0] != 0:
+def write_torque_rate_rows(item: Item, t: TickContext) -> None:
+    """Writes ``|tau_i - previous_i| <= rate_i dt``, from the second tick on."""
+    weight, rate = 1.0 / (t.model.mass * t.model.length), item.parameters
+    if t.inputs.has_previous_tick[0] != 0:
         for i in range(len(t.model.actuated)):
-            step, before = rate[i] * t.model.period, t.inputs.torque_before[i]
-            bound_torque(t, i, before - step, before + step, weight, item.number, i)
+            step, before = rate[i] * t.model.period, t.inputs.previous_torque[i]
+            add_torque_bounds(t, i, before - step, before + step, weight, item.element_index, i)

@@ -1,4 +1,4 @@
-"""Tasks, one a file: the class, its parameters by name, its rows."""
+"""Tasks of whole-body control, one per file: class, parameters, and the compiled function that writes the rows."""
 
 from .com import ComTask
 from .foot import FootTask

@@ -1,4 +1,4 @@
-"""`ComTask`: the centre of mass."""
+"""`ComTask`: the position of the center of mass."""
 
 from __future__ import annotations
 
@@ -11,26 +11,35 @@ from ...compiler.lanes import clear
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..codes import COM
-from ..data import Instant
 from ..element import Layout, RowCounts
-from ..rows import Item, finish_equality, want_motion
-from .gains import Gain
-from .motion import desired, motion_parameters
-from .of_frame import XYZ
-from .task import Task, motion_layout, natural_gain
+from ..element_codes import COM
+from ..row_writing import Item, add_motion_equality, finish_equality
+from ..tick_data import TickContext
+from .motion_parameters import desired, motion_parameters
+from .single_frame_task import XYZ
+from .task import Task, make_motion_layout, natural_stiffness
+from .task_gains import Gain
 
 
 class ComTask(Task):
-    r"""The centre of mass, world axes [m]: rows x, y, z.
+    r"""Position of the center of mass in world axes [m]: rows x, y, z.
 
     .. math::
 
         J_c\, a + \dot J_c v = a^\star, \qquad x^\star \ominus x = c^\star - c
 
-    Under a floating root the same row is written by what moves it, ``sum_i f_i / m + g = a*``.
+    Use it on level 1 of a floating-base robot to keep its balance or to track a planned trajectory.  Under a floating
+    root the same row is written by the forces that move the center of mass, ``sum_i f_i / m + g = a*``.
 
-    Stiffness by default: (2.5 sqrt(g / l))^2, with l the leg's length.
+    Args:
+        robot: the robot.
+        name: name of the task in the controller.
+        stiffness: scalar or (3,) [1/s^2]; ``(2.5 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (3,) [1/s]; critical damping if None.
+        weight: scalar or (3,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
+
+    Source: Orin, Goswami, Lee 2013, "Centroidal dynamics of a humanoid robot".
     """
 
     code = COM
@@ -45,61 +54,63 @@ class ComTask(Task):
         weight: Gain = 1.0,
         axes: Sequence[str] | None = None,
     ) -> None:
-        kp = natural_gain(robot, 2.5) if stiffness is None else stiffness
+        kp = natural_stiffness(robot, 2.5) if stiffness is None else stiffness
         super().__init__(robot, name, XYZ, ("m/s^2",) * 3, 3, stiffness=kp, damping=damping, weight=weight, axes=axes)
 
     def position(self, s: State) -> Array:
-        """(3,) centre of mass [m]."""
+        """(3,) position of the center of mass [m]."""
         return s.com
 
     def error(self, s: State) -> Array:
-        """(3,) [m]."""
+        """(3,) reference position minus current position [m]."""
         return np.asarray(self._position - s.com)
 
     def velocity(self, s: State) -> Array:
-        """(3,) [m/s]."""
+        """(3,) velocity of the center of mass [m/s]."""
         return s.com_velocity
 
     def jacobian(self, s: State) -> Array:
-        """(3, nv)."""
+        """(3, nv) Jacobian of the center of mass."""
         return s.com_jacobian
 
     def drift(self, s: State) -> Array:
-        """(3,) [m/s^2]."""
+        """(3,) acceleration of the center of mass at ``a = 0`` [m/s^2]."""
         return s.com_drift
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Three rows and a point."""
-        return motion_layout(3, 3)._replace(com=True)
+        """Returns a layout of three rows and a (3,) reference position."""
+        return make_motion_layout(3, 3)._replace(com=True)
 
 
 @compiled()
-def com_capture(item: Item, t: Instant) -> None:
-    """The present centre of mass becomes the reference."""
-    p = motion_parameters(item.numbers, 3)
-    p.given[0] = 1.0
+def capture_com_reference(item: Item, t: TickContext) -> None:
+    """Takes the current center of mass as the reference."""
+    p = motion_parameters(item.parameters, 3)
+    p.has_reference[0] = 1.0
     for i in range(3):
         p.position[i] = t.terms.com[i]
 
 
 @compiled(inline=False)
-def com_rows(item: Item, t: Instant) -> None:
-    """``J_com a + drift = a*``; under a floating root by what moves it, ``sum_i f_i / m + g = a*``."""
-    p, terms, rows = motion_parameters(item.numbers, 3), t.terms, t.rows
+def write_com_rows(item: Item, t: TickContext) -> None:
+    """Writes ``J_com a + drift = a*``; under a floating root as ``sum_i f_i / m + g = a*``."""
+    p, terms, rows = motion_parameters(item.parameters, 3), t.terms, t.rows
     for i in range(3):
         if p.mask[i] == 0.0:
             continue
         wanted = desired(p, i, p.position[i] - terms.com[i], terms.com_velocity[i])
         if not t.model.floating:
-            everything = t.work.everything
-            want_motion(t, terms.com_jacobian[i], everything, wanted - terms.com_drift[i], p.weight[i], item.number, i)
+            everything = t.work.all_velocities
+            add_motion_equality(
+                t, terms.com_jacobian[i], everything, wanted - terms.com_drift[i], p.weight[i], item.element_index, i
+            )
             continue
-        A, share, count = rows.A[rows.count[0]], t.model.mass / t.model.moved_mass, 0
+        A, share, count = rows.A[rows.count[0]], t.model.mass / t.model.total_mass, 0
         clear(A, t.maps.n + 1)
         for c in range(len(t.contacts.size)):
             if t.maps.force[c] >= 0:
                 A[t.maps.force[c] + i] = share
                 count += 1
         A[t.maps.n] = t.model.gravity[i]
-        finish_equality(rows, t.maps.n, wanted, share * count, p.weight[i], item.number, i)
+        finish_equality(rows, t.maps.n, wanted, share * count, p.weight[i], item.element_index, i)

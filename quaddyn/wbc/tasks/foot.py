@@ -1,36 +1,46 @@
-"""`FootTask`: a foot in the air, and one that comes to its contact or leaves it."""
+"""`FootTask`: the position of a swing foot, blended with its contact while that is made or broken."""
 
 from __future__ import annotations
 
 from ...compiler import compiled
-from ..codes import FOOT
-from ..data import BILATERAL, Instant, frame_of
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..rows import Item, want_motion
+from ..element_codes import FOOT
+from ..row_writing import Item, add_motion_equality
 from ..tick import Rows, Tick
-from .frame_position import FramePositionTask, frame_position_rows
-from .motion import desired, motion_parameters, position_found
+from ..tick_data import BILATERAL, TickContext, frame_kinematics
+from .frame_position import FramePositionTask, write_frame_position_rows
+from .motion_parameters import desired, motion_parameters, write_position_state
 
 
 class FootTask(FramePositionTask):
-    r"""A foot in the air: its sphere's centre, world axes [m].
+    r"""Position of a swing foot: the center of its sphere, world axes [m].
 
-    It acts only while the foot is no contact.  While the contact is made or broken, task and contact share the foot:
-    with s the contact's share, which goes from 0 to 1, its Jacobian J_c and the acceleration it prescribes,
+    The task is active only while the foot is not in contact.  While the contact is made or broken, task and contact are
+    blended.  With s the activation of the contact, which goes from 0 to 1, J_c its Jacobian, and the acceleration that
+    it prescribes,
 
     .. math::
 
         \left((1 - s)\, J_p + s\, J_c\right) a =
         (1 - s)\,(a^\star - \dot J_p v) + s\,(-d\, J_c v - \dot J_c v), \qquad w = \frac{w^\star}{1 - s}
 
-    with the weight w, so that a constraint is the limit of a weighted row; see `quaddyn.wbc.controller`.  Without
-    a reference the foot stays where it was when it was lifted.
+    with the weight w: the weighted row tends to the strict constraint as s tends to 1; see `quaddyn.wbc.controller`.
+    Without a reference the foot keeps the position at which it was lifted.
+
+    Args:
+        robot: the robot.
+        frame: name of the foot's frame.
+        name: name of the task in the controller; the name of the frame if None.
+        stiffness: scalar or (3,) [1/s^2]; ``(4 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (3,) [1/s]; critical damping if None.
+        weight: scalar or (3,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
     """
 
     code = FOOT
 
     def rows(self, tick: Tick) -> list[Rows]:
-        """The rows of a class derived from this one, in Python; the same as `foot_rows`."""
+        """Returns the rows for classes derived from this one, in Python; the same as `write_foot_rows`."""
         contact = tick.foot(self.frame)
         if contact is None or not contact.is_motion_constrained:
             return super().rows(tick)
@@ -43,39 +53,42 @@ class FootTask(FramePositionTask):
         return [Rows(self.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=self.weight / (1.0 - share))]
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The frame, and the contact of the same foot."""
+        """Returns the numbers of the frame and of the contact of the same foot."""
         return references.add_frame(self.frame), references.foot_contact_number(self.frame)
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Like that of a frame's position, and a contact, -1 for none."""
+        """Returns the layout of a frame position, with a contact as the second integer (-1 for none)."""
         return super().declare_layout(counts)._replace(second=range(-1, counts.contacts))
 
 
 @compiled(inline=False)
-def foot_rows(item: Item, t: Instant) -> None:
-    """Rows of a foot in the air; `foot_shared_rows` while its contact comes or goes; none while it holds."""
+def write_foot_rows(item: Item, t: TickContext) -> None:
+    """Writes the rows of a swing foot; blended ones while its contact is made or broken, none while it is closed."""
     c = item.second
-    if c < 0 or t.points.column[c] < 0 or t.contacts.role[c] > BILATERAL:
-        frame_position_rows(item, t)
-    elif t.model.held >= 0 and t.contacts.share[c] < 1.0 and t.contacts.size[c] == 3:
-        foot_shared_rows(item, t, c, t.contacts.share[c])
+    if c < 0 or t.points.first_force[c] < 0 or t.contacts.role[c] > BILATERAL:
+        write_frame_position_rows(item, t)
+    elif t.model.contact_motion_start >= 0 and t.contacts.activation[c] < 1.0 and t.contacts.size[c] == 3:
+        write_blended_foot_rows(item, t, c, t.contacts.activation[c])
 
 
 @compiled(inline=False)
-def foot_shared_rows(item: Item, t: Instant, c: int, share: float) -> None:
-    """Rows that pass from the task to contact c as its share s goes from 0 to 1.
+def write_blended_foot_rows(item: Item, t: TickContext, c: int, share: float) -> None:
+    """Writes the rows that are blended from the task to contact c as the activation s of c goes from 0 to 1.
 
-    The point that is guided moves from the sphere's centre to the contact point, the wanted acceleration from the
-    task's to the contact's, and the weight from the task's own to infinity, ``weight / (1 - s)``: a constraint of the
-    level above is the limit of a weighted one.
+    The guided point moves from the center of the sphere to the contact point, the desired acceleration from the task's
+    to the contact's, and the weight from the task's to infinity, ``weight / (1 - s)``.
     """
-    p, frame, found = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first), t.work.found
-    position_found(p, frame.origin, frame.velocity, frame.drift, found)
+    p, frame, found = (
+        motion_parameters(item.parameters, 3),
+        frame_kinematics(t.terms, t.model, item.first),
+        t.work.task_state,
+    )
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
     own, row, J = 1.0 - share, t.work.vectors[4], t.points.jacobian[c]
     for i in range(3):
         wanted = own * (desired(p, i, found[0, i], found[1, i]) - found[2, i])
-        wanted += share * (t.points.wanted[c, i] - t.points.drift[c, i])
+        wanted += share * (t.points.target[c, i] - t.points.drift[c, i])
         for k in range(len(frame.chain)):
             row[k] = own * frame.jacobian[i, k] + share * J[i, k]
-        want_motion(t, row, frame.chain, wanted, p.weight[i] / own, item.number, i)
+        add_motion_equality(t, row, frame.chain, wanted, p.weight[i] / own, item.element_index, i)

@@ -1,4 +1,4 @@
-"""`ForceTask`: wanted contact forces, on any level; with no reference, the regularization of forces."""
+"""`ForceTask`: desired contact forces on any level; without references, the regularization of contact forces."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, floats, several
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..block import Scalar
-from ..codes import FORCE_TASK
-from ..data import COMPLIANT, Instant
 from ..element import Element, Layout, ReferenceResolver, RowCounts
-from ..rows import Item, name_equality, want_force, want_motion
+from ..element_codes import FORCE_TASK
+from ..parameter_block import ScalarParameter
+from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
+from ..tick_data import COMPLIANT, TickContext
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
@@ -28,32 +28,34 @@ NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
 
 @renamed_attributes(wanted="references")
 class ForceTask(Element, fixed=("contacts",)):
-    r"""Contact forces near their references: zero where none is set, which makes them small.
+    r"""Contact forces close to their references, which are zero unless they are set.
 
     .. math::
 
         f_c = f_c^\star
 
-    Rows are ``f = f*`` per component, world axes; moments of a surface count over the mean of its half sizes, as forces
-    at its edge, so that small ones keep the pressure in its middle.  On a compliant contact, whose force is not chosen,
-    the rows make the contact point move along the normal such that the force comes to its reference:
+    One row per component, world axes.  Moments of a surface are weighted as forces on a lever of the mean of its half
+    sizes, which keeps the center of pressure near the middle of the surface.  On a compliant contact, whose force is
+    not an unknown, the row moves the contact point along the normal such that the force converges to its reference:
     ``a_n = -bandwidth^2 (f*_n - f_n) / stiffness - 2 bandwidth v_n``.
+
+    Use it on the last level to distribute contact forces evenly, or on a higher level to track planned forces.
 
     Args:
         robot: the robot.
-        name: by which the controller knows the task.
-        contacts: names of the contacts it is about; all by default.
-        weight: against the other rows of its level [m/s^2 per N]; 1 / mass by default.
-        bandwidth: of the force on compliant contacts [rad/s].
+        name: name of the task in the controller.
+        contacts: names of the contacts of the task; all if None.
+        weight: weight of the rows relative to the other rows of the level [m/s^2 per N]; 1 / mass if None.
+        bandwidth: bandwidth of the force on compliant contacts [rad/s].
 
     Attributes:
         weight, bandwidth: as given; may be set at any time.
-        references: wanted forces by contact; may be set at any time, see `reference`.
+        references: reference forces by contact; may be set at any time, see `reference`.
         block: (2,) weight, bandwidth.
     """
 
     code = FORCE_TASK
-    weight, bandwidth = Scalar(0), Scalar(1, zero=False)
+    weight, bandwidth = ScalarParameter(0), ScalarParameter(1, zero=False)
 
     def __init__(
         self,
@@ -74,27 +76,34 @@ class ForceTask(Element, fixed=("contacts",)):
 
     @property
     def contacts(self) -> tuple[str, ...] | None:
-        """Names of the contacts that it is about, None for all."""
+        """Names of the contacts of the task, None for all."""
         return self._contacts
 
     def validate_contacts(self, contacts: Collection[str]) -> None:
-        """That it may `meet` contacts of these names.
+        """Checks that the contacts of the task exist.
+
+        Args:
+            contacts: names of the contacts of a controller.
 
         Raises:
-            UnknownNameError: the task is about others, or wants forces of others.
+            UnknownNameError: the task refers to another contact, or has a reference for one.
         """
         for name in (*(self._contacts or ()), *self._wanted):
             if name not in contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
 
     def bind_contacts(self, contacts: Collection[str]) -> None:
-        """Take only names of these contacts from now on; raises as `check`."""
+        """Accepts only references of these contacts from now on.
+
+        Args:
+            contacts: names of the contacts of a controller.
+        """
         self.validate_contacts(contacts)
         self._known = tuple(contacts) if self._contacts is None else self._contacts
 
     @property
     def references(self) -> Mapping[str, Array]:
-        """The references: (3,) or (6,) by contact, on the robot, world axes [N, N m]; read-only.
+        """Reference forces by contact, (3,) or (6,), on the robot, world axes [N, N m]; read-only.
 
         Assigning a mapping is the same as calling `reference`.
         """
@@ -105,14 +114,15 @@ class ForceTask(Element, fixed=("contacts",)):
         self.reference(value)
 
     def reference(self, forces: Mapping[str, ArrayLike] | None = None) -> None:
-        """Set all references; contacts left out want zero.
+        """Sets all reference forces.
 
         Args:
-            forces: (3,) or (6,) by contact, on the robot, world axes [N, N m].
+            forces: (3,) or (6,) by contact, on the robot, world axes [N, N m]; contacts left out have the reference
+                zero.
 
         Raises:
-            UnknownNameError: a contact that the task is not about.
-            ArgumentError: a shape that is neither, or an entry that is not finite.
+            UnknownNameError: the task does not include this contact.
+            ArgumentError: another shape, or an entry that is not finite.
         """
         wanted = {}
         if not isinstance(forces, Mapping | None):
@@ -120,16 +130,16 @@ class ForceTask(Element, fixed=("contacts",)):
         for name, value in (forces or {}).items():
             if self._known is not None and name not in self._known:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
-            fits = type(value) is np.ndarray and value.dtype is FLOAT  # then nobody needs a name for an error
+            fits = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
             force = np.array(value if fits else floats(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
             force.flags.writeable = False
             wanted[name] = force
-        self._wanted = MappingProxyType(wanted)  # replaced as a whole: who reads it tells by identity that it changed
+        self._wanted = MappingProxyType(wanted)  # replaced as a whole, so that a change is detected by identity
 
     def clear_references(self) -> None:
-        """Back to zero references."""
+        """Sets all reference forces to zero."""
         self._wanted = NO_REFERENCES
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,45 +149,47 @@ class ForceTask(Element, fixed=("contacts",)):
         super().__setstate__(state | {"_wanted": MappingProxyType(state["_wanted"])})
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """Its references among those of all force tasks."""
+        """Returns the number of the task among all force tasks, and 0."""
         return references.add_force_task(self), 0
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Weight and bandwidth; rows for every force."""
+        """Returns a layout of two parameters, and one row per force component."""
         return Layout(0, 2, first=range(counts.force_tasks), equalities=counts.forces)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return f"{contact} force {AXES[row]}" if row < 6 else f"{contact} force"
 
     def row_unit(self, row: int) -> str:
-        """Its unit."""
+        """Returns the unit of a row."""
         return "N" if row < 6 else "m/s^2"
 
 
 @compiled(inline=False)
-def force_rows(item: Item, t: Instant) -> None:
-    """``f = f*`` of each contact it is about; on compliant ground ``a_n = -w^2 (f*_n - f_n) / k - 2 w v_n``."""
-    weight, bandwidth, contacts, points = item.numbers[0], item.numbers[1], t.contacts, t.points
+def write_force_rows(item: Item, t: TickContext) -> None:
+    """Writes ``f = f*`` for each contact; on compliant ground ``a_n = -w^2 (f*_n - f_n) / k - 2 w v_n``."""
+    weight, bandwidth, contacts, points = item.parameters[0], item.parameters[1], t.contacts, t.points
     for c in range(len(contacts.size)):
         about = t.inputs.force_references[item.first, c]
-        if points.column[c] < 0 or about[0] == 0.0:
+        if points.first_force[c] < 0 or about[0] == 0.0:
             continue
         reference = about[2:]
         if contacts.role[c] != COMPLIANT:
             for i in range(contacts.size[c]):
-                want_force(t, c, i, reference[i], weight if i < 3 else weight / contacts.arm[c], item.number, i)
+                add_force_equality(
+                    t, c, i, reference[i], weight if i < 3 else weight / contacts.moment_arm[c], item.element_index, i
+                )
         elif about[1] != 0.0:
-            compliant_force_row(item, t, c, bandwidth)
+            write_compliant_force_row(item, t, c, bandwidth)
 
 
 @compiled(inline=False)
-def compliant_force_row(item: Item, t: Instant, c: int, bandwidth: float) -> None:
-    """The contact point moves along the normal such that the spring's force comes to its reference."""
+def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: float) -> None:
+    """Writes the row that moves the contact point along the normal until the spring force reaches its reference."""
     chain_table, points, row = t.model.chains[t.contacts.frame[c]], t.points, t.work.vectors[4]
     chain = chain_table[1 : 1 + chain_table[0]]
     lacking, drift, speed = 0.0, 0.0, 0.0
@@ -185,12 +197,12 @@ def compliant_force_row(item: Item, t: Instant, c: int, bandwidth: float) -> Non
         row[k] = 0.0
     for i in range(3):
         n = t.contacts.normal[c, i]
-        lacking += n * (t.inputs.force_references[item.first, c, 2 + i] - points.wanted[c, i])
+        lacking += n * (t.inputs.force_references[item.first, c, 2 + i] - points.target[c, i])
         drift += n * points.drift[c, i]
         for k in range(len(chain)):
             row[k] += n * points.jacobian[c, i, k]
     for k in range(len(chain)):
         speed += row[k] * t.v[chain[k]]
     wanted = -bandwidth * bandwidth * lacking / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
-    want_motion(t, row, chain, wanted, 1.0, item.number, 6)
-    name_equality(t.rows, c)
+    add_motion_equality(t, row, chain, wanted, 1.0, item.element_index, 6)
+    tag_equality_contact(t.rows, c)

@@ -7,15 +7,15 @@ import numpy as np
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..codes import FRAME
-from ..data import Instant, frame_of
-from ..rows import Item
-from .motion import motion_parameters, motion_rows, position_found, rotation_found
-from .of_frame import POSE_UNITS, TURNS, XYZ, OfFrame, rotation_reference, turn_between
+from ..element_codes import FRAME
+from ..row_writing import Item
+from ..tick_data import TickContext, frame_kinematics
+from .motion_parameters import motion_parameters, write_motion_rows, write_position_state, write_rotation_state
+from .single_frame_task import POSE_UNITS, TURNS, XYZ, SingleFrameTask, rotation_reference, rotation_vector_between
 
 
-class FrameTask(OfFrame):
-    r"""Position and orientation of a frame: rows x, y, z [m], rx, ry, rz [rad], world axes.
+class FrameTask(SingleFrameTask):
+    r"""Position and orientation of a frame: rows x, y, z [m] and rx, ry, rz [rad], world axes.
 
     .. math::
 
@@ -23,8 +23,19 @@ class FrameTask(OfFrame):
         + \begin{bmatrix} \dot J_p \\ \dot J_\omega \end{bmatrix} v = a^\star,
         \qquad x^\star \ominus x = \begin{bmatrix} p^\star - p \\ \log (R^\star R^\top) \end{bmatrix}
 
-    The reference position is (12,): the origin, then the rotation matrix row by row (`pose_reference` takes them
-    apart).  Stiffness by default: (3 sqrt(g / l))^2.
+    Use it to move a hand or tool along a planned trajectory of poses.  The reference position is (12,): the origin,
+    then the rotation matrix row by row; `pose_reference` takes them separately.
+
+    Args:
+        robot: the robot.
+        frame: name of the frame.
+        name: name of the task in the controller; the name of the frame if None.
+        stiffness: scalar or (6,) [1/s^2]; ``(3 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (6,) [1/s]; critical damping if None.
+        weight: scalar or (6,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
+
+    Source: Khatib 1987; Murray, Li, Sastry 1994, section 2.2, for the rotation error.
     """
 
     code = FRAME
@@ -37,39 +48,46 @@ class FrameTask(OfFrame):
         velocity: Array | None = None,
         acceleration: Array | None = None,
     ) -> None:
-        """Set origin (3,) [m], rotation (3, 3), velocity (6,) and acceleration (6,), world axes, linear first."""
+        """Sets the whole reference, world axes.
+
+        Args:
+            translation: (3,) origin of the frame [m].
+            rotation: (3, 3) rotation of the frame.
+            velocity: (6,) linear [m/s] and angular [rad/s] velocity; zero if None.
+            acceleration: (6,) linear [m/s^2] and angular [rad/s^2] acceleration; zero if None.
+        """
         turned = rotation_reference(self.name, rotation)
         self.reference(np.concatenate((np.asarray(translation, dtype=np.float64), turned)), velocity, acceleration)
 
     def position(self, s: State) -> Array:
-        """(12,) origin, then rotation row by row."""
+        """(12,) origin [m], then rotation matrix row by row."""
         pose = s.placement(self.frame)
         return np.concatenate((pose.translation, pose.rotation.ravel()))
 
     def error(self, s: State) -> Array:
-        """(6,) [m, rad]."""
+        """(6,) position error [m] and rotation vector [rad]."""
         pose = s.placement(self.frame)
-        turn = turn_between(self._position[3:].reshape(3, 3), pose.rotation)
+        turn = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
         return np.concatenate((self._position[:3] - pose.translation, turn))
 
     def velocity(self, s: State) -> Array:
-        """(6,) [m/s, rad/s]."""
+        """(6,) linear [m/s] and angular [rad/s] velocity."""
         return s.velocity(self.frame)
 
     def jacobian(self, s: State) -> Array:
-        """(6, nv)."""
+        """(6, nv) Jacobian of the frame, linear rows first."""
         return s.jacobian(self.frame)
 
     def drift(self, s: State) -> Array:
-        """(6,) [m/s^2, rad/s^2]."""
+        """(6,) acceleration of the frame at ``a = 0`` [m/s^2, rad/s^2]."""
         return s.drift(self.frame)
 
 
 @compiled()
-def frame_capture(item: Item, t: Instant) -> None:
-    """The present placement becomes the reference."""
-    p, frame = motion_parameters(item.numbers, 6), frame_of(t.terms, t.model, item.first)
-    p.given[0] = 1.0
+def capture_frame_reference(item: Item, t: TickContext) -> None:
+    """Takes the current pose as the reference."""
+    p, frame = motion_parameters(item.parameters, 6), frame_kinematics(t.terms, t.model, item.first)
+    p.has_reference[0] = 1.0
     for i in range(3):
         p.position[i] = frame.origin[i]
         for j in range(3):
@@ -77,9 +95,15 @@ def frame_capture(item: Item, t: Instant) -> None:
 
 
 @compiled(inline=False)
-def frame_rows(item: Item, t: Instant) -> None:
-    """``J a + drift = a*`` of the origin, then of the rotation."""
-    p, frame, found = motion_parameters(item.numbers, 6), frame_of(t.terms, t.model, item.first), t.work.found
-    position_found(p, frame.origin, frame.velocity, frame.drift, found)
-    rotation_found(p.position[3:], p.given[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 3)
-    motion_rows(t, item, p, frame.jacobian, frame.chain, found)
+def write_frame_rows(item: Item, t: TickContext) -> None:
+    """Writes ``J a + drift = a*`` of the origin, then of the rotation."""
+    p, frame, found = (
+        motion_parameters(item.parameters, 6),
+        frame_kinematics(t.terms, t.model, item.first),
+        t.work.task_state,
+    )
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
+    write_rotation_state(
+        p.position[3:], p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 3
+    )
+    write_motion_rows(t, item, p, frame.jacobian, frame.chain, found)

@@ -1,4 +1,4 @@
-"""`FrameAxisTask`: where an axis of a frame points."""
+"""`FrameAxisTask`: the direction of an axis of a frame."""
 
 from __future__ import annotations
 
@@ -14,49 +14,51 @@ from ...errors import ArgumentError
 from ...robot.arguments import floats
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..codes import FRAME_AXIS
 from ..contact_points import add_cross
-from ..data import Instant, frame_of
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..rows import Item, want_motion
-from .gains import Gain
-from .motion import desired, motion_parameters
-from .of_frame import TURNS, OfFrame
+from ..element_codes import FRAME_AXIS
+from ..row_writing import Item, add_motion_equality
+from ..tick_data import TickContext, frame_kinematics
+from .motion_parameters import desired, motion_parameters
+from .single_frame_task import TURNS, SingleFrameTask
+from .task_gains import Gain
 
 AXES = ("x", "y", "z")
 
-#: Length of a reference above which it is a direction: squares of less are no longer normal numbers.
-SHORTEST = 1e-150
+#: Smallest length of a reference direction: the squares of smaller numbers are not normal numbers.
+MIN_DIRECTION_LENGTH = 1e-150
 
 
-class FrameAxisTask(OfFrame, fixed=("axis",)):
-    r"""An axis of a frame points in a given direction; turning about the axis itself is left free.
+class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
+    r"""Direction of an axis of a frame; rotation about the axis itself is free.
 
-    Rows rx, ry, rz about world axes [rad], of which two are independent.
+    Rows rx, ry, rz about world axes [rad], two of which are independent.
 
     .. math::
 
         P J_\omega\, a + P \dot J_\omega v - (\omega \times n)(n \cdot \omega) = a^\star,
         \qquad x^\star \ominus x = n \times d, \qquad P = I - n n^\top
 
-    With n the axis in the world, d the wanted
-    direction, w the angular velocity of the frame and ``P = I - n n^T``:
+    With n the axis in the world, d the reference direction, w the angular velocity of the frame and ``P = I - n n^T``:
 
-    - the reference position is d, (3,), of any length but zero;
-    - the error is ``n x d``: perpendicular to n, as long as the sine of the angle between n and d.  It is zero, and an
-      equilibrium that is not stable, where n points the opposite way;
-    - the velocity is ``P w``, the Jacobian P times the frame's angular Jacobian, and the drift
+    - the reference position is d, (3,), of any nonzero length;
+    - the error is ``n x d``, perpendicular to n, whose length is the sine of the angle between n and d.  It is zero, at
+      an unstable equilibrium, where n points in the opposite direction;
+    - the velocity is ``P w``, the Jacobian is P times the frame's angular Jacobian, and the drift is
       ``P drift - (w x n) (n . w)``;
-    - of the wanted acceleration only the part perpendicular to n counts.
+    - only the part of the desired acceleration perpendicular to n is used.
 
-    Stiffness by default: (3 sqrt(g / l))^2.
+    Use it to point a camera, or to keep a tool or a tray upright.
 
     Args:
         robot: the robot.
-        frame: whose axis it is.
-        name: by which the controller knows the task; the frame's by default.
-        axis: "x", "y" or "z".
-        stiffness, damping, weight, axes: see `Task`.
+        frame: name of the frame.
+        name: name of the task in the controller; the name of the frame if None.
+        axis: axis of the frame: "x", "y" or "z".
+        stiffness: scalar or (3,) [1/s^2]; ``(3 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (3,) [1/s]; critical damping if None.
+        weight: scalar or (3,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
     """
 
     code = FRAME_AXIS
@@ -85,28 +87,30 @@ class FrameAxisTask(OfFrame, fixed=("axis",)):
         velocity: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
     ) -> None:
-        """Set the direction and how it moves, world axes.
+        """Sets the reference direction and its motion, world axes.
 
         Args:
-            position: (3,) the direction; the one before if None.
-            velocity: (3,) angular velocity at which the direction turns [rad/s]; its part along the direction is
-                ignored.  Zero by default.
-            acceleration: (3,) rate of that angular velocity [rad/s^2]; its part along the axis is ignored.
+            position: (3,) direction, of any nonzero length; unchanged if None.
+            velocity: (3,) angular velocity of the direction [rad/s], whose component along the direction is ignored;
+                zero if None.
+            acceleration: (3,) angular acceleration of the direction [rad/s^2], whose component along the axis is
+                ignored; zero if None.
 
         Raises:
-            ArgumentError: a shape that is wrong, an entry that is not finite, or a direction of no length.
+            ArgumentError: a wrong shape, an entry that is not finite, or a direction of zero length.
         """
         super().reference(None if position is None else self._unit(position), velocity, acceleration)
 
     def _unit(self, direction: object) -> Array:
+        """Returns the direction as a unit vector."""
         d = floats(f"{self.name}.reference: position", direction)
-        length = length_of_direction(*d.tolist()) if d.shape == (3,) else 0.0
+        length = direction_length(*d.tolist()) if d.shape == (3,) else 0.0
         if length == 0.0:
             raise ArgumentError(f"{self.name}.reference: position: expected a direction (3,), got {np.array2string(d)}")
         return d / length
 
     def _across(self, s: State, rows: Array) -> Array:
-        """Rows about world axes, without their part about n."""
+        """Returns the components of rows about world axes that are perpendicular to n."""
         n = self.position(s)
         return np.asarray(rows - np.multiply.outer(n, n @ rows))
 
@@ -115,66 +119,69 @@ class FrameAxisTask(OfFrame, fixed=("axis",)):
         return s.placement(self.frame).rotation[:, AXES.index(self.axis)]
 
     def error(self, s: State) -> Array:
-        """(3,) ``n x d``."""
+        """(3,) error ``n x d``."""
         return np.cross(self.position(s), self._position)
 
     def velocity(self, s: State) -> Array:
-        """(3,) ``P w`` [rad/s]."""
+        """(3,) velocity ``P w`` [rad/s]."""
         return self._across(s, s.velocity(self.frame)[3:])
 
     def jacobian(self, s: State) -> Array:
-        """(3, nv) of rank 2."""
+        """(3, nv) Jacobian, of rank 2."""
         return self._across(s, s.jacobian(self.frame)[3:])
 
     def drift(self, s: State) -> Array:
-        """(3,) [rad/s^2]."""
+        """(3,) drift [rad/s^2]."""
         n, w = self.position(s), s.velocity(self.frame)[3:]
         return np.asarray(self._across(s, s.drift(self.frame)[3:]) - np.cross(w, n) * (n @ w))
 
     def desired(self, s: State) -> Array:
-        """(3,) wanted acceleration, perpendicular to n."""
+        """(3,) desired acceleration, perpendicular to n [rad/s^2]."""
         return self._across(s, super().desired(s))
 
     def desired_velocity(self, s: State, *, gain: float) -> Array:
-        """(3,) wanted velocity, perpendicular to n; see `Task.desired_velocity`."""
+        """(3,) desired velocity, perpendicular to n [rad/s]; see `Task.desired_velocity`."""
         return self._across(s, super().desired_velocity(s, gain=gain))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The frame, and which of its axes."""
+        """Returns the numbers of the frame and of the axis."""
         return references.add_frame(self.frame), AXES.index(self.axis)
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Like that of a frame's orientation, and one of three axes."""
+        """Returns the layout of a frame orientation, with one of three axes as the second integer."""
         return super().declare_layout(counts)._replace(second=range(3))
 
 
 @compiled()
-def length_of_direction(x: float, y: float, z: float) -> float:
-    """By which a reference is divided to be d; 0 if it has no direction: plain numbers, which is quickest."""
+def direction_length(x: float, y: float, z: float) -> float:
+    """Returns the length of a direction; 0 if it is too short, infinite or NaN.
+
+    Its arguments are scalars, which is the fastest way to call compiled code.
+    """
     length = math.sqrt(x * x + y * y + z * z)
-    return length if SHORTEST < length < math.inf else 0.0  # also of NaN
+    return length if MIN_DIRECTION_LENGTH < length < math.inf else 0.0  # also of NaN
 
 
 @compiled()
-def frame_axis_capture(item: Item, t: Instant) -> None:
-    """The present direction becomes the reference."""
-    p, frame = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first)
-    p.given[0] = 1.0
+def capture_frame_axis_reference(item: Item, t: TickContext) -> None:
+    """Takes the current direction as the reference."""
+    p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
+    p.has_reference[0] = 1.0
     for i in range(3):
         p.position[i] = frame.rotation[i, item.second]
 
 
 @compiled()
 def along(n: Vector, x: Vector) -> float:
-    """``n . x``."""
+    """Returns ``n . x``."""
     return float(n[0] * x[0] + n[1] * x[1] + n[2] * x[2])
 
 
 @compiled(inline=False)
-def frame_axis_rows(item: Item, t: Instant) -> None:
-    """``P J_angular a + drift = P a*``, row by row."""
-    p, frame, work = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first), t.work
+def write_frame_axis_rows(item: Item, t: TickContext) -> None:
+    """Writes ``P J_angular a + drift = P a*``, row by row."""
+    p, frame, work = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first), t.work
     n, error, turning, wanted, row = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
     w, J = frame.velocity[3:], frame.jacobian
     for i in range(3):
@@ -193,4 +200,4 @@ def frame_axis_rows(item: Item, t: Instant) -> None:
                 about = n[0] * J[3, k] + n[1] * J[4, k] + n[2] * J[5, k]
                 row[k] = J[3 + i, k] - n[i] * about
             value = wanted[i] - n[i] * surplus + turning[i] * spin
-            want_motion(t, row, frame.chain, value, p.weight[i], item.number, i)
+            add_motion_equality(t, row, frame.chain, value, p.weight[i], item.element_index, i)

@@ -1,4 +1,4 @@
-"""`FrameOrientationTask`: how a frame is turned."""
+"""`FrameOrientationTask`: the orientation of a frame."""
 
 from __future__ import annotations
 
@@ -7,22 +7,33 @@ from numpy.typing import ArrayLike
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..codes import FRAME_ORIENTATION
-from ..data import Instant, frame_of
-from ..rows import Item
-from .motion import motion_parameters, motion_rows, rotation_found
-from .of_frame import TURNS, OfFrame, rotation_reference, turn_between
+from ..element_codes import FRAME_ORIENTATION
+from ..row_writing import Item
+from ..tick_data import TickContext, frame_kinematics
+from .motion_parameters import motion_parameters, write_motion_rows, write_rotation_state
+from .single_frame_task import TURNS, SingleFrameTask, rotation_reference, rotation_vector_between
 
 
-class FrameOrientationTask(OfFrame):
-    r"""The orientation of a frame: rows rx, ry, rz about world axes [rad].
+class FrameOrientationTask(SingleFrameTask):
+    r"""Orientation of a frame: rows rx, ry, rz about world axes [rad].
 
     .. math::
 
         J_\omega\, a + \dot J_\omega v = a^\star, \qquad x^\star \ominus x = \log (R^\star R^\top)
 
-    The reference position is the (3, 3) rotation matrix R* of the frame in the world; the error is the rotation vector
-    of ``R* R^T``.  Stiffness by default: (3 sqrt(g / l))^2.
+    Use it on level 1 to keep the trunk of a legged robot level.  The reference position is the (3, 3) rotation matrix
+    R* of the frame in the world; the error is the rotation vector of ``R* R^T``.
+
+    Args:
+        robot: the robot.
+        frame: name of the frame.
+        name: name of the task in the controller; the name of the frame if None.
+        stiffness: scalar or (3,) [1/s^2]; ``(3 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (3,) [1/s]; critical damping if None.
+        weight: scalar or (3,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
+
+    Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 2.2.
     """
 
     code = FRAME_ORIENTATION
@@ -34,7 +45,13 @@ class FrameOrientationTask(OfFrame):
         velocity: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
     ) -> None:
-        """Set the rotation (3, 3), angular velocity (3,) [rad/s] and acceleration (3,) [rad/s^2], world axes."""
+        """Sets the whole reference, world axes.
+
+        Args:
+            position: (3, 3) rotation matrix, or another representation of a rotation; unchanged if None.
+            velocity: (3,) angular velocity [rad/s]; zero if None.
+            acceleration: (3,) angular acceleration [rad/s^2]; zero if None.
+        """
         super().reference(None if position is None else rotation_reference(self.name, position), velocity, acceleration)
 
     def position(self, s: State) -> Array:
@@ -43,34 +60,38 @@ class FrameOrientationTask(OfFrame):
 
     def error(self, s: State) -> Array:
         """(3,) rotation vector, world axes [rad]."""
-        return turn_between(self._position.reshape(3, 3), s.placement(self.frame).rotation)
+        return rotation_vector_between(self._position.reshape(3, 3), s.placement(self.frame).rotation)
 
     def velocity(self, s: State) -> Array:
-        """(3,) [rad/s]."""
+        """(3,) angular velocity [rad/s]."""
         return s.velocity(self.frame)[3:]
 
     def jacobian(self, s: State) -> Array:
-        """(3, nv)."""
+        """(3, nv) angular Jacobian."""
         return s.jacobian(self.frame)[3:]
 
     def drift(self, s: State) -> Array:
-        """(3,) [rad/s^2]."""
+        """(3,) angular acceleration at ``a = 0`` [rad/s^2]."""
         return s.drift(self.frame)[3:]
 
 
 @compiled()
-def frame_orientation_capture(item: Item, t: Instant) -> None:
-    """The present orientation becomes the reference."""
-    p, frame = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first)
-    p.given[0] = 1.0
+def capture_frame_orientation_reference(item: Item, t: TickContext) -> None:
+    """Takes the current orientation as the reference."""
+    p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
+    p.has_reference[0] = 1.0
     for i in range(3):
         for j in range(3):
             p.position[3 * i + j] = frame.rotation[i, j]
 
 
 @compiled(inline=False)
-def frame_orientation_rows(item: Item, t: Instant) -> None:
-    """``J_angular a + drift = a*``."""
-    p, frame, found = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first), t.work.found
-    rotation_found(p.position, p.given[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 0)
-    motion_rows(t, item, p, frame.jacobian[3:], frame.chain, found)
+def write_frame_orientation_rows(item: Item, t: TickContext) -> None:
+    """Writes ``J_angular a + drift = a*``."""
+    p, frame, found = (
+        motion_parameters(item.parameters, 3),
+        frame_kinematics(t.terms, t.model, item.first),
+        t.work.task_state,
+    )
+    write_rotation_state(p.position, p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 0)
+    write_motion_rows(t, item, p, frame.jacobian[3:], frame.chain, found)

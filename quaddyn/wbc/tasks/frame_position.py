@@ -1,4 +1,4 @@
-"""`FramePositionTask`: the origin of a frame."""
+"""`FramePositionTask`: the position of the origin of a frame."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ import numpy as np
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..codes import FRAME_POSITION
-from ..data import Instant, frame_of
-from ..rows import Item
-from .motion import motion_parameters, motion_rows, position_found
-from .of_frame import XYZ, OfFrame
+from ..element_codes import FRAME_POSITION
+from ..row_writing import Item
+from ..tick_data import TickContext, frame_kinematics
+from .motion_parameters import motion_parameters, write_motion_rows, write_position_state
+from .single_frame_task import XYZ, SingleFrameTask
 
 
-class FramePositionTask(OfFrame):
-    r"""The origin of a frame, world axes [m]: rows x, y, z.
+class FramePositionTask(SingleFrameTask):
+    r"""Position of the origin of a frame in world axes [m]: rows x, y, z.
 
     .. math::
 
         J_p\, a + \dot J_p v = a^\star, \qquad x^\star \ominus x = p^\star - p
 
-    Stiffness by default: (4 sqrt(g / l))^2.
+    Use it where the orientation of the frame does not matter, as for a hand that reaches for a point.
+
+    Args:
+        robot: the robot.
+        frame: name of the frame.
+        name: name of the task in the controller; the name of the frame if None.
+        stiffness: scalar or (3,) [1/s^2]; ``(4 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (3,) [1/s]; critical damping if None.
+        weight: scalar or (3,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
     """
 
     code = FRAME_POSITION
@@ -32,34 +41,38 @@ class FramePositionTask(OfFrame):
         return s.placement(self.frame).translation
 
     def error(self, s: State) -> Array:
-        """(3,) [m]."""
+        """(3,) reference position minus current position [m]."""
         return np.asarray(self._position - self.position(s))
 
     def velocity(self, s: State) -> Array:
-        """(3,) [m/s]."""
+        """(3,) linear velocity [m/s]."""
         return s.velocity(self.frame)[:3]
 
     def jacobian(self, s: State) -> Array:
-        """(3, nv)."""
+        """(3, nv) linear Jacobian."""
         return s.jacobian(self.frame)[:3]
 
     def drift(self, s: State) -> Array:
-        """(3,) [m/s^2]."""
+        """(3,) linear acceleration at ``a = 0`` [m/s^2]."""
         return s.drift(self.frame)[:3]
 
 
 @compiled()
-def frame_position_capture(item: Item, t: Instant) -> None:
-    """The present origin becomes the reference."""
-    p, frame = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first)
-    p.given[0] = 1.0
+def capture_frame_position_reference(item: Item, t: TickContext) -> None:
+    """Takes the current origin as the reference."""
+    p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
+    p.has_reference[0] = 1.0
     for i in range(3):
         p.position[i] = frame.origin[i]
 
 
 @compiled(inline=False)
-def frame_position_rows(item: Item, t: Instant) -> None:
-    """``J a + drift = a*`` of the origin."""
-    p, frame, found = motion_parameters(item.numbers, 3), frame_of(t.terms, t.model, item.first), t.work.found
-    position_found(p, frame.origin, frame.velocity, frame.drift, found)
-    motion_rows(t, item, p, frame.jacobian, frame.chain, found)
+def write_frame_position_rows(item: Item, t: TickContext) -> None:
+    """Writes ``J a + drift = a*`` of the origin."""
+    p, frame, found = (
+        motion_parameters(item.parameters, 3),
+        frame_kinematics(t.terms, t.model, item.first),
+        t.work.task_state,
+    )
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
+    write_motion_rows(t, item, p, frame.jacobian, frame.chain, found)

@@ -1,21 +1,29 @@
-"""`JointAccelerationTask`: joint accelerations as such."""
+"""`JointAccelerationTask`: given joint accelerations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...robot.robot import Robot
-from ..codes import JOINT_ACCELERATION
-from .gains import Gain
+from ..element_codes import JOINT_ACCELERATION
 from .posture import PostureTask
+from .task_gains import Gain
 
 
 class JointAccelerationTask(PostureTask):
-    r"""Joint accelerations as such [rad/s^2 or m/s^2]: a posture without feedback; ``reference(acceleration=a)``.
+    r"""Joint accelerations [rad/s^2 or m/s^2] without feedback: ``reference(acceleration=a)``.
 
     .. math::
 
         a_j = \ddot q_j^\star
+
+    Use it to track accelerations that another controller or planner has computed.
+
+    Args:
+        robot: the robot.
+        name: name of the task in the controller.
+        joints: names of 1-dof joints; the actuated ones if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
     """
 
     code = JOINT_ACCELERATION

@@ -1,4 +1,4 @@
-"""`MomentumTask`: momentum about the centre of mass."""
+"""`MomentumTask`: momentum about the center of mass."""
 
 from __future__ import annotations
 
@@ -10,26 +10,36 @@ from ...compiler import compiled
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..codes import MOMENTUM
-from ..data import Instant
 from ..element import Layout, RowCounts
-from ..rows import Item
-from .gains import Gain
-from .motion import motion_parameters, motion_rows
-from .of_frame import TURNS, XYZ
-from .task import Task, motion_layout, natural_gain
+from ..element_codes import MOMENTUM
+from ..row_writing import Item
+from ..tick_data import TickContext
+from .motion_parameters import motion_parameters, write_motion_rows
+from .single_frame_task import TURNS, XYZ
+from .task import Task, make_motion_layout, natural_stiffness
+from .task_gains import Gain
 
 
 class MomentumTask(Task):
-    r"""Momentum about the centre of mass, world axes: rows x, y, z [N], rx, ry, rz [N m].
+    r"""Momentum about the center of mass in world axes: rows x, y, z [N], rx, ry, rz [N m].
 
     .. math::
 
         A_G(q)\, a + \dot A_G v = \dot h_G^\star + D\,(h_G^\star - h_G)
 
-    Its "velocity" is the momentum h_G (linear [kg m/s], angular [kg m^2/s]), its "acceleration" the rate of change
-    ``A_G a + dA_G/dt v`` (Orin, Goswami, Lee 2013); there is no position, so stiffness is 0.  By default the angular
-    part alone, damped by ``2 sqrt(g / l)``, with weight ``1 / m`` that makes rows accelerations.
+    The "velocity" of this task is the momentum h_G (linear [kg m/s], angular [kg m^2/s]), and its "acceleration" is the
+    rate of change ``A_G a + dA_G/dt v``.  The task has no position, so its stiffness is 0.  By default it has only the
+    angular rows.  Use it to damp rotations of the whole robot, as in jumps and fast arm motions.
+
+    Args:
+        robot: the robot.
+        name: name of the task in the controller.
+        damping: scalar or (6,) [1/s]; ``2 sqrt(g / l)`` with l the leg length if None.
+        weight: scalar or (6,), relative to the other rows of the level [m/s^2 per N]; ``1 / mass`` if None, which makes
+            the rows accelerations.
+        axes: labels of the rows to use; the angular ones by default, all if None.
+
+    Source: Orin, Goswami, Lee 2013, "Centroidal dynamics of a humanoid robot".
     """
 
     code = MOMENTUM
@@ -44,7 +54,7 @@ class MomentumTask(Task):
         axes: Sequence[str] | None = TURNS,
     ) -> None:
         units = ("N",) * 3 + ("N m",) * 3
-        kd = 2.0 * np.sqrt(natural_gain(robot, 1.0)) if damping is None else damping
+        kd = 2.0 * np.sqrt(natural_stiffness(robot, 1.0)) if damping is None else damping
         super().__init__(
             robot,
             name,
@@ -59,7 +69,7 @@ class MomentumTask(Task):
         self._data = robot.model.createData()
 
     def position(self, s: State) -> Array:
-        """(0,) there is none."""
+        """(0,) empty: the task has no position."""
         return np.zeros(0)
 
     def error(self, s: State) -> Array:
@@ -76,7 +86,7 @@ class MomentumTask(Task):
         return A.reshape(6, -1).copy()
 
     def drift(self, s: State) -> Array:
-        """(6,) ``dA_G/dt v`` [N, N m]."""
+        """(6,) rate of change of the momentum at ``a = 0``, ``dA_G/dt v`` [N, N m]."""
         model, zero = self.robot.model, np.zeros(self.robot.nv)
         rate: Array = self.robot.algorithms.computeCentroidalMomentumTimeVariation(
             model, self._data, s.q, s.v, zero
@@ -85,16 +95,16 @@ class MomentumTask(Task):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Six rows without a reference position."""
-        return motion_layout(6)._replace(momentum=True)
+        """Returns a layout of six rows without a reference position."""
+        return make_motion_layout(6)._replace(momentum=True)
 
 
 @compiled(inline=False)
-def momentum_rows(item: Item, t: Instant) -> None:
-    """``A_G a + dA_G/dt v = a*``."""
-    p, found = motion_parameters(item.numbers, 6), t.work.found
+def write_momentum_rows(item: Item, t: TickContext) -> None:
+    """Writes ``A_G a + dA_G/dt v = a*``."""
+    p, found = motion_parameters(item.parameters, 6), t.work.task_state
     for i in range(6):
         found[0, i] = 0.0
         found[1, i] = t.terms.momentum[i]
         found[2, i] = t.terms.momentum_drift[i]
-    motion_rows(t, item, p, t.terms.momentum_matrix, t.work.everything, found)
+    write_motion_rows(t, item, p, t.terms.momentum_matrix, t.work.all_velocities, found)

@@ -11,13 +11,13 @@ from ...compiler import compiled
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..codes import POSTURE
-from ..data import Instant
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..rows import Item, want_joint
-from .gains import Gain
-from .motion import desired, motion_parameters
-from .task import Task, motion_layout, natural_gain
+from ..element_codes import POSTURE
+from ..row_writing import Item, add_joint_equality
+from ..tick_data import TickContext
+from .motion_parameters import desired, motion_parameters
+from .task import Task, make_motion_layout, natural_stiffness
+from .task_gains import Gain
 
 
 class PostureTask(Task, fixed=("index",)):
@@ -27,14 +27,16 @@ class PostureTask(Task, fixed=("index",)):
 
         a_j = \ddot q_j^\star + D_j\,(\dot q_j^\star - v_j) + K_j\,(q^\star \ominus q)_j
 
-    The reference position is a whole configuration (nq,), of which only the joints are used; home by default.
-    Stiffness by default: (2 sqrt(g / l))^2.
+    Use it on the last level, where it determines the joints that other tasks leave free.  The reference position is a
+    whole configuration (nq,), of which only the entries of the joints are used; the home configuration by default.
 
     Args:
         robot: the robot.
-        name: by which the controller knows it.
-        joints: names of 1-dof joints; the actuated ones by default.
-        stiffness, damping, weight: see `Task`.
+        name: name of the task in the controller.
+        joints: names of 1-dof joints; the actuated ones if None.
+        stiffness: scalar or (rows,) [1/s^2]; ``(2 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (rows,) [1/s]; critical damping if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
     """
 
     code = POSTURE
@@ -51,7 +53,7 @@ class PostureTask(Task, fixed=("index",)):
     ) -> None:
         chosen = robot.actuated if joints is None else tuple(joints)
         self.index = np.array([robot.velocity_index(joint) for joint in chosen], dtype=np.intp)
-        kp = natural_gain(robot, 2.0) if stiffness is None else stiffness
+        kp = natural_stiffness(robot, 2.0) if stiffness is None else stiffness
         units = ("rad/s^2",) * len(chosen)
         super().__init__(robot, name, chosen, units, robot.nq, stiffness=kp, damping=damping, weight=weight, axes=None)
         J = np.zeros((len(chosen), robot.nv))
@@ -61,19 +63,19 @@ class PostureTask(Task, fixed=("index",)):
         self.reference(robot.q_home)
 
     def position(self, s: State) -> Array:
-        """(nq,) the configuration."""
+        """(nq,) configuration."""
         return s.q
 
     def error(self, s: State) -> Array:
-        """(rows,) [rad or m]."""
+        """(rows,) position errors [rad or m]."""
         return np.asarray(self.robot.algorithms.difference(self.robot.model, s.q, self._position)[self.index])
 
     def velocity(self, s: State) -> Array:
-        """(rows,) [rad/s or m/s]."""
+        """(rows,) joint velocities [rad/s or m/s]."""
         return s.v[self.index]
 
     def jacobian(self, s: State) -> Array:
-        """(rows, nv) rows of the identity."""
+        """(rows, nv) rows of the identity matrix."""
         return self._J
 
     def drift(self, s: State) -> Array:
@@ -81,40 +83,40 @@ class PostureTask(Task, fixed=("index",)):
         return self._none
 
     def clear_references(self) -> None:
-        """Back to home."""
+        """Sets the home configuration as the reference."""
         self.reference(self.robot.q_home)
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """The list of its joints."""
+        """Returns the position of the list of joints, and -1."""
         return references.add_joints(self.index), -1
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """One row per joint; the reference is a configuration."""
+        """Returns a layout of one row per joint, whose reference is a configuration."""
         first = range(counts.entries - 3 * counts.rows + 1)
-        return motion_layout(counts.rows, counts.nq)._replace(first=first, joints=counts.rows)
+        return make_motion_layout(counts.rows, counts.nq)._replace(first=first, joints=counts.rows)
 
 
 @compiled(inline=False)
-def posture_rows(item: Item, t: Instant) -> None:
-    """``a_j = a*`` of each joint; of each, `index` has its place in v, in q, and how many entries of q it has."""
-    p, index, q = motion_parameters(item.numbers, item.size), t.model.index, t.q
+def write_posture_rows(item: Item, t: TickContext) -> None:
+    """Writes ``a_j = a*`` of each joint, whose index in v, index in q and entries of q are in the task's list."""
+    p, index, q = motion_parameters(item.parameters, item.size), t.model.index, t.q
     for i in range(item.size):
         if p.mask[i] == 0.0:
             continue
         at = item.first + 3 * i
         jv, jq = index[at], index[at + 1]
         error = p.position[jq] - q[jq]
-        if index[at + 2] == 2:  # an angle without end, as cosine and sine
+        if index[at + 2] == 2:  # a continuous joint, whose angle is stored as cosine and sine
             x, y = p.position[jq], p.position[jq + 1]
             error = math.atan2(q[jq] * y - q[jq + 1] * x, q[jq] * x + q[jq + 1] * y)
-        want_joint(t, jv, desired(p, i, error, t.v[jv]), p.weight[i], item.number, i)
+        add_joint_equality(t, jv, desired(p, i, error, t.v[jv]), p.weight[i], item.element_index, i)
 
 
 @compiled()
-def posture_capture(item: Item, t: Instant) -> None:
-    """The present configuration becomes the reference."""
-    p = motion_parameters(item.numbers, item.size)
-    p.given[0] = 1.0
+def capture_posture_reference(item: Item, t: TickContext) -> None:
+    """Takes the current configuration as the reference."""
+    p = motion_parameters(item.parameters, item.size)
+    p.has_reference[0] = 1.0
     for i in range(len(t.q)):
         p.position[i] = t.q[i]

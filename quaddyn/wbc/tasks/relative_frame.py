@@ -1,4 +1,4 @@
-"""`RelativeFrameTask`: a frame as seen from another one."""
+"""`RelativeFrameTask`: pose of a frame relative to another frame."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...contact.contact_kinematics import cross_matrix
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..codes import RELATIVE_FRAME
 from ..contact_points import add_cross
-from ..data import Frame, Instant, frame_of
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..rows import Item
-from .gains import Gain
-from .motion import motion_parameters, motion_rows, rotation_error
-from .of_frame import POSE_UNITS, TURNS, XYZ, turn_between
-from .task import Task, motion_layout, natural_gain
+from ..element_codes import RELATIVE_FRAME
+from ..row_writing import Item
+from ..tick_data import FrameKinematics, TickContext, frame_kinematics
+from .motion_parameters import motion_parameters, rotation_error, write_motion_rows
+from .single_frame_task import POSE_UNITS, TURNS, XYZ, rotation_vector_between
+from .task import Task, make_motion_layout, natural_stiffness
+from .task_gains import Gain
 
 
 class RelativeFrameTask(Task, fixed=("frame", "other")):
-    r"""Position and orientation of a frame as seen from another one, in that one's axes.
+    r"""Position and orientation of a frame relative to another frame, in the axes of the other frame.
 
     .. math::
 
@@ -32,9 +32,20 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
 
     and the relative angular acceleration in the same way.
 
-    Rows x, y, z [m] and rx, ry, rz [rad]; the reference position as for `FrameTask`.  With r the vector from the other
-    frame's origin, the relative acceleration is ``a - a_o - alpha_o x r - omega_o x (omega_o x r) - 2 omega_o x v_rel``
-    (any textbook on rotating frames), turned into the other frame's axes.
+    Rows x, y, z [m] and rx, ry, rz [rad]; the reference position has the form of `FrameTask`'s.  With r the vector from
+    the origin of the other frame, the relative acceleration is ``a - a_o - alpha_o x r - omega_o x (omega_o x r) - 2
+    omega_o x v_rel`` (kinematics in rotating frames), expressed in the axes of the other frame.  Use it to keep two
+    hands in a fixed pose relative to each other, or a hand relative to the trunk.
+
+    Args:
+        robot: the robot.
+        frame: name of the frame.
+        other: name of the other frame.
+        name: name of the task in the controller; "FRAME from OTHER" if None.
+        stiffness: scalar or (6,) [1/s^2]; ``(3 sqrt(g / l))^2`` with l the leg length if None.
+        damping: scalar or (6,) [1/s]; critical damping if None.
+        weight: scalar or (6,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
     """
 
     code = RELATIVE_FRAME
@@ -53,35 +64,35 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
     ) -> None:
         self.frame, self.other = frame, other
         for each in (frame, other):
-            robot.frame_id(each)  # refuses what the robot has not
-        kp = natural_gain(robot, 3.0) if stiffness is None else stiffness
+            robot.frame_id(each)  # raises if the robot has no such frame
+        kp = natural_stiffness(robot, 3.0) if stiffness is None else stiffness
         super().__init__(
             robot, name or f"{frame} from {other}", XYZ + TURNS, POSE_UNITS, 12,
             stiffness=kp, damping=damping, weight=weight, axes=axes,
         )  # fmt: skip
 
     def position(self, s: State) -> Array:
-        """(12,) origin in the other frame, then rotation row by row."""
+        """(12,) origin in the other frame [m], then rotation matrix row by row."""
         pose = s.placement(self.other).inverse() @ s.placement(self.frame)
         return np.concatenate((pose.translation, pose.rotation.ravel()))
 
     def error(self, s: State) -> Array:
-        """(6,) [m, rad], the other frame's axes."""
+        """(6,) position error [m] and rotation vector [rad], axes of the other frame."""
         pose = s.placement(self.other).inverse() @ s.placement(self.frame)
-        turn = turn_between(self._position[3:].reshape(3, 3), pose.rotation)
+        turn = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
         return np.concatenate((self._position[:3] - pose.translation, turn))
 
     def velocity(self, s: State) -> Array:
-        """(6,) [m/s, rad/s], the other frame's axes."""
+        """(6,) relative velocity [m/s, rad/s], axes of the other frame."""
         return np.asarray(self.jacobian(s) @ s.v)
 
     def jacobian(self, s: State) -> Array:
-        """(6, nv)."""
+        """(6, nv) Jacobian of the relative motion."""
         J, J_o, R_o, r = self._geometry(s)
         return np.vstack((R_o.T @ (J[:3] - J_o[:3] + cross_matrix(r) @ J_o[3:]), R_o.T @ (J[3:] - J_o[3:])))
 
     def drift(self, s: State) -> Array:
-        """(6,) [m/s^2, rad/s^2], the other frame's axes."""
+        """(6,) relative acceleration at ``a = 0`` [m/s^2, rad/s^2], axes of the other frame."""
         J, J_o, R_o, r = self._geometry(s)
         d, d_o, v, v_o = s.drift(self.frame), s.drift(self.other), J @ s.v, J_o @ s.v
         w_o = v_o[3:]
@@ -91,13 +102,13 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
         return np.concatenate((R_o.T @ linear, R_o.T @ angular))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """Both frames."""
+        """Returns the numbers of both frames."""
         return references.add_frame(self.frame), references.add_frame(self.other)
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Six rows; the reference has a position and a rotation matrix."""
-        return motion_layout(6, 12)._replace(first=range(counts.frames), second=range(counts.frames))
+        """Returns a layout of six rows, whose reference has a position and a rotation matrix."""
+        return make_motion_layout(6, 12)._replace(first=range(counts.frames), second=range(counts.frames))
 
     def _geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
         at, other = s.placement(self.frame), s.placement(self.other)
@@ -105,15 +116,15 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
 
 
 @compiled()
-def seen_from(R: Matrix, x: float, y: float, z: float, out: Vector) -> None:
-    """``out = R^T (x, y, z)``."""
+def rotate_to_frame(R: Matrix, x: float, y: float, z: float, out: Vector) -> None:
+    """Computes ``out = R^T (x, y, z)``."""
     for i in range(3):
         out[i] = R[0, i] * x + R[1, i] * y + R[2, i] * z
 
 
 @compiled()
-def relative_rotation(frame: Frame, other: Frame, out: Matrix) -> None:
-    """``out = R_other^T R``."""
+def relative_rotation(frame: FrameKinematics, other: FrameKinematics, out: Matrix) -> None:
+    """Computes ``out = R_other^T R``."""
     A, B = other.rotation, frame.rotation
     for i in range(3):
         for j in range(3):
@@ -121,13 +132,13 @@ def relative_rotation(frame: Frame, other: Frame, out: Matrix) -> None:
 
 
 @compiled()
-def relative_frame_capture(item: Item, t: Instant) -> None:
-    """The present relative placement becomes the reference."""
-    p, turn = motion_parameters(item.numbers, 6), t.work.turn
-    frame, other = frame_of(t.terms, t.model, item.first), frame_of(t.terms, t.model, item.second)
-    p.given[0] = 1.0
+def capture_relative_frame_reference(item: Item, t: TickContext) -> None:
+    """Takes the current relative pose as the reference."""
+    p, turn = motion_parameters(item.parameters, 6), t.work.matrix3
+    frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
+    p.has_reference[0] = 1.0
     a, b = frame.origin, other.origin
-    seen_from(other.rotation, a[0] - b[0], a[1] - b[1], a[2] - b[2], p.position)
+    rotate_to_frame(other.rotation, a[0] - b[0], a[1] - b[1], a[2] - b[2], p.position)
     relative_rotation(frame, other, turn)
     for i in range(3):
         for j in range(3):
@@ -135,18 +146,18 @@ def relative_frame_capture(item: Item, t: Instant) -> None:
 
 
 @compiled()
-def spread_jacobian(frame: Frame, sign: float, J: Matrix) -> None:
-    """``J += sign J_frame`` over all velocities."""
+def add_chain_jacobian(frame: FrameKinematics, sign: float, J: Matrix) -> None:
+    """Adds ``sign J_frame`` to J over all velocities."""
     for k in range(len(frame.chain)):
         for i in range(6):
             J[i, frame.chain[k]] += sign * frame.jacobian[i, k]
 
 
 @compiled(inline=False)
-def relative_frame_rows(item: Item, t: Instant) -> None:
-    """``J a + drift = a*`` of the frame as the other one sees it."""
-    p, work, found, turn = motion_parameters(item.numbers, 6), t.work, t.work.found, t.work.turn
-    frame, other = frame_of(t.terms, t.model, item.first), frame_of(t.terms, t.model, item.second)
+def write_relative_frame_rows(item: Item, t: TickContext) -> None:
+    """Writes ``J a + drift = a*`` of the relative motion of the frame."""
+    p, work, found, turn = motion_parameters(item.parameters, 6), t.work, t.work.task_state, t.work.matrix3
+    frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
     r, x, y, seen, J, Jo = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.J, work.J_other
     spin, R, nv = other.velocity[3:], other.rotation, len(t.v)
     for i in range(3):
@@ -155,16 +166,16 @@ def relative_frame_rows(item: Item, t: Instant) -> None:
         for j in range(nv):
             J[i, j] = 0.0
             Jo[i, j] = 0.0
-    spread_jacobian(other, 1.0, Jo)
-    spread_jacobian(other, -1.0, J)
-    spread_jacobian(frame, 1.0, J)
+    add_chain_jacobian(other, 1.0, Jo)
+    add_chain_jacobian(other, -1.0, J)
+    add_chain_jacobian(frame, 1.0, J)
     for j in range(nv):
         a0, a1, a2 = Jo[3, j], Jo[4, j], Jo[5, j]
         linear0 = J[0, j] + r[1] * a2 - r[2] * a1
         linear1 = J[1, j] + r[2] * a0 - r[0] * a2
         linear2 = J[2, j] + r[0] * a1 - r[1] * a0
-        seen_from(R, linear0, linear1, linear2, x)
-        seen_from(R, J[3, j], J[4, j], J[5, j], y)
+        rotate_to_frame(R, linear0, linear1, linear2, x)
+        rotate_to_frame(R, J[3, j], J[4, j], J[5, j], y)
         for i in range(3):
             J[i, j] = x[i]
             J[3 + i, j] = y[i]
@@ -174,9 +185,9 @@ def relative_frame_rows(item: Item, t: Instant) -> None:
     for i in range(3):
         seen[i] = frame.velocity[i] - other.velocity[i] - x[i]
         y[i] = 0.0
-    seen_from(R, seen[0], seen[1], seen[2], found[1])
+    rotate_to_frame(R, seen[0], seen[1], seen[2], found[1])
     omega, alpha = frame.velocity[3:], frame.drift[3:]
-    seen_from(R, omega[0] - spin[0], omega[1] - spin[1], omega[2] - spin[2], found[1, 3:])
+    rotate_to_frame(R, omega[0] - spin[0], omega[1] - spin[1], omega[2] - spin[2], found[1, 3:])
     add_cross(spin, x, y)  # spin x (spin x r)
     add_cross(other.drift[3:], r, y)
     for i in range(3):
@@ -185,16 +196,16 @@ def relative_frame_rows(item: Item, t: Instant) -> None:
     for i in range(3):
         y[i] = frame.drift[i] - other.drift[i] - y[i] - 2.0 * x[i]
         x[i] = 0.0
-    seen_from(R, y[0], y[1], y[2], found[2])
+    rotate_to_frame(R, y[0], y[1], y[2], found[2])
     add_cross(spin, omega, x)
     for i in range(3):
         y[i] = alpha[i] - other.drift[3 + i] - x[i]
-    seen_from(R, y[0], y[1], y[2], found[2, 3:])
-    seen_from(R, r[0], r[1], r[2], x)
+    rotate_to_frame(R, y[0], y[1], y[2], found[2, 3:])
+    rotate_to_frame(R, r[0], r[1], r[2], x)
     for i in range(3):
         found[0, i] = p.position[i] - x[i]
         found[0, 3 + i] = 0.0
     relative_rotation(frame, other, turn)
-    if p.given[0] != 0.0:
+    if p.has_reference[0] != 0.0:
         rotation_error(p.position[3:], turn, found[0, 3:])
-    motion_rows(t, item, p, J, work.everything, found)
+    write_motion_rows(t, item, p, J, work.all_velocities, found)

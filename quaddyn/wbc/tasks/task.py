@@ -1,6 +1,6 @@
-"""`Task`: a desired acceleration ``J a + drift = a*``, from an error and gains.
+"""`Task`: base of motion tasks, a desired acceleration ``J a + drift = a*`` from an error and gains.
 
-``a* = acceleration + damping (velocity - J v) + stiffness (position - p)``, each row on its own.
+Each row has ``a* = acceleration + damping (velocity - J v) + stiffness (position - p)``.
 """
 
 from __future__ import annotations
@@ -18,96 +18,104 @@ from ...urdf.tree import Array
 from ..element import Layout, RowCounts
 from ..scales import scales
 from ..tick import Rows, Tick
-from .parameters import TaskParameters
+from .task_references import TaskReferences
 
 
 @renamed_attributes(capture="set_reference_from_state", hold="hold_position", chosen="select_rows")
-class Task(TaskParameters):
+class Task(TaskReferences):
     r"""A desired motion, on any level of a controller or used alone.
 
-    With x what is guided, J its Jacobian, K the stiffness and D the damping, each row on its own:
+    With x the controlled quantity, J its Jacobian, K the stiffness and D the damping, each row by itself:
 
     .. math::
 
         J a + \dot J v = a^\star = \ddot x^\star + D\,(\dot x^\star - J v) + K\,(x^\star \ominus x)
 
-    Gains, weights and references are properties, (rows,) each, and whatever is assigned to one of them counts from the
-    next tick on.  What is read is a read-only copy.
+    Gains, weights and references are properties with one entry per row.  An assigned value takes effect at the next
+    tick. Reading a property returns a read-only copy.
 
     Args:
         robot: the robot.
-        name: by which the controller knows the task.
+        name: name of the task in the controller.
         labels: names of its rows.
-        units: unit of each row's acceleration.
-        size: entries of its reference position.
-        stiffness: per row [1/s^2].
-        damping: per row [1/s]; ``2 sqrt(stiffness)``, critical damping, by default.
-        weight: per row, against the other rows of its level.
-        axes: labels of the rows to use; all by default.
+        units: unit of the acceleration of each row.
+        size: number of entries of its reference position.
+        stiffness: K, scalar or (rows,) [1/s^2].
+        damping: D, scalar or (rows,) [1/s]; critical damping ``2 sqrt(stiffness)`` if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
 
     Attributes:
         name: as given.
-        stiffness, damping, weight: as given, a number for each row.
+        stiffness, damping, weight: (rows,) as given.
         axes: labels of the rows in use.
         reference_position, reference_velocity, reference_acceleration: see `reference`.
-        block: its numbers, see `quaddyn.wbc.tasks.gains.LAYOUT`.
+        block: parameters of the task in one array, see `quaddyn.wbc.tasks.task_gains.LAYOUT`.
+
+    Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators"; Sentis, Khatib 2005,
+    "Synthesis of whole-body behaviors through hierarchical control of behavioral primitives".
     """
 
     def set_reference_from_state(self, s: State) -> None:
-        """The position in `s` becomes the reference; reference velocities and accelerations stay."""
+        """Sets the position in `s` as the reference position; reference velocity and acceleration are unchanged."""
         self._position[:] = self.position(s)
         self.block[0] = 1.0
 
     def hold_position(self, s: State) -> None:
-        """Want the position that is found in `s`, at rest."""
+        """Sets the position in `s` as the reference position, with zero reference velocity and acceleration."""
         self.reference(self.position(s))
 
-    # -- what is ---------------------------------------------------------------------------------------------
+    # -- current state ---------------------------------------------------------------------------------------
     @abstractmethod
     def position(self, s: State) -> Array:
-        """(size,) what the reference position is compared with."""
+        """(size,) current position, in the form of the reference position."""
 
     @abstractmethod
     def error(self, s: State) -> Array:
-        """(rows,) reference minus actual position."""
+        """(rows,) reference position minus current position."""
 
     @abstractmethod
     def velocity(self, s: State) -> Array:
-        """(rows,) actual velocity, ``J v``."""
+        """(rows,) current velocity, ``J v``."""
 
     @abstractmethod
     def jacobian(self, s: State) -> Array:
-        """(rows, nv) J."""
+        """(rows, nv) Jacobian J."""
 
     @abstractmethod
     def drift(self, s: State) -> Array:
-        """(rows,) ``dJ/dt v``: the acceleration at ``a = 0``."""
+        """(rows,) drift ``dJ/dt v``: the acceleration at ``a = 0``."""
 
     def desired(self, s: State) -> Array:
-        """(rows,) wanted acceleration a*."""
+        """(rows,) desired acceleration a*."""
         error = self.error(s) if self.has_reference else 0.0
         wanted = self._acceleration + self._damping * (self._velocity - self.velocity(s)) + self._stiffness * error
         return np.asarray(wanted, dtype=np.float64)
 
     def desired_velocity(self, s: State, *, gain: float) -> Array:
-        """(rows,) wanted velocity of a velocity-level controller: ``velocity + gain * error`` (`gain` in 1/s)."""
+        """(rows,) desired velocity of a velocity-level controller, ``velocity + gain * error``.
+
+        Args:
+            s: the state.
+            gain: gain of the position error [1/s].
+        """
         return np.asarray(self._velocity + (gain * self.error(s) if self.has_reference else 0.0), dtype=np.float64)
 
-    # -- what it says ----------------------------------------------------------------------------------------
+    # -- rows ------------------------------------------------------------------------------------------------
     def rows(self, tick: Tick) -> list[Rows]:
-        """The task's rows at one instant."""
+        """Returns the rows of the task at a tick."""
         s = tick.state
         return self.select_rows(self.jacobian(s), self.desired(s) - self.drift(s))
 
     def select_rows(self, J: Array, target: Array) -> list[Rows]:
-        """``J a = wanted``, of the rows in use.
+        """Returns the rows ``J a = target`` that are in use.
 
         Args:
-            J: (rows, nv) of all rows.
-            target: (rows,) accelerations without the drift.
+            J: (rows, nv) Jacobian of all rows.
+            target: (rows,) desired accelerations minus drift.
 
         Raises:
-            ArgumentError: they have other shapes.
+            ArgumentError: the shapes do not fit the task.
         """
         n, mask, names = len(self.labels), self._mask, self.row_names
         if np.shape(J) != (n, self.robot.nv) or target.shape != (n,):
@@ -123,15 +131,15 @@ class Task(TaskParameters):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Parameters of `LAYOUT` without a reference position; kinds that have one override this."""
-        return motion_layout(counts.rows)
+        """Returns the layout without a reference position; tasks with a reference position override it."""
+        return make_motion_layout(counts.rows)
 
     def row_name(self, contact: str, row: int) -> str:
-        """Name of a row, for explanations."""
+        """Returns the name of a row for explanations."""
         return self.row_names[row]
 
     def row_unit(self, row: int) -> str:
-        """Its unit."""
+        """Returns the unit of a row."""
         return self.units[row]
 
     @property
@@ -143,8 +151,8 @@ class Task(TaskParameters):
         return f"{type(self).__name__}({self.name!r})"
 
 
-def motion_layout(rows: int, size: int = 0) -> Layout:
-    """Of a motion task of so many rows and entries of its reference position."""
+def make_motion_layout(rows: int, size: int = 0) -> Layout:
+    """Returns the layout of a motion task with `rows` rows and `size` entries of its reference position."""
     return Layout(rows, 1 + 6 * rows + size, equalities=rows)
 
 
@@ -153,6 +161,6 @@ def _named(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name} {label}" for label in labels)
 
 
-def natural_gain(robot: Robot, share: float) -> float:
-    """Stiffness [1/s^2] of a task whose natural frequency is `share` times the leg's, ``sqrt(g / l)``."""
+def natural_stiffness(robot: Robot, share: float) -> float:
+    """Returns the stiffness [1/s^2] with a natural frequency of `share` times ``sqrt(g / l)``, l the leg length."""
     return (share * scales(robot).frequency) ** 2

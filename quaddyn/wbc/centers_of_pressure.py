@@ -1,0 +1,35 @@
+"""`pressures`: centers of pressure of surface contacts at a past tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..contact.center_of_pressure import pressure_point
+from ..urdf.tree import Array
+from .tick_data import ContactStateData, RigidBodyTerms
+
+
+def pressures(
+    terms: RigidBodyTerms, contacts: ContactStateData, names: Sequence[str], forces: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Returns the (3,) center of pressure by name of each loaded surface contact, world axes [m].
+
+    Args:
+        terms: rigid-body terms of the tick.
+        contacts: state of the contacts at the tick.
+        names: names of all contacts.
+        forces: contact forces of the tick, by contact.
+    """
+    out = {}
+    for c, name in enumerate(names):
+        if name not in forces or contacts.is_surface[c] == 0:
+            continue
+        at = int(terms.frames[contacts.frame[c]])
+        R, origin = terms.values[at : at + 9].reshape(3, 3), terms.values[at + 9 : at + 12]
+        with np.errstate(all="ignore"):  # a damaged file may contain any number
+            point = pressure_point(origin + R @ contacts.offset[c], R @ contacts.surface_normal[c], forces[name])
+        if point is not None:
+            out[name] = point
+    return out

@@ -1,0 +1,127 @@
+"""`ContactSchedule`: contacts that are made and broken by name, tick by tick.
+
+A contact that is named for the first time is made over a ramp; one that is no longer named is broken over a ramp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from ..compiler import IntVector
+from ..urdf.tree import Array
+from .contact_ramps import MADE, SETTLED, make_ramps, set_ramp
+from .contact_settings import ChangeCounter, ContactSettings
+from .named_items import known_names
+from .tasks import FootTask
+
+#: Largest number of sets of contacts that are cached.
+MAX_CACHED_SETS = 64
+
+
+class ContactSchedule:
+    """Ramps of a controller's contacts: toward 1 for the requested contacts, toward 0 for the others.
+
+    Args:
+        settings: contacts by name.
+        tasks: foot tasks by contact; a contact that is fully made takes over the foot from its task.
+        default: contacts that are requested if none are named.
+        changes: counter of changes.
+
+    Attributes:
+        ramps: ramps of all contacts, in the order of their names.
+        names: names of the contacts.
+        asked: last request.
+        settled: whether all ramps are at their ends.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, ContactSettings],
+        tasks: Mapping[str, FootTask],
+        default: Iterable[str],
+        changes: ChangeCounter,
+    ) -> None:
+        self._changes = changes
+        self.names: tuple[str, ...] = ()
+        self.ramps = make_ramps(0)
+        self._sets: dict[tuple[str, ...], IntVector] = {}
+        self.rewire(settings, tasks, default)
+        self.start()
+
+    def rewire(
+        self, settings: Mapping[str, ContactSettings], tasks: Mapping[str, FootTask], default: Iterable[str]
+    ) -> None:
+        """Replaces contacts and tasks; contacts that remain keep their activation."""
+        before, names = self.ramps, self.names
+        self.names = tuple(settings)
+        self._usual = self._of(default)
+        self.ramps = make_ramps(len(settings))
+        for c, name in enumerate(self.names):
+            if name in names:
+                for to, of in zip(self.ramps, before, strict=True):
+                    to[c] = of[names.index(name)]
+        self._guided = [(c, s, tasks[name]) for c, (name, s) in enumerate(settings.items()) if name in tasks]
+        self._sets.clear()
+        self._changes.shares += 1
+        self.settled = False
+        self.asked: tuple[str, ...] | None = None
+
+    def start(self) -> None:
+        """Deactivates all contacts; those of the next tick are made at once."""
+        for c in range(len(self.names)):
+            set_ramp(self.ramps, c, False)
+        self._changes.shares += 1
+        self.asked = None
+        self.settled = self._started = False
+
+    def ask(
+        self,
+        contacts: Iterable[str] | None,
+        switch: Callable[[IntVector, float, Array | None], int],
+        step: float,
+        values: Array | None,
+    ) -> None:
+        """Advances the ramps by one tick toward the requested contacts.
+
+        Args:
+            contacts: names of the requested contacts; None for the default.
+            switch: function that advances the ramps, `TickSolver.switch`.
+            step: change of an activation per tick; inf switches at once.
+            values: result of the tick before, None before the first.
+
+        Raises:
+            UnknownNameError: the contact does not exist.
+        """
+        wanted = self._wanted(contacts)
+        self._changes.shares += 1
+        self.asked = contacts if contacts is None or isinstance(contacts, tuple) else self._names(wanted)
+        came = switch(wanted, step if self._started else math.inf, values)
+        self.settled = bool(came & SETTLED)
+        if self._started and came & MADE:
+            for c, settings, task in self._guided:
+                if self.ramps.was_completed[c] and settings.is_motion_constrained:
+                    task.clear_references()
+        self._started = True
+
+    def _names(self, wanted: IntVector) -> tuple[str, ...]:
+        return tuple(name for name, on in zip(self.names, wanted.tolist(), strict=True) if on)
+
+    def _of(self, wanted: Iterable[str]) -> IntVector:
+        """Returns (contacts,) 1 for each contact in `wanted`, else 0."""
+        names = frozenset(wanted)
+        return np.array([name in names for name in self.names], dtype=np.int64)
+
+    def _wanted(self, contacts: Iterable[str] | None) -> IntVector:
+        """Returns (contacts,) 1 for each requested contact, else 0."""
+        known = self._sets.get(contacts) if type(contacts) is tuple else None
+        if known is None:
+            if contacts is None:
+                return self._usual
+            names = known_names(contacts, self.names)
+            known = self._of(names)
+            if len(self._sets) < MAX_CACHED_SETS:
+                self._sets[names] = known
+        return known

@@ -1,0 +1,142 @@
+"""`Assembly`: what a controller consists of, elements by level and contacts, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..contact import Contact
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from .contact_schedule import ContactSchedule
+from .contact_settings import ChangeCounter, ContactSettings
+from .default_elements import default_constraints, default_tasks
+from .element import Element
+from .levels import Levels
+from .named_items import NamedItems
+from .scales import scales
+from .tick_solver import TickSolver
+
+
+class ControllerStructure:
+    """Elements and contacts of a controller; both can be added and removed between ticks.
+
+    Args:
+        robot: of the controller.
+        constraints: level 0, None for the default.
+        tasks: the levels from 1 on, each one element or several, None for the default.
+        contacts: beside the feet, or in their place by name.
+        friction: coefficient of feet.
+        dt: control period [s].
+        rank_tolerance: of the solver.
+        damping: of the solver.
+
+    Attributes:
+        levels: the elements.
+        contacts: settings of every contact by name.
+        default: the contacts where none are named.
+        schedule: which contacts are there.
+        solver: solves ticks of these elements and contacts.
+
+    Raises:
+        ArgumentError, ArgumentTypeError, UnknownNameError: as `WholeBodyController`.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        constraints: Sequence[Element] | None,
+        tasks: Sequence[Element | Sequence[Element]] | None,
+        contacts: Iterable[Contact],
+        *,
+        friction: float,
+        dt: float,
+        rank_tolerance: float,
+        damping: float,
+    ) -> None:
+        self._robot, self._changes = robot, ChangeCounter()
+        self._options = {"dt": dt, "rank_tolerance": rank_tolerance, "damping": damping}
+        level_0: Sequence[Element] = default_constraints(robot, dt)
+        if constraints is not None:
+            level_0 = several("constraints", constraints, "constraints")
+        below = default_tasks(robot) if tasks is None else several("tasks", tasks, "levels")
+        self.levels = Levels(robot, [level_0, *(x if isinstance(x, Sequence) else [x] for x in below)])
+        known = {
+            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=friction, changes=self._changes)
+            for foot in robot.feet
+        }
+        for contact in several("contacts", contacts, "contacts"):
+            known[contact.name] = self._settings("contacts", contact)
+        self.default: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
+        self.schedule = ContactSchedule(known, self.levels.guided(known), self.default, self._changes)
+        self._assemble(known)
+
+    def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
+        """Everything that follows from elements and contacts."""
+        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", known)
+        for element in self.levels.by_name.values():
+            element.bind_contacts(known)
+        ramps, scale = self.schedule.ramps, scales(self._robot)
+        self.solver = TickSolver(self._robot, self.levels, known, ramps, self._changes, scales=scale, **self._options)
+
+    def _settings(self, argument: str, contact: object) -> ContactSettings:
+        if not isinstance(contact, Contact):
+            raise ArgumentTypeError(f"{argument}: expected quaddyn.contact.Contact, got {type(contact).__name__}")
+        return ContactSettings(self._robot, contact, changes=self._changes)
+
+    # -- what comes and goes -----------------------------------------------------------------------------------
+    def add(self, element: Element, level: int) -> None:
+        """As `WholeBodyController.add`."""
+        elements = [list(each) for each in self.levels.elements]
+        if type(level) is not int or not 0 <= level <= len(elements):
+            raise ArgumentError(f"level: expected 0 to {len(elements)}, got {level!r}")
+        if level == len(elements):
+            elements.append([])
+        elements[level].append(element)
+        self._change(elements)
+
+    def remove(self, name: str) -> None:
+        """As `WholeBodyController.remove`."""
+        gone = self.levels.by_name[name]
+        self._change([[e for e in level if e is not gone] for level in self.levels.elements])
+
+    def add_contact(self, contact: Contact) -> None:
+        """As `WholeBodyController.add_contact`."""
+        settings = self._settings("contact", contact)
+        known = {**self.contacts, contact.name: settings}
+        _check(self.levels.by_name.values(), known)
+        self._change_contacts(known)
+
+    def remove_contact(self, name: str) -> None:
+        """As `WholeBodyController.remove_contact`."""
+        if name not in self.contacts:
+            raise UnknownNameError("contact", name, self.contacts)
+        left = {n: s for n, s in self.contacts.items() if n != name}
+        for element in self.levels.by_name.values():
+            try:
+                element.validate_contacts(left)
+            except UnknownNameError:
+                raise ArgumentError(f"name: contact {name!r} has to stay, {element.name!r} is about it") from None
+        self._change_contacts(left)
+
+    def _change(self, elements: Sequence[Sequence[Element]]) -> None:
+        known = dict(self.contacts)
+        _check((e for level in elements for e in level), known)
+        self.levels = self.levels.replaced(elements)
+        self._rewire(known)
+
+    def _change_contacts(self, known: Mapping[str, ContactSettings]) -> None:
+        self._changes.set()
+        self.default = tuple(foot for foot in self._robot.feet if foot in known and self._robot.root != "fixed")
+        self._rewire(known)
+
+    def _rewire(self, known: Mapping[str, ContactSettings]) -> None:
+        self.schedule.rewire(known, self.levels.guided(known), self.default)
+        self._assemble(known)
+
+
+def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) -> None:
+    """Raise where an element cannot be about these contacts."""
+    for each in elements:
+        if isinstance(each, Element):  # what is none is refused with the levels
+            each.validate_contacts(known)

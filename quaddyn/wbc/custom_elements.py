@@ -1,0 +1,259 @@
+"""`CustomTask` and `CustomConstraint`: user-defined elements with a minimum of code.
+
+Both are defined by functions of the configuration, of which the user defines the value and the Jacobian.  Velocities
+are ``J v``, and the drift ``dJ/dt v`` is computed by differences of the Jacobian along the motion.  They may be added
+to a running controller, and removed again::
+
+    class Together(CustomTask):
+        '''Two feet at the same height.'''
+
+        def error(self, s):
+            return s.placement("FR").translation[2:] - s.placement("FL").translation[2:]
+
+        def jacobian(self, s):
+            return s.jacobian("FL")[2:3] - s.jacobian("FR")[2:3]
+
+    wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
+    wbc.remove("together")
+
+If the drift is known in closed form, override `drift`, which saves two evaluations of the Jacobian.  For other
+elements, such as rows on forces and torques, derive from `quaddyn.wbc.Constraint` and define a method `rows`.  With a
+single row, scalars and a flat (nv,) Jacobian are accepted.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dynamics import Dynamics, State
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .constraints import Constraint
+from .tasks.task import Task
+from .tasks.task_gains import Gain, per_row
+from .tick import Rows, Tick
+
+#: Largest entry of v times the step of the central difference [rad, m]: the truncation error is of the order of its
+#: square, the rounding error of the order of 1e-16 divided by it.
+STEP = 1e-5
+
+
+class CustomTask(Task):
+    r"""User-defined motion task; define `error` and `jacobian`.
+
+    The rows are
+
+    .. math:: J\, a + \dot J v = \ddot x + K_d\, (\dot x - J v) + K_p\, e(q)
+
+    with the error e and the reference acceleration and velocity, which are zero unless they are set.
+
+    Args:
+        robot: the robot.
+        name: name of the task in the controller.
+        rows: number of rows, or their names.
+        stiffness: K_p, scalar or (rows,) [1/s^2].
+        damping: K_d, scalar or (rows,) [1/s]; critical damping if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
+        unit: unit of the rows as accelerations.
+        axes: names of the rows to use; all if None.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        rows: int | Sequence[str],
+        *,
+        stiffness: Gain,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        unit: str = "m/s^2",
+        axes: Sequence[str] | None = None,
+    ) -> None:
+        names = row_names(rows)
+        super().__init__(
+            robot, name, names, (unit,) * len(names), 0, stiffness=stiffness, damping=damping, weight=weight, axes=axes
+        )
+        self._ahead = JacobianDifferencer(robot)
+
+    @property
+    def has_reference(self) -> bool:
+        """True: `error` includes the reference."""
+        return True
+
+    @abstractmethod
+    def error(self, s: State) -> Array:
+        """(rows,) reference minus current value: a function of the configuration, apart from moving references."""
+
+    @abstractmethod
+    def jacobian(self, s: State) -> Array:
+        """(rows, nv) Jacobian J of the current value, whose time derivative is ``J v``."""
+
+    def position(self, s: State) -> Array:
+        """(0,) empty: the task has no reference position."""
+        return np.zeros(0)
+
+    def velocity(self, s: State) -> Array:
+        """(rows,) velocity ``J v``."""
+        return np.asarray(_jacobian(self, s, len(self.labels)) @ s.v)
+
+    def drift(self, s: State) -> Array:
+        """(rows,) drift ``dJ/dt v``, by differences; zero at rest."""
+        return self._ahead.drift(self, s, len(self.labels))
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """Returns the rows at a tick, with one evaluation each of `error`, `jacobian` and `drift`."""
+        s, n = tick.state, len(self.labels)
+        J, error = _jacobian(self, s, n), _vector(self, "error", self.error(s), n)
+        wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
+        return self.select_rows(J, np.asarray(wanted - _vector(self, "drift", self.drift(s), n)))
+
+
+class CustomConstraint(Constraint):
+    r"""User-defined limit ``value >= 0`` on a function of the configuration; define `value` and `jacobian`.
+
+    .. math:: J\, a + \dot J v \ge -K_d\, J v - K_p\, h(q)
+
+    with the value :math:`h`.  Along the bound the value converges to zero like a spring with a damper.  It does not
+    cross zero if the damping is critical or more and the initial velocity is small enough. Source: Nguyen, Sreenath
+    2016, "Exponential control barrier functions for enforcing high relative-degree safety-critical constraints".
+
+    Args:
+        robot: the robot.
+        name: name of the constraint in the controller.
+        rows: number of rows, or their names.
+        stiffness: K_p, scalar or (rows,) [1/s^2].
+        damping: K_d, scalar or (rows,) [1/s]; ``2 sqrt(stiffness)`` if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
+        unit: unit of the rows as accelerations.
+
+    Attributes:
+        stiffness, damping, weight: (rows,) as given; may be set at any time.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        rows: int | Sequence[str],
+        *,
+        stiffness: Gain,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        unit: str = "m/s^2",
+    ) -> None:
+        super().__init__(name, robot=robot)
+        self.unit, self._rows = unit, tuple(f"{name} {row}" for row in row_names(rows))
+        self._upper = np.full(len(self._rows), np.inf)
+        self.stiffness, self.weight = stiffness, weight
+        self.damping = 2.0 * np.sqrt(self.stiffness) if damping is None else damping
+        self._ahead = JacobianDifferencer(robot)
+
+    @property
+    def stiffness(self) -> Array:
+        """(rows,) stiffness [1/s^2]; may be set."""
+        return self._stiffness
+
+    @stiffness.setter
+    def stiffness(self, value: Gain) -> None:
+        self._stiffness = per_row("stiffness", value, len(self._rows))
+
+    @property
+    def damping(self) -> Array:
+        """(rows,) damping [1/s]; may be set."""
+        return self._damping
+
+    @damping.setter
+    def damping(self, value: Gain) -> None:
+        self._damping = per_row("damping", value, len(self._rows))
+
+    @property
+    def weight(self) -> Array:
+        """(rows,) weights relative to the other rows of the level, dimensionless; may be set."""
+        return self._weight
+
+    @weight.setter
+    def weight(self, value: Gain) -> None:
+        self._weight = np.array(per_row("weight", value, len(self._rows)))
+
+    @abstractmethod
+    def value(self, s: State) -> Array:
+        """(rows,) values that must not become negative; a function of the configuration."""
+
+    @abstractmethod
+    def jacobian(self, s: State) -> Array:
+        """(rows, nv) Jacobian of the value: ``d/dt value = J v``."""
+
+    def drift(self, s: State) -> Array:
+        """(rows,) drift ``dJ/dt v``, by differences; zero at rest."""
+        return self._ahead.drift(self, s, len(self._rows))
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """Returns the rows at a tick, with one evaluation each of `value`, `jacobian` and `drift`."""
+        s, n = tick.state, len(self._rows)
+        J, value = _jacobian(self, s, n), _vector(self, "value", self.value(s), n)
+        lower = -self._damping * (J @ s.v) - self._stiffness * value - _vector(self, "drift", self.drift(s), n)
+        return [Rows(self._rows, self.unit, np.asarray(lower), self._upper, acceleration=J, weights=self._weight)]
+
+
+class JacobianDifferencer:
+    """Evaluates Jacobians slightly ahead of and behind the current state, with dynamics buffers of its own."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
+
+    def drift(self, element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
+        """Returns ``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
+        v = np.array(s.v)
+        speed = float(np.abs(v).max(initial=0.0))
+        if speed == 0.0:
+            return np.zeros(rows)
+        model, q, step = self._robot.model, np.array(s.q), STEP / speed
+        after = _jacobian(
+            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, step * v), v), rows
+        ).copy()
+        before = _jacobian(
+            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, -step * v), v), rows
+        )
+        return np.asarray((after - before) @ v / (2.0 * step))
+
+
+def _jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
+    """Returns the Jacobian (rows, nv) of an element; a single row may be flat."""
+    given = element.jacobian(s)
+    J = np.asarray(given, dtype=np.float64)
+    if J.ndim == 1:
+        J = J[np.newaxis]
+    if J.shape != (rows, len(s.v)):
+        raise ArgumentError(f"{element.name}.jacobian: expected shape ({rows}, {len(s.v)}), got {np.shape(given)}")
+    return J
+
+
+def _vector(element: CustomTask | CustomConstraint, what: str, given: Array | float, rows: int) -> Array:
+    """Returns one number per row of an element; a single row may be a scalar."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.ndim == 0 and rows == 1:
+        return values[np.newaxis]
+    if values.shape != (rows,):
+        raise ArgumentError(f"{element.name}.{what}: expected shape ({rows},), got {values.shape}")
+    return values
+
+
+def row_names(rows: int | Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of rows: as given, or their numbers.
+
+    Raises:
+        ArgumentTypeError: neither a number nor a sequence.
+        ArgumentError: no row, or a name that is used twice.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int | Sequence):
+        raise ArgumentTypeError(f"rows: expected how many, or their names, got {type(rows).__name__}")
+    names = tuple(map(str, range(rows))) if isinstance(rows, int) else several("rows", rows, "names of rows")
+    if not names or len(set(names)) != len(names):
+        raise ArgumentError(f"rows: expected one at least, each name once, got {rows}")
+    return names

@@ -1,0 +1,47 @@
+"""`friction_remarks`: sentences about the torques that joint friction takes at a tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..robot.robot import Robot
+from ..urdf.tree import Array, first_largest
+from .constraints.joint_friction import joint_friction_parameters
+from .element_codes import JOINT_FRICTION
+from .problem_rows import CODE, START
+from .tick_data import ControllerModel
+
+#: Smallest friction torque [N m] that is reported.
+MIN_REPORTED_TORQUE = 1e-3
+
+
+def friction_remarks(robot: Robot, model: ControllerModel, numbers: Array, v: Array, taken: Array) -> tuple[str, ...]:
+    """Returns at most two sentences about joint friction.
+
+    Args:
+        robot: the robot, with the friction and damping of its joints.
+        model: model of the controller.
+        numbers: parameters of the elements at the tick.
+        v: (nv,) velocity.
+        taken: (nu,) torques that compensate friction [N m].
+    """
+    covered = np.zeros(robot.nv, dtype=bool)
+    for item in model.items:
+        if item[CODE] == JOINT_FRICTION:
+            p = joint_friction_parameters(numbers[item[START] :], robot.nv)
+            covered |= ((p.damping > 0.0) | (p.coulomb > 0.0)) & (p.compensation_fraction > 0.0)
+    left = np.where(covered, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
+    out = []
+    if np.abs(taken).max(initial=0.0) > MIN_REPORTED_TORQUE:
+        out.append(f"joint friction takes {_describe_largest(robot.actuated, taken)}")
+    if left.max(initial=0.0) > MIN_REPORTED_TORQUE:
+        out.append(f"joint friction that nothing compensates takes {_describe_largest(robot.actuated, left)}")
+    return tuple(out)
+
+
+def _describe_largest(joints: Sequence[str], torques: Array) -> str:
+    """Returns the largest torque and its joint as text."""
+    i = first_largest(np.abs(torques))
+    return f"up to {abs(torques[i]):.3g} N m ({joints[i]})"

@@ -1,0 +1,125 @@
+"""`Block`: the numbers of an element in one flat array, which a controller keeps beside those of all its others.
+
+So compiled code reads every gain, reference and limit of a tick as one array, and nothing is copied when one changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import floats, number
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+
+
+class ParameterBlock(StrictAttributes, fixed=("block",)):
+    """An object that keeps its numbers in `block`.
+
+    Attributes:
+        block: flat, float64.
+    """
+
+    block: Array
+
+    #: Called when another controller takes the block over.
+    _taken: Callable[[], None] | None = None
+
+    def move(self, block: Array, taken: Callable[[], None] | None = None) -> None:
+        """Keep the numbers in `block` from now on.
+
+        Args:
+            block: of the same size.
+            taken: to be called when another takes them from there, if anything.
+        """
+        if self._taken is not None:
+            self._taken()
+        self._taken = taken
+        block[:] = self.block
+        self._attach(block)
+
+    def release(self) -> None:
+        """Keep the numbers in an array of its own again."""
+        self._taken = None
+        self._attach(np.array(self.block))
+
+    def _attach(self, block: Array) -> None:
+        object.__setattr__(self, "block", block)  # for its users it is fixed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy belongs to no controller."""
+        return self.__dict__ | {"_taken": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._attach(np.array(self.block))
+
+
+class ScalarParameter:
+    """One number of a `Block` as an attribute, not negative.
+
+    Args:
+        at: where it is.
+        zero: whether it may be zero.
+    """
+
+    def __init__(self, at: int, *, zero: bool = True) -> None:
+        self.at, self.zero = at, zero
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> ScalarParameter: ...
+    @overload
+    def __get__(self, owner: ParameterBlock, kind: type) -> float: ...
+    def __get__(self, owner: ParameterBlock | None, kind: type) -> ScalarParameter | float:
+        return self if owner is None else float(owner.block[self.at])
+
+    def __set__(self, owner: ParameterBlock, value: float) -> None:
+        given = number(self.name, value)
+        if not (0.0 <= given < np.inf and (self.zero or given > 0.0)):
+            raise ArgumentError(f"{self.name}: expected a finite number {'>=' if self.zero else '>'} 0, got {value}")
+        owner.block[self.at] = given
+
+
+class VectorParameter:
+    """One of several vectors of the same length in a `Block` as an attribute: a view, set by value.
+
+    Args:
+        start: where the first of them begins.
+        count: how many there are, up to the end of the block.
+        row: which one this is.
+        least: no entry may be set below.
+        finite: whether none may be infinite.
+    """
+
+    def __init__(
+        self, start: int = 0, count: int = 1, row: int = 0, *, least: float = -np.inf, finite: bool = False
+    ) -> None:
+        self.start, self.count, self.row, self.least, self.finite = start, count, row, least, finite
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> VectorParameter: ...
+    @overload
+    def __get__(self, owner: ParameterBlock, kind: type) -> Array: ...
+    def __get__(self, owner: ParameterBlock | None, kind: type) -> VectorParameter | Array:
+        if owner is None:
+            return self
+        size = (len(owner.block) - self.start) // self.count
+        return owner.block[self.start + self.row * size : self.start + (self.row + 1) * size]
+
+    def __set__(self, owner: ParameterBlock, value: Any) -> None:
+        to, given = self.__get__(owner, type(owner)), floats(self.name, value)
+        sound = (given >= self.least) & (np.isfinite(given) | (not self.finite))
+        if given.shape not in ((), to.shape) or not sound.all():
+            least = "" if self.least == -np.inf else f", none below {self.least:g}"
+            kind = "finite" if self.finite else "no NaN"
+            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, {kind}{least}, got {value}")
+        to[:] = given

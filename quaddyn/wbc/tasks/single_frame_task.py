@@ -1,0 +1,112 @@
+"""Common base of the tasks on one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from ...compiler import compiled
+from ...errors import ArgumentError
+from ...robot.arguments import floats
+from ...robot.configuration import rotation_of
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..element import Layout, ReferenceResolver, RowCounts
+from .task import Task, make_motion_layout, natural_stiffness
+from .task_gains import Gain
+
+XYZ = ("x", "y", "z")
+TURNS = ("rx", "ry", "rz")
+POSE_UNITS = ("m/s^2",) * 3 + ("rad/s^2",) * 3
+
+
+class SingleFrameTask(Task, fixed=("frame", "frame_id")):
+    """Base of the tasks on one frame: constructor, layout and default stiffness.
+
+    Args:
+        robot: the robot.
+        frame: name of the frame.
+        name: name of the task in the controller; the name of the frame if None.
+        stiffness: scalar or (rows,) [1/s^2]; ``(quickness^2) g / l`` with l the leg length if None.
+        damping: scalar or (rows,) [1/s]; critical damping if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
+        axes: labels of the rows to use; all if None.
+
+    Attributes:
+        rows_of, units_of: names of the rows and their units as accelerations.
+        size: number of entries of the reference position.
+        quickness: natural frequency of the default stiffness, in units of sqrt(g / l).
+    """
+
+    rows_of: tuple[str, ...]
+    units_of: tuple[str, ...]
+    size: int
+    quickness = 3.0
+
+    def __init__(
+        self,
+        robot: Robot,
+        frame: str,
+        name: str | None = None,
+        *,
+        stiffness: Gain | None = None,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        axes: Sequence[str] | None = None,
+    ) -> None:
+        self.frame = frame
+        self.frame_id = robot.frame_id(frame)
+        kp = natural_stiffness(robot, self.quickness) if stiffness is None else stiffness
+        super().__init__(
+            robot, name or frame, self.rows_of, self.units_of, self.size,
+            stiffness=kp, damping=damping, weight=weight, axes=axes,
+        )  # fmt: skip
+
+    def bind(self, references: ReferenceResolver) -> tuple[int, int]:
+        """Returns the number of the frame, and -1."""
+        return references.add_frame(self.frame), -1
+
+    @classmethod
+    def declare_layout(cls, counts: RowCounts) -> Layout:
+        """Returns the layout that follows from `rows_of` and `size`."""
+        return make_motion_layout(len(cls.rows_of), cls.size)._replace(first=range(counts.frames))
+
+
+def rotation_vector_between(wanted: Array, actual: Array) -> Array:
+    """Returns the rotation vector of ``wanted actual^T``, world axes [rad]."""
+    out: Array = pin.log3(wanted @ actual.T)
+    return out
+
+
+def rotation_reference(name: str, value: object) -> Array:
+    """Returns the (9,) entries of a rotation matrix, row by row, from any representation of a rotation.
+
+    Raises:
+        ArgumentError: not a rotation.
+    """
+    if type(value) is not np.ndarray and (isinstance(value, Mapping | pin.Quaternion) or hasattr(value, "as_matrix")):
+        value = rotation_of(f"{name}.reference", value)
+    R = floats(f"{name}.reference", value)
+    if R.shape == (9,):
+        R = R.reshape(3, 3)
+    if R.shape != (3, 3) or not _is_rotation_matrix(R):
+        raise ArgumentError(f"{name}.reference: expected a rotation matrix (3, 3), got {np.array2string(R)}")
+    return R.ravel()
+
+
+def _is_rotation_matrix(R: Array) -> bool:
+    return is_rotation(*R.ravel().tolist())
+
+
+@compiled()
+def is_rotation(a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float, i: float) -> bool:
+    """Returns whether the rows of a matrix are orthonormal to 1e-6 and right-handed.
+
+    Its arguments are scalars, which is the fastest way to call compiled code.
+    """
+    long = max(abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0), abs(g * g + h * h + i * i - 1.0))
+    askew = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
+    handed = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+    return long < 1e-6 and askew < 1e-6 and handed > 0.0  # NaN anywhere is NaN in the last

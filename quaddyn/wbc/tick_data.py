@@ -1,0 +1,289 @@
+"""Data that one tick reads and writes: records of arrays that Python creates once and compiled code uses.
+
+The unknowns u of a tick are joint accelerations, and contact forces divided by the robot's mass.  Accelerations,
+torques and forces are affine in u: a *map* is a matrix with ``value_i = sum_j row_i[j] u[j] + row_i[n]`` over n
+unknowns.  Rows are padded to a multiple of the SIMD width (`quaddyn.compiler.lanes`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
+from ..hierarchy.workspace import HierarchyWorkspace
+
+#: Roles of a contact, see `quaddyn.wbc.ContactSettings`.
+UNILATERAL, BILATERAL, COMPLIANT, FORCED = 0, 1, 2, 3
+ROLES = ("unilateral", "bilateral", "compliant", "force")
+
+#: Quantity that a contact prescribes strictly: none, the acceleration of its point, or its force.
+NOTHING, MOTION, FORCE = 0, 1, 2
+
+
+class ControllerModel(NamedTuple):
+    """Data that stay the same from tick to tick: the robot, and the elements in their order."""
+
+    mass: float  # [kg], the unit of forces
+    total_mass: float  # [kg], of all bodies, which may be a little more
+    length: float  # of a leg [m]
+    period: float  # of control [s]
+    floating: bool  # whether only contact forces and gravity move the centre of mass
+    faces: int  # of friction pyramids; 0 without any
+    rank_tolerance: float  # relative, below which directions count as dependent
+    damping: float  # of the solver
+    contact_motion_start: int  # where the numbers of the constraint that holds contacts begin; -1 without one
+    has_strict_contacts: bool  # whether that constraint is on level 0
+    levels: int
+    gravity: Vector  # (3,) [m/s^2]
+    passive: IntVector  # velocities without a motor
+    actuated: IntVector  # velocities with one
+    slot: IntVector  # (nv,) place among the passive ones, or -2 minus the place among those with a motor
+    chains: IntMatrix  # (frames, 1 + nv) how many velocities move a frame, and which
+    limbs: IntMatrix  # (contacts, 9) how many joints with motors move this contact, and which; 0 if others, too
+    couplings: IntMatrix  # (nu, 1 + nv) how many velocities a motor is coupled with by M, and which
+    items: IntMatrix  # (elements, 6) level, code, first number, rows, and the two of `Element.refer`
+    index: IntVector  # type: ignore[assignment]  # not the method of tuples: lists that elements refer to
+
+
+class RigidBodyTerms(NamedTuple):
+    """Rigid-body terms at (q, v): views of the vector that `quaddyn.kernels.TickTerms` fills; world axes."""
+
+    M: Matrix  # (nv, nv)
+    h: Vector  # (nv,)
+    com: Vector  # (3,) [m]
+    com_velocity: Vector  # (3,) [m/s]
+    com_jacobian: Matrix  # (3, nv), empty where the root floats
+    com_drift: Vector  # (3,)
+    momentum: Vector  # (6,), empty where no task asks for it
+    momentum_matrix: Matrix  # (6, nv)
+    momentum_drift: Vector  # (6,)
+    values: Vector  # all of them
+    frames: IntVector  # where the terms of each frame begin
+
+
+class FrameKinematics(NamedTuple):
+    """Kinematics of one frame, world axes."""
+
+    rotation: Matrix  # (3, 3)
+    origin: Vector  # (3,) [m]
+    velocity: Vector  # (6,) linear [m/s], angular [rad/s]
+    drift: Vector  # (6,) acceleration at a = 0
+    jacobian: Matrix  # (6, len(chain))
+    chain: IntVector  # velocities that move it, ascending
+
+
+class ContactStateData(NamedTuple):
+    """State and settings of the contacts, one entry or row per contact."""
+
+    activation: Vector  # how much of it there is: 0 apart, 1 made
+    cap: Vector  # largest normal force while it comes or goes [N]
+    role: IntVector
+    size: IntVector  # components of its force, 3 or 6
+    frame: IntVector
+    foot_task: IntVector  # the item of the foot task that has the same frame, or -1
+    is_unilateral: IntVector  # whether it can only push
+    is_surface: IntVector  # whether its cone turns with the frame
+    cone_row_count: IntVector  # of its cone
+    radius: Vector  # [m]
+    min_force: Vector  # normal force [N]
+    max_force: Vector  # [N]
+    surface_height: Vector  # of compliant ground along the normal [m]
+    stiffness: Vector  # [N/m]
+    damping: Vector  # [N s/m]
+    moment_arm: Vector  # of a surface, mean of its half sizes [m]: moments over it count as forces; 1 of a point
+    normal: Matrix  # (contacts, 3)
+    offset: Matrix  # (contacts, 3) in the frame [m]
+    surface_normal: Matrix  # (contacts, 3) normal of a surface, in the frame
+    cone: Tensor  # (contacts, rows, 6): cone @ force <= 0
+
+
+class ContactPointData(NamedTuple):
+    """Kinematics of the contact points in the current state."""
+
+    first_force: IntVector  # first component of each one's force among all, -1 if it has none
+    strict_kind: IntVector  # what is strictly wanted: NOTHING, MOTION or FORCE
+    is_eliminated: IntVector  # whether its limb has been eliminated
+    jacobian: Tensor  # (contacts, 6, nv) over the chain of the frame, world axes
+    drift: Matrix  # (contacts, 6) acceleration at a = 0
+    target: Matrix  # (contacts, 6) acceleration that holds it, or the force of its spring
+
+
+class TickInputData(NamedTuple):
+    """Inputs that may change between ticks, besides state and contacts."""
+
+    parameters: Vector  # parameters of all elements, one after the other
+    has_previous_tick: IntVector  # (1,) whether there was a tick before
+    previous_torque: Vector  # (nu,) of that tick [N m]
+    force_references: Tensor  # (force tasks, contacts, 8): about it, has a reference, the reference (6)
+    custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, item, index; the row
+
+
+class AffineMaps(NamedTuple):
+    """Accelerations, torques and forces as affine functions of the unknowns."""
+
+    n: int  # number of unknowns
+    acceleration: Matrix  # (nv, ...)
+    torque: Matrix  # (nu, ...)
+    acceleration_length: Vector  # (nv,) scale of each row, see `RowBuffer.A_length`
+    torque_length: Vector  # (nu,) sum of the lengths of its terms
+    force: IntVector  # (contacts,) first unknown of each one's force over the mass, or -1
+    joint: IntVector  # (nv,) unknown of an acceleration, or -1
+
+
+class RowBuffer(NamedTuple):
+    """Rows of the levels as they are written: ``A u = b`` and ``lower <= C u <= upper``."""
+
+    A: Matrix  # (most, ...)
+    b: Vector
+    A_length: Vector  # scale of each row before elimination; a row that is far shorter now is rounding
+    A_weight: Vector
+    A_source: IntMatrix  # (most, 3) element, contact or -1, row of it
+    C: Matrix
+    lower: Vector
+    upper: Vector
+    C_length: Vector
+    C_weight: Vector
+    C_source: IntMatrix
+    count: IntVector  # type: ignore[assignment]  # not the method of tuples: (2,) equalities and limits so far
+    A_start: IntVector  # (levels + 2,) where each level begins
+    C_start: IntVector
+    weighted: IntVector  # (1,) whether rows are multiplied by their weights, as the solver wants them
+
+
+class TickScratch(NamedTuple):
+    """Scratch arrays of one tick."""
+
+    acceleration: Matrix
+    torque: Matrix
+    acceleration_length: Vector
+    torque_length: Vector
+    force: IntVector
+    joint: IntVector
+    base: Matrix  # (passive, lanes) matrix of the equations without a motor
+    right: Matrix  # (passive, ...) their right-hand side
+    limb: (
+        Tensor  # (contacts, 8, lanes) joint accelerations of a limb: ``limb[:, :passive] a_passive + limb[:, passive]``
+    )
+    limb_free: Tensor  # (contacts, 8, 8) and what its joints to spare do besides
+    limb_left: Tensor  # (contacts, 8, 8) combinations of the contact's rows that the limb has too few joints for
+    limb_inverse: Tensor  # (contacts, 8, 8)
+    limb_work: Tensor  # (3, 8, 8)
+    limb_unknown: IntVector  # (contacts,) first unknown of the joints to spare
+    left: Matrix  # (unknowns, ...) columns of contacts' rows that no limb took
+    left_value: Vector
+    null: Matrix  # (unknowns, ...) map from what they leave free to u
+    reflectors: Matrix
+    scratch_rows: Matrix  # (4, ...)
+    order: IntVector
+    J: Matrix  # (6, nv) Jacobian of a task
+    J_other: Matrix  # (6, nv)
+    task_state: Matrix  # (3, 6) error, velocity and drift of a task
+    matrix3: Matrix  # (3, 3)
+    # Scratch of whoever runs: nothing stays in it when a function returns to `tick`.  A function that is called from
+    # another one takes rows that the caller does not: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
+    vectors: Matrix  # (8, nv or more)
+    # Of `constraints.collision_rows`:
+    segments: Matrix  # (capsules, SEGMENT) of `constraints.segment_motion`
+    midpoints: Matrix  # (MIDDLES, capsules, ...)
+    screws: Matrix  # (SCREWS, nv or more) of `constraints.joint_screws`
+    pair_queue: IntVector  # (NEAR,) pairs and points that are worked on
+    bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
+    all_velocities: IntVector  # (nv,) all velocities, the chain of whatever all of them move
+    u: Vector
+    unknowns: Vector
+    row_values: Vector
+    ranks: Vector
+    kkt: Vector
+    summary: Vector
+    multipliers: Vector
+    solver: HierarchyWorkspace
+
+
+class WorkingSetMemory(NamedTuple):
+    """Working sets that one tick leaves to the next, of problems without (0) and with (1) contacts as rows.
+
+    A working set states for each limit whether its bound is active: -1 the lower one, 1 the upper one, 0 none.
+    `current` takes those of the tick that is being solved; at its beginning they are still those of the tick before,
+    and are moved to `previous`, from which the solver starts.  The fields ``..._full`` belong to problems with contacts
+    as rows.
+    """
+
+    is_valid: IntVector  # (2,) whether the working sets led to an answer, so that the next tick may start from them
+    was_warm_started: (
+        IntVector  # (3,) whether each solve of the last tick started from them; whether contacts were rows at once
+    )
+    needs_min_norm: IntVector  # (1,) whether the levels leave freedom, which takes the minimum-norm solution
+    limit_starts: IntMatrix  # (2, levels + 2) where levels' limits began: other ones, and the working sets do not fit
+    previous: ByteVector  # (levels + 1, limits), flat
+    current: ByteVector
+    previous_full: ByteVector
+    current_full: ByteVector
+
+
+class TickContext(NamedTuple):
+    """All data of one tick, as the functions that write rows use them."""
+
+    q: Vector
+    v: Vector
+    model: ControllerModel
+    terms: RigidBodyTerms
+    contacts: ContactStateData
+    points: ContactPointData
+    inputs: TickInputData
+    work: TickScratch
+    maps: AffineMaps
+    rows: RowBuffer
+
+
+class TickData(NamedTuple):
+    """All data that Python passes to a tick besides the state."""
+
+    model: ControllerModel
+    terms: RigidBodyTerms
+    contacts: ContactStateData
+    points: ContactPointData
+    inputs: TickInputData
+    rows: RowBuffer
+    work: TickScratch
+    memory: WorkingSetMemory
+
+
+class TickResult(NamedTuple):
+    """Result of a tick: views of one vector."""
+
+    torque: Vector  # (nu,) [N m]
+    acceleration: Vector  # (nv,)
+    force: Matrix  # (contacts, 6) [N, N m]
+    ranks: Vector  # (levels,)
+    violation: Vector  # (1,) of level 0 [m/s^2]
+    kkt: Vector  # (1,) residual of the optimality conditions
+    friction: Vector  # (nu,) what of the torque joint friction takes [N m]
+    numbers: Vector  # parameters of the elements as they were
+
+
+@compiled()
+def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -> TickResult:
+    """Returns the parts of the vector of a result."""
+    a = nu + nv
+    b = a + 6 * contacts
+    c = b + levels
+    return TickResult(
+        values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 1],
+        values[c + 1 : c + 2], values[c + 2 : c + 2 + nu], values[c + 2 + nu :],
+    )  # fmt: skip
+
+
+@compiled()
+def frame_kinematics(terms: RigidBodyTerms, model: ControllerModel, i: int) -> FrameKinematics:
+    """Returns the kinematics of frame i."""
+    at, count = terms.frames[i], model.chains[i, 0]
+    x = terms.values
+    return FrameKinematics(
+        matrix(x, at, 3, 3), x[at + 9 : at + 12], x[at + 12 : at + 18], x[at + 18 : at + 24],
+        matrix(x, at + 24, 6, count), model.chains[i, 1 : 1 + count],
+    )  # fmt: skip
+
+
+def stride(n: int) -> int:
+    """Returns the length of a row of n numbers, padded to whole SIMD lanes."""
+    return LANE_WIDTH * ((n + LANE_WIDTH - 1) // LANE_WIDTH)

@@ -1,0 +1,115 @@
+"""`Problem`: the levels of one tick as plain matrices, with the names of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..urdf.tree import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGroup:
+    """The rows of one task or constraint (or of one contact of it) over x.
+
+    Attributes:
+        owner: name of the task or constraint.
+        names: of the rows.
+        unit: of the rows.
+        A: (m, n).
+        lower, upper: (m,) bounds of ``A x``; equal where a value is wanted.
+        offset: (m,) to be added to ``A x`` for the rows' own value.
+        weights: (m,).
+        contact: the one that all its rows are about, "" for none.
+    """
+
+    element: str
+    names: tuple[str, ...]
+    unit: str
+    A: Array
+    lower: Array
+    upper: Array
+    offset: Array
+    weights: Array
+    contact: str = ""
+
+    @property
+    def is_equality(self) -> NDArray[np.bool_]:
+        """(m,) which rows want a value; the others have limits."""
+        return np.asarray(self.lower == self.upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelRows:
+    """One level's rows times their weights: ``A x = b`` wanted, ``lower <= C x <= upper`` limits."""
+
+    A: Array
+    b: Array
+    C: Array
+    lower: Array
+    upper: Array
+
+
+class TickProblem:
+    """The levels of one tick, the first the most important.
+
+    Args:
+        levels: groups by level.
+        n: size of x.
+
+    Attributes:
+        levels, n: as given.
+    """
+
+    __slots__ = ("levels", "n")
+
+    def __init__(self, levels: Sequence[Sequence[RowGroup]], n: int) -> None:
+        self.levels, self.n = tuple(tuple(level) for level in levels), n
+
+    @property
+    def shape(self) -> tuple[tuple[int, int], ...]:
+        """Per level, how many values are wanted and how many limits there are."""
+        wanted = [sum(int(np.count_nonzero(g.is_equality)) for g in level) for level in self.levels]
+        return tuple((w, sum(len(g.lower) for g in level) - w) for w, level in zip(wanted, self.levels, strict=True))
+
+    def matrices(self) -> list[LevelRows]:
+        """What the solver of hierarchies takes."""
+        return [_stacked(level, self.n) for level in self.levels]
+
+    def violation(self, x: Array) -> float:
+        """Largest weighted violation of a row of level 0."""
+        worst = 0.0
+        for group in self.levels[0]:
+            y = group.A @ x
+            over = np.maximum(y - group.upper, group.lower - y) * group.weights
+            worst = max(worst, float(over.max(initial=0.0)))
+        return worst
+
+    def without(self, *groups: tuple[int, int]) -> TickProblem:
+        """The same problem without the rows of some groups; the other groups keep their places.
+
+        Args:
+            groups: of each its level, and its place there.
+        """
+        levels, none = [list(each) for each in self.levels], np.zeros(0)
+        for level, i in groups:
+            levels[level][i] = replace(
+                levels[level][i], names=(), A=np.zeros((0, self.n)), lower=none, upper=none, offset=none, weights=none
+            )
+        return TickProblem(levels, self.n)
+
+
+def _stacked(groups: Sequence[RowGroup], n: int) -> LevelRows:
+    A = np.concatenate([np.zeros((0, n)), *(g.A for g in groups)])
+    lower, upper, weights = (
+        np.concatenate([np.zeros(0), *(getattr(g, name) for g in groups)]) for name in ("lower", "upper", "weights")
+    )
+    wanted = lower == upper
+    limits = ~wanted
+    w, v = weights[wanted], weights[limits]
+    return LevelRows(
+        A[wanted] * w[:, None], lower[wanted] * w, A[limits] * v[:, None], lower[limits] * v, upper[limits] * v
+    )

@@ -1,0 +1,99 @@
+"""What a tick starts from: taken from a controller's memory, as arrays by name, and run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..compiler import LANE_WIDTH
+from ..compiler.kinds import ArrayKind, Kind, RecordKind, record_kind
+from ..errors import ArgumentError
+from ..urdf.tree import Array
+from . import tick_core
+from .controller_model import Tables
+from .tick_data import TickResult, WorkingSetMemory, result_views
+from .tick_validation import TickStart, WorkingSetArrays, refuse, validate_tick
+from .tick_workspace import make_data
+
+
+def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSetArrays:
+    """The memory that a tick found, from what it left: it keeps a copy of the working sets that it started from.
+
+    Sets that did not lead to an answer are left out: a tick that starts cold comes to the same.
+    """
+    good, starts, sets = np.zeros(2, dtype=np.int64), np.full_like(memory.limit_starts, -1), list[Any]()
+    for way, previous in enumerate((memory.previous, memory.previous_full)):
+        warm = bool(memory.was_warm_started[way])
+        if warm:
+            starts[way] = memory.limit_starts[way]
+        good[way] = warm
+        sets.append(previous[: memory.limit_starts.shape[1] * max(int(starts[way, -1]), 0)])
+    if strict and memory.was_warm_started[2] == 1:
+        good[1] = 2  # contacts were rows at once
+    return WorkingSetArrays(good, memory.needs_min_norm.copy(), starts, *sets)
+
+
+def flatten_fields(record: Any, head: str = "") -> dict[str, Any]:
+    """The fields of records by name."""
+    out: dict[str, Any] = {}
+    for name, value in zip(record._fields, record, strict=True):
+        out |= flatten_fields(value, f"{name}.") if isinstance(value, tuple) else {head + name: value}
+    return out
+
+
+def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
+    """Arrays as records, of the types that compiled code reads."""
+
+    def made(kind: RecordKind, head: str) -> Any:
+        fields = [
+            made(each, f"{name}.") if isinstance(each, RecordKind) else read_array(arrays, head + name, each)
+            for name, each in kind.fields
+        ]
+        return kind.cls(*fields)
+
+    kind = record_kind(TickStart)
+    assert kind is not None
+    start: TickStart = made(kind, "")
+    return start
+
+
+def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[int, ...] | None = None) -> Any:
+    """An array or a number of this kind; arrays have room for whole lanes beyond their last number."""
+    if name not in arrays:
+        raise ArgumentError(f"{name}: missing")
+    x = arrays[name]
+    rank = kind.rank if isinstance(kind, ArrayKind) else 0
+    dtype = kind.dtype if isinstance(kind, ArrayKind) else np.dtype(str(kind))
+    if x.dtype != dtype or x.ndim != rank or (shape is not None and x.shape != shape):
+        refuse(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
+    if rank == 0:
+        return x.item()
+    room = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
+    room[: x.size] = x.ravel()
+    return room[: x.size].reshape(x.shape)
+
+
+def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
+    """Run a tick again, from the same memory: its outcome, and its `Answer`.
+
+    Raises:
+        ArgumentError: compiled code may not run on it, or its terms are not finite.
+    """
+    sizes = validate_tick(start)
+    model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
+    tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits, start.contacts.cone.shape[1])
+    inputs = start.inputs._replace(parameters=np.append(start.inputs.parameters, np.zeros(LANE_WIDTH))[:-LANE_WIDTH])
+    data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
+    memory = data.memory
+    for name in ("is_valid", "needs_min_norm", "limit_starts"):
+        getattr(memory, name)[:] = getattr(start.memory, name)
+    for to, sides in ((memory.current, start.memory.current), (memory.current_full, start.memory.current_full)):
+        to[: len(sides)] = sides
+    size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.parameters)
+    values = np.zeros(size + LANE_WIDTH)
+    outcome = tick_core.tick(start.q, start.v, data, values)
+    if outcome >= tick_core.OVERFLOW:
+        raise ArgumentError("terms: expected finite numbers")
+    return outcome, result_views(values[:size], nu, nv, nc, model.levels)

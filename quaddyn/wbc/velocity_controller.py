@@ -1,0 +1,216 @@
+"""`VelocityController`: whole-body inverse kinematics on velocity level, for robots that take joint positions.
+
+The same tasks, levels and strict hierarchy as in torque control, with the generalized velocity v as the unknown: a task
+wants ``J v = velocity + gain * error``.  Level 0 holds the contacts still and the joints within their limits.  Source:
+source E (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011, "Kinematic control of redundant
+manipulators: generalizing the task-priority framework to inequality task".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..contact import Contact
+from ..deprecation import renamed_attributes
+from ..dynamics import State
+from ..errors import ArgumentError, ArgumentTypeError
+from ..hierarchy import HierarchySolution, Level, SolverPool, solve
+from ..robot.arguments import number, positive, several
+from ..robot.robot import Robot
+from ..strict_attributes import Setting, StrictAttributes
+from ..urdf.tree import Array
+from .certificate import Outcome, Status
+from .constraints.constraint import tolerance
+from .contact_settings import ContactSettings, make_contact_frame
+from .default_elements import default_tasks
+from .elements import Elements
+from .levels import check_robot
+from .named_items import NamedItems, known_names
+from .tasks import FootTask, MomentumTask, Task
+
+
+@renamed_attributes(solved="ok")
+@dataclass(frozen=True, slots=True, eq=False)
+class VelocityCommand:
+    """Where to go within one period.
+
+    Attributes:
+        v: (nv,) generalized velocity.
+        q: (nq,) configuration after the period: what a position-controlled robot is sent.
+        residuals: by task, (rows,) wanted minus reached velocity.
+        ranks: per level, independent directions that it decided.
+        active: names of the joints at a limit.
+        status: `Status`; its violation is that of level 0, as a velocity [m/s, rad/s].
+    """
+
+    v: Array
+    q: Array
+    residuals: Mapping[str, Array]
+    ranks: tuple[int, ...]
+    active: tuple[str, ...]
+    status: Status
+
+    @property
+    def kkt(self) -> float:
+        """Largest residual of the optimality conditions."""
+        return self.status.kkt
+
+    @property
+    def ok(self) -> bool:
+        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
+        return self.status.ok
+
+
+class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts")):
+    """Generalized velocities by strict priorities.
+
+    Args:
+        robot: any robot.
+        dt: control period [s].
+        tasks: levels from 1 on, each one `Task` or several; by default "com", "base" and the feet, then "posture";
+            under a fixed root "posture" alone.
+        contacts: contacts beside the feet.
+        gain: of the errors [1/s]; one for all tasks.
+        joint_limits: whether level 0 keeps positions and velocities of the joints.
+        rank_tolerance: relative, below which directions count as dependent.
+        damping: of the solver, 0 for exact least squares.
+        compiled: False for the plain solver: slower, and nothing to wait for at its first use.
+
+    Attributes:
+        tasks: every task by name.
+        dt, gain, joint_limits, rank_tolerance, damping: as given; they may be set at any time.
+
+    Raises:
+        ArgumentError: a number out of range, a name twice, or a task that is none of motion.
+    """
+
+    dt = Setting[float, float](lambda self, value: _stable(number("dt", value), self._gain)[0])
+    gain = Setting[float, float](lambda self, value: _stable(self.dt, number("gain", value))[1])
+    joint_limits = Setting[bool, bool](lambda self, value: bool(value))
+    rank_tolerance = Setting[float, float](lambda self, value: tolerance("rank_tolerance", value))
+    damping = Setting[float, float](lambda self, value: positive("damping", value, zero=True))
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float = 1e-3,
+        tasks: Sequence[Task | Sequence[Task]] | None = None,
+        contacts: Iterable[Contact] = (),
+        gain: float = 10.0,
+        joint_limits: bool = True,
+        rank_tolerance: float = 1e-9,
+        damping: float = 0.0,
+        compiled: bool = True,
+    ) -> None:
+        self.robot = robot
+        self._gain, self.dt = 0.0, dt
+        self.gain, self.joint_limits = gain, joint_limits
+        self.rank_tolerance, self.damping = rank_tolerance, damping
+        self._solve = SolverPool().solve if compiled else solve
+        wanted: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
+        if tasks is not None:
+            wanted = several("tasks", tasks, "levels")
+        self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
+        by_name: dict[str, Task] = {}
+        for task in (t for level in self._levels for t in level):
+            if not isinstance(task, Task) or isinstance(task, MomentumTask):
+                raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
+            if task.name in by_name:
+                raise ArgumentError(f"tasks: two of the name {task.name!r}; give one of them another")
+            check_robot(task, robot)
+            by_name[task.name] = task
+        self.tasks = Elements("task", by_name)
+        known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
+        for contact in several("contacts", contacts, "contacts"):
+            if not isinstance(contact, Contact):
+                raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
+            known[contact.name] = ContactSettings(robot, contact)
+        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", known)
+        self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
+
+    def compute(self, state: State, contacts: Iterable[str] | None = None) -> VelocityCommand:
+        """One period.
+
+        Args:
+            state: the robot's state now; its velocity is not used.
+            contacts: names of the contacts that must not move; all feet by default, none under a fixed root.
+
+        Raises:
+            UnknownNameError: a contact that the controller does not know.
+            ArgumentError: `state` is of another robot or not finite.
+            StaleStateError: the Dynamics of `state` was updated again.
+        """
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
+        if state.robot is not self.robot:
+            raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
+        state.writable_coordinates()  # finite, or refused
+        feet = () if self.robot.root == "fixed" else self.robot.feet
+        names = feet if contacts is None else known_names(contacts, self.contacts)
+        held = {self.contacts[name].frame for name in names}
+        levels = [self._level_0(state, names)]
+        asked: list[tuple[str, Array, Array]] = []
+        for tasks in self._levels:
+            J, w = [np.zeros((0, self.robot.nv))], [np.zeros(0)]
+            for task in tasks:
+                if isinstance(task, FootTask) and task.frame in held:
+                    continue
+                if not task.has_reference and task.size:
+                    task.set_reference_from_state(state)
+                rows = task.rows_used
+                weight = task.weight_used
+                asked.append(
+                    (task.name, task.jacobian(state)[rows], task.desired_velocity(state, gain=self.gain)[rows])
+                )
+                J.append(weight[:, None] * asked[-1][1])
+                w.append(weight * asked[-1][2])
+            levels.append(Level(np.vstack(J), np.concatenate(w)))
+        solution = self._solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
+        v = solution.x
+        return VelocityCommand(
+            v=v,
+            q=np.asarray(self.robot.algorithms.integrate(self.robot.model, state.q, self.dt * v)),
+            residuals={name: wanted - jacobian @ v for name, jacobian, wanted in asked},
+            ranks=tuple(level.rank for level in solution.levels),
+            active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
+            status=_status(solution),
+        )
+
+    def _level_0(self, state: State, names: Iterable[str]) -> Level:
+        robot = self.robot
+        J = [np.zeros((0, robot.nv))] + [
+            make_contact_frame(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names
+        ]
+        stack = np.vstack(J)
+        C = np.zeros((robot.nu, robot.nv))
+        C[np.arange(robot.nu), robot.actuated_index] = 1.0
+        if not self.joint_limits:
+            return Level(stack, np.zeros(len(stack)), C=C[:0], lower=np.zeros(0), upper=np.zeros(0))
+        q, lower, upper = state.q[self._entries], robot.lower[self._entries], robot.upper[self._entries]
+        ranged = lower < upper  # no room at all is what files write for "no limit"
+        high = np.where(ranged, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
+        low = np.where(ranged, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
+        # outside its range a joint comes back, as fast as it may
+        high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
+        return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
+
+
+#: The hierarchy's words in those of a controller.
+OUTCOMES: dict[str, Outcome] = {"optimal": "solved", "infeasible": "infeasible", "inaccurate": "inaccurate"}
+
+
+def _status(solution: HierarchySolution) -> Status:
+    first = solution.levels[0]
+    violation = max(np.abs(first.residual).max(initial=0.0), np.abs(first.violation).max(initial=0.0))
+    return Status(OUTCOMES[solution.status], float(violation), solution.kkt)
+
+
+def _stable(dt: float, gain: float) -> tuple[float, float]:
+    """Both, unless errors would not decay."""
+    if not (0.0 < dt <= 0.1 and 0.0 <= gain * dt <= 1.0):
+        raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
+    return dt, gain
