@@ -10,7 +10,7 @@ from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, contacts_for
 
 import quaddyn as qd
 from quaddyn import wbc
-from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, codes, tick_check
+from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, element_codes, tick_validation
 from quaddyn.wbc.element import Layout, RowCounts
 
 #: Bases, and what has no rows or none in compiled code.
@@ -18,15 +18,15 @@ BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
 
 
 def test_every_exported_kind_has_a_number_of_its_own_and_every_number_a_kind() -> None:
-    numbers = {name: value for name, value in vars(codes).items() if name.isupper()}
+    numbers = {name: value for name, value in vars(element_codes).items() if name.isupper()}
     assert len(set(numbers.values())) == len(numbers)
     own = {name: kind for name, kind in EXPORTED.items() if name not in BASES}
     silent = [name for name, kind in own.items() if "code" not in vars(kind) and name not in IN_PYTHON]
     assert not silent, f"{silent}: a class without a code of its own is one of the user's"
-    compiled = [kind.code for kind in own.values() if kind.code != codes.CUSTOM]
-    assert sorted([*compiled, codes.CUSTOM]) == sorted(numbers.values())
-    assert set(tick_check.KINDS) == set(numbers.values())
-    assert all(tick_check.KINDS[kind.code] is kind for kind in own.values() if kind.code != codes.CUSTOM)
+    compiled = [kind.code for kind in own.values() if kind.code != element_codes.CUSTOM]
+    assert sorted([*compiled, element_codes.CUSTOM]) == sorted(numbers.values())
+    assert set(tick_validation.KINDS) == set(numbers.values())
+    assert all(tick_validation.KINDS[kind.code] is kind for kind in own.values() if kind.code != element_codes.CUSTOM)
     assert all(getattr(wbc, kind.__name__, None) is kind for kind in EXPORTED.values())
 
 
@@ -59,7 +59,7 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
         wanted += int(np.count_nonzero(group.wanted))
         limits += int(np.count_nonzero(~group.wanted))
     assert wanted + limits > 0, "no branch in problem_rows.element_rows"
-    if element.code == codes.CUSTOM:
+    if element.code == element_codes.CUSTOM:
         return
     assert wanted <= told[-1].equalities and limits <= told[-1].limits
     if isinstance(element, Task):

@@ -41,7 +41,7 @@ from quaddyn.wbc import (
     default_constraints,
     replay,
     tick_file,
-    tick_start,
+    tick_replay,
 )
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 1e17, 3.0, 1e3)
@@ -142,9 +142,9 @@ def _other_words(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> str
 def judge(path: Path) -> bool:
     """Whether Python's answer, every index checked, is that of compiled code, as far as such numbers allow."""
     record = tick_file.read(path)
-    outcome, answer = tick_start.again(record.inputs)
+    outcome, answer = tick_replay.rerun_tick(record.inputs)
     with interpret():
-        other, expected = tick_start.again(record.inputs)
+        other, expected = tick_replay.rerun_tick(record.inputs)
     if outcome != other or outcome != 0:
         return True  # beyond what can be solved, rounding decides
     size = 1.0 + np.abs(expected.torque).max(initial=0.0)

@@ -13,8 +13,8 @@ from ..compiler import Matrix, compiled
 from ..compiler.lanes import clear
 from .tick_data import ContactPointData, ContactStateData, ControllerModel, TickScratch
 
-#: Smallest measure of regularity of the Jacobian of a limb that is eliminated: for 3 x 3 the determinant over the product
-#: of the lengths of the rows, else the smallest ratio that `factor_qr` returns.
+#: Smallest regularity of the Jacobian of a limb that is eliminated: for 3 x 3 the determinant over the product of the
+#: lengths of the rows, else the ratio that `factor_qr` returns.
 MIN_LIMB_CONDITION = 1e-3
 
 

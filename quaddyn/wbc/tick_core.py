@@ -36,8 +36,8 @@ SOLVED, INFEASIBLE, INACCURATE, FALLBACK, OVERFLOW, NOT_A_NUMBER = range(6)
 
 #: Largest violation of level 0 [m/s^2] with which contacts are held exactly, and with which level 0 is satisfied.
 CONTACT_VIOLATION_TOLERANCE, LEVEL0_VIOLATION_TOLERANCE = 1e-9, 1e-6
-#: Iterations of the active-set solver per level, for each unknown and inequality; an infeasible level 0 of a large robot
-#: takes several.
+#: Iterations of the active-set solver per level, for each unknown and inequality; an infeasible level 0 of a large
+#: robot takes several.
 ITERATIONS_PER_ROW = 10
 
 
