@@ -18,25 +18,25 @@ from .scales import Scales
 from .tasks import FootTask, ForceTask
 from .tick_data import ControllerModel
 
-#: Most joints of a limb that is solved for on its own.
+#: Largest number of joints of a limb that is eliminated.
 MAX_LIMB_JOINTS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """A model, and what else is known of it.
+    """Model of a controller for compiled code, and further tables for Python.
 
     Attributes:
-        model: for compiled code.
-        frames: names of the frames whose terms are needed, in the order of `Model.chains`.
-        contact_frames: per contact, its frame among them.
-        guides: per contact, the item of the foot task that guides the same foot, or -1.
-        force_tasks: in the order of their references.
-        custom: elements that are asked for their rows, with their items.
+        model: model for compiled code.
+        frames: names of the frames whose terms are needed, in the order of `ControllerModel.chains`.
+        contact_frames: index of the frame of each contact.
+        guides: for each contact, the index of the foot task of the same foot, or -1.
+        force_tasks: force tasks, in the order of their references.
+        custom: elements whose rows are computed in Python, with their indices.
         momentum: whether terms of the momentum are needed.
-        most_rows: most equalities of all levels, those of the minimum norm included.
-        most_limits: most limits of all levels.
-        cone_rows: most rows of a contact's friction cone.
+        most_rows: largest number of equalities of all levels, including those of the minimum norm.
+        most_limits: largest number of limits of all levels.
+        cone_rows: largest number of rows of a contact's friction cone.
     """
 
     model: ControllerModel
@@ -51,7 +51,7 @@ class Tables:
     cone_rows: int
 
 
-#: Methods that decide an element's rows: a derived kind that overrides one of them is asked for its rows in Python.
+#: Methods that define an element's rows: the rows of a derived class that overrides one are computed in Python.
 ROW_DEFINING_METHODS = (
     "rows",
     "position",
@@ -65,7 +65,7 @@ ROW_DEFINING_METHODS = (
 
 
 def has_compiled_rows(element: Element) -> bool:
-    """Whether the rows of an element are compiled: its kind is one of the package's, or derived and changes no rows."""
+    """Returns whether the rows of an element are compiled: its class is built in, or derived with the same rows."""
     kind = type(element)
     own = next(each for each in kind.__mro__ if f"{each.__module__}.".startswith(f"{__package__}."))
     same = all(getattr(kind, name, None) is getattr(own, name, None) for name in ROW_DEFINING_METHODS)
@@ -82,16 +82,16 @@ def build_model(
     rank_tolerance: float,
     damping: float,
 ) -> Tables:
-    """The tables of a controller.
+    """Builds the tables of a controller.
 
     Args:
         robot: the robot.
-        levels: its elements.
-        contacts: by name.
-        scales: natural units.
+        levels: elements of the controller.
+        contacts: contacts by name.
+        scales: natural units of the robot.
         dt: control period [s].
-        rank_tolerance: relative, below which directions count as dependent.
-        damping: of the solver.
+        rank_tolerance: relative tolerance below which directions are treated as linearly dependent.
+        damping: damping of the solver.
     """
     references = ReferenceResolver(robot, tuple(contacts.values()))
     contact_frames = tuple(references.add_frame(settings.frame) for settings in contacts.values())
@@ -151,16 +151,16 @@ def build_model(
 
 
 def max_cone_rows_of(faces: int, contacts: Iterable[ContactSettings]) -> int:
-    """Of the contact that has most, there being a rectangle."""
+    """Returns the largest number of rows of a contact's friction cone, at least that of a rectangle."""
     return max(RECTANGLE_CONE_ROWS, faces + 1, *(settings.max_cone_rows for settings in contacts))
 
 
 def _layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
-    """What an element takes.
+    """Returns the layout of an element.
 
     Raises:
-        ArgumentError: that is not what it has: its kind describes itself wrongly, and compiled code, which checks no
-            index, would read what belongs to others.
+        ArgumentError: the layout does not fit the element.  Compiled code, which checks no indices, would read the
+            parameters of other elements.
     """
     layout = e.declare_layout(counts._replace(rows=len(e.labels)))
     rows, numbers, wrong = len(e.labels), len(e.block), layout.misplaced(*item[-2:])
@@ -172,7 +172,7 @@ def _layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
 
 
 def _chain(robot: Robot, frame: int) -> list[int]:
-    """Velocities that move a frame, ascending."""
+    """Returns the indices of the velocities that move a frame, ascending."""
     model = robot.model
     supports = model.supports[model.frames[frame].parentJoint]
     entries = [model.idx_vs[j] + k for j in supports for k in range(model.nvs[j])]
@@ -180,7 +180,7 @@ def _chain(robot: Robot, frame: int) -> list[int]:
 
 
 def _chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """As `Model.chains`."""
+    """Returns `ControllerModel.chains`."""
     out = np.zeros((max(1, len(frames)), 1 + robot.nv), dtype=np.int64)
     for i, frame in enumerate(frames):
         where = _chain(robot, frame)
@@ -189,7 +189,7 @@ def _chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, int], 
 
 
 def _limbs(chains: Sequence[list[int]], contacts: Mapping[str, ContactSettings], slot: np.ndarray) -> np.ndarray:
-    """As `Model.limbs`."""
+    """Returns `ControllerModel.limbs`."""
     out = np.zeros((max(1, len(contacts)), 1 + MAX_LIMB_JOINTS), dtype=np.int64)
     for c, (chain, settings) in enumerate(zip(chains, contacts.values(), strict=True)):
         joints = [j for j in chain if slot[j] < 0]
@@ -200,7 +200,7 @@ def _limbs(chains: Sequence[list[int]], contacts: Mapping[str, ContactSettings],
 
 
 def _couplings(robot: Robot) -> np.ndarray:
-    """As `Model.couplings`: velocities on the way from the root to a motor's joint, and beyond it."""
+    """Returns `ControllerModel.couplings`: velocities between the root and the joint of a motor, and beyond it."""
     model = robot.model
     joint = {model.idx_vs[j] + k: j for j in range(1, model.njoints) for k in range(model.nvs[j])}
     supports = {
@@ -216,10 +216,10 @@ def _couplings(robot: Robot) -> np.ndarray:
 
 
 def max_row_counts(layouts: Sequence[Layout], counts: RowCounts) -> tuple[int, int]:
-    """Most equalities and limits of a tick; rows that are computed in Python are counted when they are there.
+    """Returns the largest numbers of equalities and limits of a tick, without rows that are computed in Python.
 
     Args:
-        layouts: of all elements.
+        layouts: layouts of all elements.
         counts: sizes of the controller.
     """
     coming_and_going, minimum_norm = counts.forces, counts.nu + counts.forces

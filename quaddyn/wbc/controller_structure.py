@@ -1,4 +1,4 @@
-"""`Assembly`: what a controller consists of, elements by level and contacts, and what follows from them."""
+"""`ControllerStructure`: elements by level and contacts of a controller, and the objects that are derived from them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class ControllerStructure:
     """Elements and contacts of a controller; both can be added and removed between ticks.
 
     Args:
-        robot: of the controller.
-        constraints: level 0, None for the default.
-        tasks: the levels from 1 on, each one element or several, None for the default.
-        contacts: beside the feet, or in their place by name.
-        friction: coefficient of feet.
+        robot: robot of the controller.
+        constraints: elements of level 0, None for the default.
+        tasks: levels from 1 on, each one element or several, None for the default.
+        contacts: contacts in addition to the feet; one with the name of a foot replaces that foot's contact.
+        friction: friction coefficient of the feet.
         dt: control period [s].
-        rank_tolerance: of the solver.
-        damping: of the solver.
+        rank_tolerance: rank tolerance of the solver.
+        damping: damping of the solver.
 
     Attributes:
         levels: the elements.
         contacts: settings of every contact by name.
-        default: the contacts where none are named.
-        schedule: which contacts are there.
-        solver: solves ticks of these elements and contacts.
+        default: names of the contacts that are requested if none are named.
+        schedule: ramps of the contacts.
+        solver: solver of the ticks of these elements and contacts.
 
     Raises:
         ArgumentError, ArgumentTypeError, UnknownNameError: as `WholeBodyController`.
@@ -72,7 +72,7 @@ class ControllerStructure:
         self._assemble(known)
 
     def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
-        """Everything that follows from elements and contacts."""
+        """Creates the objects that depend on elements and contacts."""
         self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", known)
         for element in self.levels.by_name.values():
             element.bind_contacts(known)
@@ -84,9 +84,9 @@ class ControllerStructure:
             raise ArgumentTypeError(f"{argument}: expected quaddyn.contact.Contact, got {type(contact).__name__}")
         return ContactSettings(self._robot, contact, changes=self._changes)
 
-    # -- what comes and goes -----------------------------------------------------------------------------------
+    # -- adding and removing -----------------------------------------------------------------------------------
     def add(self, element: Element, level: int) -> None:
-        """As `WholeBodyController.add`."""
+        """Adds an element, as `WholeBodyController.add`."""
         elements = [list(each) for each in self.levels.elements]
         if type(level) is not int or not 0 <= level <= len(elements):
             raise ArgumentError(f"level: expected 0 to {len(elements)}, got {level!r}")
@@ -96,19 +96,19 @@ class ControllerStructure:
         self._change(elements)
 
     def remove(self, name: str) -> None:
-        """As `WholeBodyController.remove`."""
+        """Removes an element, as `WholeBodyController.remove`."""
         gone = self.levels.by_name[name]
         self._change([[e for e in level if e is not gone] for level in self.levels.elements])
 
     def add_contact(self, contact: Contact) -> None:
-        """As `WholeBodyController.add_contact`."""
+        """Adds a contact, as `WholeBodyController.add_contact`."""
         settings = self._settings("contact", contact)
         known = {**self.contacts, contact.name: settings}
         _check(self.levels.by_name.values(), known)
         self._change_contacts(known)
 
     def remove_contact(self, name: str) -> None:
-        """As `WholeBodyController.remove_contact`."""
+        """Removes a contact, as `WholeBodyController.remove_contact`."""
         if name not in self.contacts:
             raise UnknownNameError("contact", name, self.contacts)
         left = {n: s for n, s in self.contacts.items() if n != name}
@@ -116,7 +116,9 @@ class ControllerStructure:
             try:
                 element.validate_contacts(left)
             except UnknownNameError:
-                raise ArgumentError(f"name: contact {name!r} has to stay, {element.name!r} is about it") from None
+                raise ArgumentError(
+                    f"name: contact {name!r} is used by {element.name!r}; remove that element first"
+                ) from None
         self._change_contacts(left)
 
     def _change(self, elements: Sequence[Sequence[Element]]) -> None:
@@ -136,7 +138,7 @@ class ControllerStructure:
 
 
 def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) -> None:
-    """Raise where an element cannot be about these contacts."""
+    """Raises if an element cannot be used with these contacts."""
     for each in elements:
-        if isinstance(each, Element):  # what is none is refused with the levels
+        if isinstance(each, Element):  # other objects are rejected by `Levels`
             each.validate_contacts(known)

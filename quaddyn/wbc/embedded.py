@@ -1,8 +1,7 @@
-"""`Embedded`: what a controller does around a tick, in restricted Python: what goes into programs without Python.
+"""`EmbeddedController`: the code around a tick, in the compiled subset of Python, for programs without Python.
 
-A tick in C is the same code as in Python (`quaddyn.wbc.tick_core`).  What `WholeBodyController` does beside it stands
-here once more over arrays alone: states that are refused, contacts on their way, references by element, the last
-answer.
+A tick in C is the same code as in Python (`quaddyn.wbc.tick_core`).  This module repeats over arrays what
+`WholeBodyController` does around it: validation of states, contact ramps, references by element, and the last result.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from .tasks.single_frame_task import is_rotation
 from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, tick
 from .tick_data import BILATERAL, TickData, TickResult, result_views
 
-#: After the outcomes of `tick`: q is no configuration, or it or v is out of all bounds.
+#: Outcome after those of `tick`: q is not a configuration, or q or v is out of bounds.
 INVALID_STATE = 6
 
-#: Largest coefficient of friction, as of `WholeBodyController.friction`.
+#: Largest friction coefficient, as for `WholeBodyController.friction`.
 MAX_FRICTION = 10.0
 
 
@@ -42,29 +41,33 @@ class EmbeddedController(NamedTuple):
 
     data: TickData
     ramps: ContactRamps
-    values: Vector  # the answer that is being made; see `answer_views`
-    last: Vector  # the last one that was given
-    wanted: IntVector  # (contacts,) whether each is to be; also of the last tick
-    asked: IntVector  # (1,) whether contacts were asked for before
-    ticks: IntVector  # (1,) so far
-    home: Vector  # (nq,) which postures return to
-    units: IntMatrix  # parts of q that have length 1: where each begins, and its size
+    values: Vector  # the result of the tick that is being computed; see `result_views`
+    last: Vector  # the last valid result
+    wanted: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
+    asked: IntVector  # (1,) whether contacts were requested before
+    ticks: IntVector  # (1,) number of ticks so far
+    home: Vector  # (nq,) home configuration, the default reference of postures
+    units: IntMatrix  # parts of q with unit norm: first index and size of each
     edges: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
-    step: float  # of an activation per tick, infinite for at once
-    weight: float  # of the robot [N]
+    step: float  # change of an activation per tick, infinite to switch at once
+    weight: float  # weight of the robot [N]
     friction_share: float  # of mu that a pyramid's faces reach
 
 
 @compiled()
 def embedded_result(e: EmbeddedController, values: Vector) -> TickResult:
-    """The parts of an answer."""
+    """Returns the parts of a result."""
     model = e.data.model
     return result_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
 
 
 @compiled(inline=False)
 def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
-    """Whether (q, v) is a state: SOLVED, NOT_A_NUMBER or REFUSED, as `Dynamics.update` refuses it."""
+    """Returns whether (q, v) is a valid state, with the checks of `Dynamics.update`.
+
+    Returns:
+        SOLVED, NOT_A_NUMBER or INVALID_STATE.
+    """
     square = 0.0
     for i in range(len(v)):
         if not math.isfinite(v[i]):
@@ -86,7 +89,7 @@ def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
 
 @compiled()
 def kinetic_energy(M: Matrix, v: Vector) -> float:
-    """``v^T M v / 2``."""
+    """Returns ``v^T M v / 2``."""
     total = 0.0
     for i in range(len(v)):
         row = 0.0
@@ -98,27 +101,30 @@ def kinetic_energy(M: Matrix, v: Vector) -> float:
 
 @compiled(inline=False)
 def advance_embedded_contacts(e: EmbeddedController) -> None:
-    """Contacts one tick on, to those that are wanted; one that is made takes its foot from the foot's task."""
+    """Advances the contacts by one tick toward the requested ones.
+
+    A contact that is made clears the references of its foot task.
+    """
     contacts, asked = e.data.contacts, e.asked[0] != 0
     advance_contacts(
         e.ramps, contacts, e.wanted, e.step if asked else math.inf, e.weight, embedded_result(e, e.last).force
     )
     for c in range(len(contacts.size)):
         if asked and e.ramps.was_completed[c] != 0 and contacts.foot_task[c] >= 0 and contacts.role[c] <= BILATERAL:
-            forget(e, contacts.foot_task[c])
+            clear_element_references(e, contacts.foot_task[c])
     e.asked[0] = 1
 
 
 @compiled(inline=False)
 def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector) -> int:
-    """One tick from terms that belong to (q, v); what became of it.
+    """Computes one tick from terms that belong to (q, v), and returns its outcome.
 
-    Torques are always finite: those of the last tick where there are no new ones, and zero before the first.
+    Torques are always finite: those of the last tick if there are no new ones, and zero before the first.
 
     Args:
-        e: the controller; `wanted` says which contacts are to be.
-        q: (nq,) as `examine` lets it pass.
-        v: (nv,).
+        e: the controller; `wanted` states which contacts should be made.
+        q: (nq,) valid configuration, see `validate_state`.
+        v: (nv,) velocity.
         torque: (nu,) takes the torques [N m].
     """
     last, outcome = embedded_result(e, e.last), INVALID_STATE
@@ -147,8 +153,11 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
 
 
 @compiled(inline=False)
-def forget(e: EmbeddedController, i: int) -> None:
-    """Element i without references: a posture wants home, forces are wanted zero, all others hold what they find."""
+def clear_element_references(e: EmbeddedController, i: int) -> None:
+    """Clears the references of element i.
+
+    A posture returns to home, forces to zero, and other tasks take the current position at the next tick.
+    """
     table, code = e.data.model.items, e.data.model.items[i, CODE]
     if code < FORCE_TASK:
         p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
@@ -169,9 +178,9 @@ def forget(e: EmbeddedController, i: int) -> None:
 
 @compiled(inline=False)
 def reset(e: EmbeddedController) -> None:
-    """Forget contacts, references and the last torque: the next tick is a first one."""
+    """Clears contacts, references and the last torques: the next tick is a first one."""
     for i in range(e.data.model.items.shape[0]):
-        forget(e, i)
+        clear_element_references(e, i)
     for c in range(len(e.data.contacts.size)):
         set_ramp(e.ramps, c, False)
     for i in range(len(e.last)):
@@ -185,7 +194,7 @@ def reset(e: EmbeddedController) -> None:
 
 @compiled(inline=False)
 def finite(x: Vector) -> bool:
-    """Whether every number is, and its square."""
+    """Returns whether every number and the sum of squares are finite."""
     square = 0.0
     for i in range(len(x)):
         square += x[i] * x[i]
@@ -194,9 +203,9 @@ def finite(x: Vector) -> bool:
 
 @compiled(inline=False)
 def reference_divisor(code: int, position: Vector) -> float:
-    """What a wanted position of a kind of task is divided by: 1 for most; 0 if the kind refuses it.
+    """Returns the number by which a reference position is divided: 1 for most kinds; 0 for an invalid position.
 
-    As the methods `reference` of these kinds do, by the same functions.
+    The methods `reference` of these kinds use the same functions.
     """
     W = position[:0]
     if code == FRAME_AXIS:
@@ -214,7 +223,10 @@ def reference_divisor(code: int, position: Vector) -> float:
 def set_motion_reference(
     e: EmbeddedController, i: int, position: Vector, velocity: Vector, acceleration: Vector
 ) -> bool:
-    """Set what motion task i wants; whether it was taken.  Of what is not given positions stay, the others are zero."""
+    """Sets the reference of motion task i, and returns whether it was accepted.
+
+    An empty position leaves the position unchanged; an empty velocity or acceleration is zero.
+    """
     table, code = e.data.model.items, e.data.model.items[i, CODE]
     if not (finite(position) and finite(velocity) and finite(acceleration)):
         return False
@@ -236,7 +248,10 @@ def set_motion_reference(
 
 @compiled(inline=False)
 def set_gains(e: EmbeddedController, i: int, stiffness: Vector, damping: Vector) -> bool:
-    """Set the feedback of motion task i; whether it was taken.  Where no damping is given it is critical."""
+    """Sets the feedback gains of motion task i, and returns whether they were accepted.
+
+    Empty damping is critical damping.
+    """
     table = e.data.model.items
     for k in range(len(stiffness)):
         if not 0.0 <= stiffness[k] < math.inf or (len(damping) > 0 and not 0.0 <= damping[k] < math.inf):
@@ -250,7 +265,10 @@ def set_gains(e: EmbeddedController, i: int, stiffness: Vector, damping: Vector)
 
 @compiled(inline=False)
 def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) -> bool:
-    """Set the force of contact c that force task i wants; whether it was taken.  Zero where nothing is given."""
+    """Sets the reference force of contact c in force task i, and returns whether it was accepted.
+
+    An empty force is zero.
+    """
     if c < 0 or c >= len(e.data.contacts.size) or not finite(force):
         return False
     about = e.data.inputs.force_references[e.data.model.items[i, FIRST], c]
@@ -264,9 +282,9 @@ def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) ->
 
 @compiled(inline=False)
 def set_parameters(e: EmbeddedController, i: int, first: int, numbers: Vector, least: float, bounded: bool) -> bool:
-    """Set numbers of constraint i from its `first` on; whether they were taken.
+    """Sets parameters of constraint i from its `first` on, and returns whether they were accepted.
 
-    None is NaN or below `least`, nor, if they are to be `bounded`, infinite.
+    None may be NaN or below `least`, nor, if they are `bounded`, infinite.
     """
     for k in range(len(numbers)):
         if not numbers[k] >= least or (bounded and not math.isfinite(numbers[k])):
@@ -279,7 +297,7 @@ def set_parameters(e: EmbeddedController, i: int, first: int, numbers: Vector, l
 
 @compiled(inline=False)
 def set_friction(e: EmbeddedController, c: int, mu: float) -> bool:
-    """Set Coulomb's coefficient of a contact at a point that has a friction pyramid; whether it was taken."""
+    """Sets the friction coefficient of a point contact with a friction pyramid, and returns whether it was accepted."""
     contacts, faces = e.data.contacts, e.data.model.faces
     if c < 0 or c >= len(contacts.size) or not 0.0 <= mu <= MAX_FRICTION:
         return False
@@ -295,7 +313,7 @@ def set_friction(e: EmbeddedController, c: int, mu: float) -> bool:
 
 @compiled(inline=False)
 def set_force_limits(e: EmbeddedController, c: int, least: float, largest: float) -> bool:
-    """Set the bounds of a contact's normal force [N]; whether they were taken."""
+    """Sets the bounds of a contact's normal force [N], and returns whether they were accepted."""
     if c < 0 or c >= len(e.data.contacts.size) or not 0.0 <= least <= largest or least == math.inf:
         return False
     e.data.contacts.min_force[c] = least
@@ -303,7 +321,7 @@ def set_force_limits(e: EmbeddedController, c: int, least: float, largest: float
     return True
 
 
-#: What a program in C calls.
+#: Functions that programs in C call.
 FUNCTIONS = (
     validate_state, controller_tick, reset, set_motion_reference, set_gains, set_force_reference, set_parameters,
     set_friction,

@@ -1,4 +1,4 @@
-"""`export_c`: a whole controller as C99, for computers without Python."""
+"""`export_c`: export of a whole controller as C99, for computers without Python."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from .tick_solver import TickSolver
 
 @dataclass(frozen=True, slots=True)
 class ControllerSource:
-    """What `controller_c` writes.
+    """Source code that `controller_c` returns.
 
     Attributes:
-        name: what files and functions begin with.
+        name: prefix of the names of files and functions.
         files: texts by name of the file.
-        memory: bytes of constants ("constant"), of numbers that begin with a value ("set") and of the rest ("zero").
+        memory: bytes of constants ("constant"), of data with initial values ("set") and of zero-initialized data
+            ("zero").
     """
 
     name: str
@@ -45,21 +46,22 @@ class ControllerSource:
 def export_c(
     controller: WholeBodyController, folder: str | os.PathLike[str], *, name: str | None = None
 ) -> ControllerSource:
-    """Write a controller as C99: the terms of its robot, its ticks, contacts, references and limits.
+    """Writes a controller as C99: the terms of its robot, its ticks, contacts, references and limits.
 
-    It begins as this controller is now, gains, limits and references included, and with a first tick.  Export one that
-    has not run yet, or after `WholeBodyController.reset`: references that ticks have found are exported like others.
+    The C controller starts in the current state of this controller, including gains, limits and references, with a
+    first tick.  Export a controller that has not run yet, or call `WholeBodyController.reset` first: references that
+    ticks have captured are exported like others.
 
     Args:
-        controller: without elements of the user's own.
-        folder: to write to; made if it is missing.
-        name: what files and functions begin with; ``ROBOT_wbc`` by default.
+        controller: controller without custom elements.
+        folder: folder to write to; created if it does not exist.
+        name: prefix of the names of files and functions; ``ROBOT_wbc`` if None.
 
     Returns:
-        What was written.
+        The source code that was written.
 
     Raises:
-        ArgumentError: elements that are not the package's own, names that are one to C, or one that is none.
+        ArgumentError: custom elements, names that are equal in C, or an invalid prefix.
         OSError: a file cannot be written.
     """
     source = controller_c(controller, name=name)
@@ -71,7 +73,15 @@ def export_c(
 
 
 def controller_c(controller: WholeBodyController, *, name: str | None = None) -> ControllerSource:
-    """`export_c` without writing; the same arguments and errors."""
+    """Returns a controller as C99 without writing files.
+
+    Args:
+        controller: as of `export_c`.
+        name: as of `export_c`.
+
+    Raises:
+        ArgumentError: as of `export_c`.
+    """
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
     robot, solver = controller.robot, controller._assembly.solver
@@ -105,7 +115,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
 
 
 def embed(controller: WholeBodyController) -> EmbeddedController:
-    """A controller as arrays of their own, at its first tick."""
+    """Returns a controller as arrays of their own, before its first tick."""
     robot, solver, schedule = controller.robot, controller._assembly.solver, controller._assembly.schedule
     data, count, scale = solver.fresh(), len(schedule.names), solver.scales
     size = solver.room
@@ -127,12 +137,12 @@ def embed(controller: WholeBodyController) -> EmbeddedController:
 
 
 def _units(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """As `Embedded.units`."""
+    """Returns `EmbeddedController.units`."""
     return np.array([(first, size) for _, first, size in robot.unit_norm_slices], dtype=np.int64).reshape(-1, 2)
 
 
 def _edges(solver: TickSolver) -> Array:
-    """As `Embedded.edges`."""
+    """Returns `EmbeddedController.edges`."""
     faces, contacts = solver.tables.model.faces, solver.contacts
     out = np.zeros((len(contacts), faces + 1, 3))
     for rows, settings in zip(out, contacts, strict=True):
@@ -142,11 +152,11 @@ def _edges(solver: TickSolver) -> Array:
 
 
 def _own(text: str, name: str) -> str:
-    """Functions of the core under this name, so that two controllers fit into one program."""
+    """Returns the source of the core with the controller's prefix, so that a program may contain two of them."""
     text = re.sub(r"\bwbc_embedded_", f"{name}_core_", text)
     return f"/* What ticks consist of. Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
 def plain(text: str) -> str:
-    """ASCII alone."""
+    """Returns the text in ASCII."""
     return text.encode("ascii", "backslashreplace").decode()

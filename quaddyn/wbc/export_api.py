@@ -1,4 +1,4 @@
-"""What programs in C call: a header in the user's terms, and functions that hand on to compiled ones."""
+"""The C interface of an exported controller: a header in the user's terms, and functions that call compiled ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .embedded import EmbeddedController
 from .export_data import numbers
 from .tasks import ForceTask, Task
 
-#: A function: what it is for, its prototype, its body.
+#: A function: its comment, its prototype, its body.
 CFunction = tuple[str, str, str]
 
-#: What may become of a tick, and what that means.
+#: Outcomes of a tick, and their meaning.
 MEANINGS = dict(
     zip(
         (*OUTCOMES, "overflow", "not_a_number", "refused"),
@@ -39,7 +39,7 @@ MEANINGS = dict(
 )
 
 
-#: What the header says beside.
+#: Conventions, for the header.
 CONVENTIONS = (
     "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a free "
     "base is in the base's axes. The controller is static memory: no allocation, and one controller per program and "
@@ -49,15 +49,15 @@ CONVENTIONS = (
 
 
 class CApi:
-    """Header and source of a controller's functions.
+    """Header and source of the functions of a controller.
 
     Args:
-        name: what they begin with.
-        controller: which is written.
-        record: it as arrays.
+        name: prefix of the names of functions.
+        controller: the controller.
+        record: the controller as arrays.
 
     Attributes:
-        setters: names of the functions that set something.
+        setters: names of the functions that set references, gains and limits.
     """
 
     def __init__(self, name: str, controller: WholeBodyController, record: EmbeddedController) -> None:
@@ -74,6 +74,7 @@ class CApi:
 
     # -- functions ---------------------------------------------------------------------------------------------
     def _main(self) -> list[CFunction]:
+        """Returns the functions of the controller as a whole."""
         name, n, robot = self.name, self.upper, self.robot
         last, nu, nv = "controller.last.at", robot.nu, robot.nv
         summary = nu + nv + 6 * len(self.contacts) + self.record.data.model.levels
@@ -127,7 +128,7 @@ class CApi:
         ]  # fmt: skip
 
     def _of(self, e: Element) -> list[CFunction]:
-        """Of one task or constraint."""
+        """Returns the functions of one task or constraint."""
         name, i = f"{self.name}_{self._words[e.name]}", self._items[e.name]
         call = f"    return {self.name}_core_{{}}(&controller, {i}, {{}});"
         if isinstance(e, Task):
@@ -201,7 +202,7 @@ class CApi:
 
     # -- texts -------------------------------------------------------------------------------------------------
     def header(self) -> str:
-        """Of the controller."""
+        """Returns the header of the controller."""
         n, name, robot = self.upper, self.name, self.robot
         levels = [f"   level {k}: {', '.join(names)}" for k, names in enumerate(self._controller.levels)]
         ramp = self._controller.ramp_time
@@ -234,10 +235,10 @@ class CApi:
         return "\n\n".join(parts) + "\n"
 
     def source(self, definitions: Sequence[str], structure: str) -> str:
-        """Of the controller: its memory and its functions.
+        """Returns the source of the controller: its memory and its functions.
 
         Args:
-            definitions: of its arrays.
+            definitions: definitions of its arrays.
             structure: definition of the structure that points to them.
         """
         name, robot, default = self.name, self.robot, self._controller._assembly.default
@@ -278,10 +279,10 @@ def _position_of(e: Task) -> str:
 
 
 def _words(names: Sequence[str], what: str) -> dict[str, str]:
-    """Names as C takes them.
+    """Returns the names as identifiers of C.
 
     Raises:
-        ArgumentError: two of them are the same to C.
+        ArgumentError: two of them are equal in C.
     """
     out: dict[str, str] = {}
     for name in names:
@@ -294,7 +295,7 @@ def _words(names: Sequence[str], what: str) -> dict[str, str]:
 
 
 def _strings(names: Sequence[str]) -> str:
-    """Names as C's strings, no sequence of characters of which means another."""
+    """Returns the names as string literals of C, without trigraphs."""
     quoted = [
         name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
     ]
@@ -306,5 +307,5 @@ def _wrap(text: str) -> str:
 
 
 def _plain_comment(text: str) -> str:
-    """A comment that nothing within ends."""
+    """Returns the text as a comment of C, without nested delimiters."""
     return "/*" + text[2:-2].replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?") + "*/"

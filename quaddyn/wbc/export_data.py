@@ -1,4 +1,4 @@
-"""Records of arrays as C: static memory of the sizes that Python uses, and structures that point into it."""
+"""Records of arrays as C: static arrays of the sizes that Python uses, and structures that point to them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..compiler.c99_types import identifier, literal
 from ..compiler.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
 from ..compiler.typed_tree import Constant
 
-#: C's types of entries.
+#: Types of entries in C.
 _ITEMS = {"float": "double", "int": "int64_t", "byte": "int8_t"}
 
 
 class StaticData:
-    """Static memory of records.
+    """Definitions of static memory for records.
 
     Args:
-        constant: what names of arrays begin with that are only read.
+        constant: prefix of the names of arrays that are only read.
 
     Attributes:
-        definitions: of the arrays.
-        sizes: bytes of constants, of numbers that may be set, and of memory that begins with zeros.
+        definitions: definitions of the arrays.
+        sizes: bytes of constants, of data with initial values, and of zero-initialized data.
     """
 
     def __init__(self, constant: str) -> None:
@@ -33,7 +33,7 @@ class StaticData:
         self._names: dict[int, str] = {}
 
     def structure(self, record: Any, name: str, type_: str) -> str:
-        """Definition of a record as a static structure; its arrays are then among `definitions`."""
+        """Returns the definition of a record as a static structure, and adds its arrays to `definitions`."""
         kind = record_kind(type(record))
         assert kind is not None
         self._collect(record, "")
@@ -59,7 +59,7 @@ class StaticData:
         return number(x, kind)
 
     def _array(self, x: np.ndarray[Any, Any], kind: ArrayKind, path: str) -> str:
-        """A structure of place and sizes; arrays that share memory in Python share it here."""
+        """Returns a structure of pointer and sizes; arrays that share memory in Python share it in C."""
         root = _root(x)
         together = self._shared[id(root)]
         if id(root) not in self._names:
@@ -72,7 +72,7 @@ class StaticData:
         return f"{{{place}{f' + {offset}' if offset else ''}, {sizes}}}"
 
     def _define(self, root: np.ndarray[Any, Any], together: Any, kind: ArrayKind) -> str:
-        """Memory, called like the largest of its arrays; what Python leaves out before a line of the cache ends it."""
+        """Defines the memory of arrays with one base, named like the largest of them."""
         path: str = max(together, key=lambda pair: pair[1].size)[0]
         name, item = path.removeprefix("data_"), _ITEMS[kind.item]
         begin = (min(each.ctypes.data for _, each in together) - root.ctypes.data) // root.itemsize
@@ -89,13 +89,13 @@ class StaticData:
 
 
 def number(x: Any, kind: Kind) -> str:
-    """A number as C writes it, exactly."""
+    """Returns a number as an exact literal of C."""
     plain = bool(x) if kind == BOOL else float(x) if kind == FLOAT else int(x)
     return literal(Constant(kind, plain))[0]
 
 
 def numbers(name: str, values: Any, *, static: bool = False) -> str:
-    """Definition of a constant array."""
+    """Returns the definition of a constant array."""
     text = _wrapped([number(x, FLOAT) for x in values] or ["0.0"])
     return f"{'static ' if static else ''}const double {name}[{max(1, len(values))}] = {{\n{text}}};"
 

@@ -1,4 +1,4 @@
-"""What lies beside an exported controller: an example program, how to build it, and what to read first."""
+"""Further files of an exported controller: an example program, a build file, and a README."""
 
 from __future__ import annotations
 
@@ -104,22 +104,22 @@ rounding.
 
 
 def main_program(name: str) -> str:
-    """An example that stands the robot."""
+    """Returns an example program that makes the robot stand."""
     return _named(_MAIN, name)
 
 
 def cmake(name: str) -> str:
-    """How to build library and example."""
+    """Returns the build file of library and example."""
     return _named(_CMAKE, name)
 
 
 def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, int]) -> str:
-    """What to read first.
+    """Returns the README.
 
     Args:
-        name: what files and functions begin with.
-        robot: which is controlled.
-        setters: names of functions.
+        name: prefix of the names of files and functions.
+        robot: the robot.
+        setters: names of functions that set references, gains and limits.
         sizes: bytes, as of `StaticData`.
     """
     text = _README.replace("ROBOT", robot.name).replace("VERSION", __version__)

@@ -1,4 +1,4 @@
-"""`Levels`: the elements of a controller by priority, and where the parameters of each lie."""
+"""`Levels`: the elements of a controller by priority, and the position of their parameters in one vector."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from .tick import Rows, Tick
 
 
 class Levels:
-    """Elements by level.
+    """Elements of a controller by level.
 
     Args:
-        robot: of the controller.
+        robot: robot of the controller.
         elements: the levels, constraints first.
 
     Attributes:
         elements: as given.
-        by_name: every element.
-        numbers: of all elements: motion tasks in their order, then force tasks and constraints in theirs.
-        lost: names of elements that another controller has taken since.
+        by_name: every element by name.
+        numbers: parameters of all elements: motion tasks in their order, then force tasks and constraints in theirs.
+        begin: index of the first parameter by name of the element.
+        lost: names of elements that have since been given to another controller.
 
     Raises:
-        ArgumentTypeError: something that is no element.
-        ArgumentError: two elements of one name, or one of another robot.
+        ArgumentTypeError: an object that is not an element.
+        ArgumentError: a name that is used twice, or an element of another robot.
     """
 
     def __init__(self, robot: Robot, elements: Sequence[Sequence[Element]]) -> None:
@@ -47,7 +48,7 @@ class Levels:
         self._feet = [e for e in every if isinstance(e, FootTask)]
         blocks = [*self._motions, *(e for e in every if not isinstance(e, Task))]
         self.numbers = np.zeros(sum(len(e.block) for e in blocks))
-        #: Where the numbers of each element begin, by name.
+        #: Index of the first parameter of each element, by name.
         self.begin: dict[str, int] = {}
         self.lost: list[str] = []
         start = 0
@@ -57,10 +58,10 @@ class Levels:
             start += len(element.block)
 
     def replaced(self, elements: Sequence[Sequence[Element]]) -> Levels:
-        """Levels with other elements; those that remain keep their parameters.
+        """Returns levels with other elements; those that remain keep their parameters.
 
         Raises:
-            ArgumentTypeError, ArgumentError: as for the class; everything is then as it was.
+            ArgumentTypeError, ArgumentError: as for the class; then nothing is changed.
         """
         check_elements(self._robot, elements)
         for element in self.by_name.values():
@@ -68,32 +69,34 @@ class Levels:
         return Levels(self._robot, elements)
 
     def check(self) -> None:
-        """That they may be read as they are.
+        """Checks that the parameters may be read.
 
         Raises:
-            ArgumentError: an element was taken by another controller, or a number of it is NaN.
+            ArgumentError: an element belongs to another controller now, or has a parameter that is NaN.
         """
         if self.lost:
-            raise ArgumentError(f"tasks: {self.lost[0]!r} was given to another controller since; make one for each")
+            raise ArgumentError(
+                f"tasks: {self.lost[0]!r} now belongs to another controller; create one element for each"
+            )
         for name, element in self.by_name.items():
             if np.isnan(element.block).any():
                 raise ArgumentError(f"{name}: one of its gains, references or limits is NaN")
 
-    # -- what they want --------------------------------------------------------------------------------------
+    # -- references ------------------------------------------------------------------------------------------
     def clear_references(self) -> None:
-        """No references."""
+        """Clears the references of all elements."""
         for element in self.by_name.values():
             element.clear_references()
 
     def guided(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
-        """By contact, the task that guides its foot."""
+        """Returns the foot task of each contact that has one, by name of the contact."""
         names, settings = tuple(contacts), tuple(contacts.values())
         found = [(foot_contact(self._robot, task.frame, settings), task) for task in self._feet]
         return {names[c]: task for c, task in found if c >= 0}
 
-    # -- what they say ---------------------------------------------------------------------------------------
+    # -- rows in Python --------------------------------------------------------------------------------------
     def ask(self, element: Element, tick: Tick) -> list[Rows]:
-        """The rows of an element of the user's own; one that was given nothing holds what it finds."""
+        """Returns the rows of a custom element; one without a reference takes the current position."""
         if isinstance(element, Task) and not element.has_reference and element.size:
             contact = tick.foot(element.frame) if isinstance(element, FootTask) else None
             if contact is None or contact.activation < 1.0:
@@ -103,11 +106,11 @@ class Levels:
 
 
 def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[str, Element]:
-    """Elements by name.
+    """Returns the elements by name.
 
     Raises:
-        ArgumentTypeError: something that is no element.
-        ArgumentError: two elements of one name, or one of another robot.
+        ArgumentTypeError: an object that is not an element.
+        ArgumentError: a name that is used twice, or an element of another robot.
     """
     by_name: dict[str, Element] = {}
     for element in (e for level in elements for e in level):
@@ -117,14 +120,14 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
             )
             raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {got}")
         if element.name in by_name:
-            raise ArgumentError(f"tasks: two of the name {element.name!r}; give one of them another")
+            raise ArgumentError(f"tasks: the name {element.name!r} is used twice; rename one of the elements")
         check_robot(element, robot)
         by_name[element.name] = element
     return by_name
 
 
 def _have_same_coupling(one: Robot, other: Robot) -> bool:
-    """Whether joints follow each other in the same way."""
+    """Returns whether the joints of two robots are coupled in the same way."""
     a, b = one.coupling, other.coupling
     if a is None or b is None:
         return a is b
@@ -134,11 +137,13 @@ def _have_same_coupling(one: Robot, other: Robot) -> bool:
 
 
 def check_robot(element: Element, robot: Robot) -> None:
-    """Raise unless `element` is of `robot` or of one with the same model.
+    """Raises unless `element` belongs to `robot` or to a robot with the same model.
 
     Raises:
-        ArgumentError: it is of another one.
+        ArgumentError: the element belongs to another robot.
     """
     other = element.robot
     if not (other is None or other is robot or (other.model == robot.model and _have_same_coupling(other, robot))):
-        raise ArgumentError(f"tasks: {element.name!r} is of {other.name!r}, not of the controller's {robot.name!r}")
+        raise ArgumentError(
+            f"tasks: {element.name!r} belongs to the robot {other.name!r}, the controller to {robot.name!r}"
+        )

@@ -1,4 +1,4 @@
-"""`Named`: things by name, with near matches when a name is unknown."""
+"""`NamedItems`: a read-only mapping of names, whose error for an unknown name lists near matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class NamedItems(dict[str, Item]):
-    """A mapping that lists near matches when a name is unknown, and takes no others in."""
+    """Read-only mapping of names to items; an unknown name raises an error with near matches."""
 
     __slots__ = ("_kind",)
 
@@ -27,18 +27,18 @@ class NamedItems(dict[str, Item]):
         raise UnknownNameError(self._kind, name, self)
 
     def _refuse(self, *_args: object, **_named: object) -> NoReturn:
-        raise TypeError(f"names of {self._kind}s are read-only; add and remove them by the methods of their controller")
+        raise TypeError(f"{self._kind}s are read-only; use the controller's methods to add and remove them")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
 
 def known_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Names of contacts.
+    """Returns names of contacts after checking that they exist.
 
     Raises:
-        ArgumentTypeError: a string alone, or nothing that can be iterated.
-        UnknownNameError: a contact that is not known.
+        ArgumentTypeError: a single string, or an object that is not iterable.
+        UnknownNameError: a contact that does not exist.
     """
     names = several("contacts", contacts, "names of contacts")
     for name in names:

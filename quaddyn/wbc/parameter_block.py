@@ -1,6 +1,6 @@
-"""`Block`: the numbers of an element in one flat array, which a controller keeps beside those of all its others.
+"""`ParameterBlock`: the parameters of an element in one flat array, which a controller joins to one vector.
 
-So compiled code reads every gain, reference and limit of a tick as one array, and nothing is copied when one changes.
+Compiled code reads every gain, reference and limit of a tick as one array, and a changed parameter needs no copy.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ..urdf.tree import Array
 
 
 class ParameterBlock(StrictAttributes, fixed=("block",)):
-    """An object that keeps its numbers in `block`.
+    """Object whose parameters are in `block`.
 
     Attributes:
-        block: flat, float64.
+        block: flat float64 array of the parameters.
     """
 
     block: Array
 
-    #: Called when another controller takes the block over.
+    #: Function to call when the block is moved to another controller.
     _taken: Callable[[], None] | None = None
 
     def move(self, block: Array, taken: Callable[[], None] | None = None) -> None:
-        """Keep the numbers in `block` from now on.
+        """Moves the parameters to another array.
 
         Args:
-            block: of the same size.
-            taken: to be called when another takes them from there, if anything.
+            block: array of the same size.
+            taken: function to call when the parameters are moved again, None for none.
         """
         if self._taken is not None:
             self._taken()
@@ -42,15 +42,15 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
         self._attach(block)
 
     def release(self) -> None:
-        """Keep the numbers in an array of its own again."""
+        """Moves the parameters to a new array."""
         self._taken = None
         self._attach(np.array(self.block))
 
     def _attach(self, block: Array) -> None:
-        object.__setattr__(self, "block", block)  # for its users it is fixed
+        object.__setattr__(self, "block", block)  # read-only for users
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy belongs to no controller."""
+        """Returns the state of a copy, which belongs to no controller."""
         return self.__dict__ | {"_taken": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,10 +59,10 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
 
 
 class ScalarParameter:
-    """One number of a `Block` as an attribute, not negative.
+    """Descriptor of one nonnegative number of a `ParameterBlock`.
 
     Args:
-        at: where it is.
+        at: index in the block.
         zero: whether it may be zero.
     """
 
@@ -87,14 +87,14 @@ class ScalarParameter:
 
 
 class VectorParameter:
-    """One of several vectors of the same length in a `Block` as an attribute: a view, set by value.
+    """Descriptor of one of several vectors of equal length in a `ParameterBlock`: reads as a view, is set by value.
 
     Args:
-        start: where the first of them begins.
-        count: how many there are, up to the end of the block.
-        row: which one this is.
-        least: no entry may be set below.
-        finite: whether none may be infinite.
+        start: index of the first of the vectors.
+        count: number of vectors, up to the end of the block.
+        row: index of this vector.
+        least: smallest value of an entry.
+        finite: whether entries must be finite.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""`Describer`: the rows of a tick that is over, with their names, as `Problem`.
+"""`ProblemReconstructor`: the rows of a past tick, with their names, as `TickProblem`.
 
-It has memory of its own: nothing of the controller is touched.
+It uses buffers of its own, so that the data of the controller are unchanged.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 class ProblemReconstructor:
-    """Describes ticks of one set of elements and contacts.
+    """Reconstructs ticks of one set of elements and contacts.
 
     Args:
         robot: the robot.
-        tables: of the controller.
-        elements: in the order of their items.
-        names: of the contacts.
-        terms: fills the terms of a state.
+        tables: tables of the controller.
+        elements: elements in the order of their indices.
+        names: names of the contacts.
+        terms: function that computes the rigid-body terms of a state.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class ProblemReconstructor:
         self._terms = terms
 
     def problem(self, given: TickInputs) -> TickProblem:
-        """The levels over accelerations of actuated joints and contact forces over the mass.
+        """Returns the levels over accelerations of actuated joints and contact forces divided by the mass.
 
         Args:
-            given: what the tick started from.
+            given: inputs of the tick.
         """
         data = self.data(given)
         n = tick_core.write_unweighted_rows(given.q, given.v, data)
@@ -58,7 +58,7 @@ class ProblemReconstructor:
         return TickProblem(levels, n)
 
     def data(self, given: TickInputs) -> TickData:
-        """Everything that compiled code reads, anew."""
+        """Returns all data of compiled code in new buffers."""
         robot, tables, count = self._robot, self._tables, len(self._names)
         nv, nu = robot.nv, robot.nu
         custom = len(given.custom.rows)
@@ -82,7 +82,7 @@ class ProblemReconstructor:
         return make_data(tables, terms, contacts, inputs, n)
 
     def _level(self, rows: RowBuffer, k: int, n: int, given: TickInputs) -> list[RowGroup]:
-        """The groups of a level: rows of one element and unit about one contact, or in one `Rows`, by element."""
+        """Returns the groups of a level: rows of one element and unit of one contact, or of one `Rows`, by element."""
         found: list[tuple[tuple[bool, int], RowGroup]] = []
         a, b = int(rows.A_start[k]), int(rows.A_start[k + 1])
         c, d = int(rows.C_start[k]), int(rows.C_start[k + 1])
@@ -96,7 +96,7 @@ class ProblemReconstructor:
         return [group for _, group in sorted(found, key=lambda each: each[0])]
 
     def _common(self, source: IntVector, given: TickInputs) -> tuple[int, int, int | str]:
-        """What rows of one group have in common."""
+        """Returns the element, the contact, and the unit or `Rows` that the rows of a group have in common."""
         item, contact, row = source.tolist()
         names = _custom_names(item, given)
         return item, contact, names[row][2] if names else self._elements[item].row_unit(row)
@@ -126,6 +126,6 @@ class ProblemReconstructor:
 
 
 def _custom_names(item: int, given: TickInputs) -> list[tuple[str, str, int]]:
-    """Of each row that an element computes in Python: its name, its unit, and which `Rows` it is in."""
+    """Returns, for each row that an element computes in Python, its name, its unit, and the index of its `Rows`."""
     parts = enumerate(given.custom.parts)
     return [(name, unit, part) for part, (i, names, unit) in parts if i == item for name in names]

@@ -27,22 +27,22 @@ class ControllerModel(NamedTuple):
     total_mass: float  # [kg], of all bodies, which may be a little more
     length: float  # of a leg [m]
     period: float  # of control [s]
-    floating: bool  # whether only contact forces and gravity move the centre of mass
+    floating: bool  # whether only contact forces and gravity move the center of mass
     faces: int  # of friction pyramids; 0 without any
     rank_tolerance: float  # relative, below which directions count as dependent
     damping: float  # of the solver
-    contact_motion_start: int  # where the numbers of the constraint that holds contacts begin; -1 without one
-    has_strict_contacts: bool  # whether that constraint is on level 0
+    contact_motion_start: int  # first parameter of the `ContactMotion` constraint; -1 without one
+    has_strict_contacts: bool  # whether that constraint is on level 0, and the solver has no damping
     levels: int
     gravity: Vector  # (3,) [m/s^2]
-    passive: IntVector  # velocities without a motor
-    actuated: IntVector  # velocities with one
-    slot: IntVector  # (nv,) place among the passive ones, or -2 minus the place among those with a motor
-    chains: IntMatrix  # (frames, 1 + nv) how many velocities move a frame, and which
-    limbs: IntMatrix  # (contacts, 9) how many joints with motors move this contact, and which; 0 if others, too
-    couplings: IntMatrix  # (nu, 1 + nv) how many velocities a motor is coupled with by M, and which
-    items: IntMatrix  # (elements, 6) level, code, first number, rows, and the two of `Element.refer`
-    index: IntVector  # type: ignore[assignment]  # not the method of tuples: lists that elements refer to
+    passive: IntVector  # indices of unactuated velocities
+    actuated: IntVector  # indices of actuated velocities
+    slot: IntVector  # (nv,) index among the unactuated velocities, or -2 minus the index among the actuated ones
+    chains: IntMatrix  # (frames, 1 + nv) number of velocities that move a frame, and their indices
+    limbs: IntMatrix  # (contacts, 9) number of actuated joints that move this contact alone, and their indices
+    couplings: IntMatrix  # (nu, 1 + nv) number of velocities that M couples with a motor, and their indices
+    items: IntMatrix  # (elements, 6) level, code, first parameter, rows, and the two integers of `Element.bind`
+    index: IntVector  # type: ignore[assignment]  # not the method of tuples: lists of integers of the elements
 
 
 class RigidBodyTerms(NamedTuple):
@@ -52,13 +52,13 @@ class RigidBodyTerms(NamedTuple):
     h: Vector  # (nv,)
     com: Vector  # (3,) [m]
     com_velocity: Vector  # (3,) [m/s]
-    com_jacobian: Matrix  # (3, nv), empty where the root floats
+    com_jacobian: Matrix  # (3, nv), empty for a floating root
     com_drift: Vector  # (3,)
-    momentum: Vector  # (6,), empty where no task asks for it
+    momentum: Vector  # (6,), empty if no task uses it
     momentum_matrix: Matrix  # (6, nv)
     momentum_drift: Vector  # (6,)
-    values: Vector  # all of them
-    frames: IntVector  # where the terms of each frame begin
+    values: Vector  # the whole vector
+    frames: IntVector  # index in `values` of the first term of each frame
 
 
 class FrameKinematics(NamedTuple):
@@ -69,30 +69,30 @@ class FrameKinematics(NamedTuple):
     velocity: Vector  # (6,) linear [m/s], angular [rad/s]
     drift: Vector  # (6,) acceleration at a = 0
     jacobian: Matrix  # (6, len(chain))
-    chain: IntVector  # velocities that move it, ascending
+    chain: IntVector  # indices of the velocities that move the frame, ascending
 
 
 class ContactStateData(NamedTuple):
     """State and settings of the contacts, one entry or row per contact."""
 
-    activation: Vector  # how much of it there is: 0 apart, 1 made
-    cap: Vector  # largest normal force while it comes or goes [N]
-    role: IntVector
+    activation: Vector  # 0 inactive, 1 made
+    cap: Vector  # largest normal force while it is made or broken [N]
+    role: IntVector  # UNILATERAL, BILATERAL, COMPLIANT or FORCED
     size: IntVector  # components of its force, 3 or 6
     frame: IntVector
-    foot_task: IntVector  # the item of the foot task that has the same frame, or -1
-    is_unilateral: IntVector  # whether it can only push
-    is_surface: IntVector  # whether its cone turns with the frame
-    cone_row_count: IntVector  # of its cone
+    foot_task: IntVector  # index of the element that is the foot task of the same frame, or -1
+    is_unilateral: IntVector  # whether the contact only pushes
+    is_surface: IntVector  # whether its cone rotates with the frame
+    cone_row_count: IntVector  # number of rows of its cone
     radius: Vector  # [m]
-    min_force: Vector  # normal force [N]
-    max_force: Vector  # [N]
-    surface_height: Vector  # of compliant ground along the normal [m]
+    min_force: Vector  # smallest normal force [N]
+    max_force: Vector  # largest normal force [N]
+    surface_height: Vector  # position of undeformed compliant ground along the normal [m]
     stiffness: Vector  # [N/m]
     damping: Vector  # [N s/m]
-    moment_arm: Vector  # of a surface, mean of its half sizes [m]: moments over it count as forces; 1 of a point
+    moment_arm: Vector  # lever by which moments are weighted as forces: mean of the half sizes of a surface [m], else 1
     normal: Matrix  # (contacts, 3)
-    offset: Matrix  # (contacts, 3) in the frame [m]
+    offset: Matrix  # (contacts, 3) position in the frame [m]
     surface_normal: Matrix  # (contacts, 3) normal of a surface, in the frame
     cone: Tensor  # (contacts, rows, 6): cone @ force <= 0
 
@@ -100,12 +100,12 @@ class ContactStateData(NamedTuple):
 class ContactPointData(NamedTuple):
     """Kinematics of the contact points in the current state."""
 
-    first_force: IntVector  # first component of each one's force among all, -1 if it has none
-    strict_kind: IntVector  # what is strictly wanted: NOTHING, MOTION or FORCE
-    is_eliminated: IntVector  # whether its limb has been eliminated
+    first_force: IntVector  # index of the first component of its force among all, -1 if the contact is inactive
+    strict_kind: IntVector  # strictly prescribed quantity: NOTHING, MOTION or FORCE
+    is_eliminated: IntVector  # whether its limb is eliminated
     jacobian: Tensor  # (contacts, 6, nv) over the chain of the frame, world axes
     drift: Matrix  # (contacts, 6) acceleration at a = 0
-    target: Matrix  # (contacts, 6) acceleration that holds it, or the force of its spring
+    target: Matrix  # (contacts, 6) acceleration that keeps the point at rest, or the force of the spring
 
 
 class TickInputData(NamedTuple):
@@ -114,7 +114,7 @@ class TickInputData(NamedTuple):
     parameters: Vector  # parameters of all elements, one after the other
     has_previous_tick: IntVector  # (1,) whether there was a tick before
     previous_torque: Vector  # (nu,) of that tick [N m]
-    force_references: Tensor  # (force tasks, contacts, 8): about it, has a reference, the reference (6)
+    force_references: Tensor  # (force tasks, contacts, 8): is in the task, has a reference, the reference (6)
     custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, item, index; the row
 
 
@@ -126,28 +126,28 @@ class AffineMaps(NamedTuple):
     torque: Matrix  # (nu, ...)
     acceleration_length: Vector  # (nv,) scale of each row, see `RowBuffer.A_length`
     torque_length: Vector  # (nu,) sum of the lengths of its terms
-    force: IntVector  # (contacts,) first unknown of each one's force over the mass, or -1
-    joint: IntVector  # (nv,) unknown of an acceleration, or -1
+    force: IntVector  # (contacts,) index of the first unknown of the contact's force over the mass, or -1
+    joint: IntVector  # (nv,) index of the unknown that is this acceleration, or -1
 
 
 class RowBuffer(NamedTuple):
     """Rows of the levels as they are written: ``A u = b`` and ``lower <= C u <= upper``."""
 
-    A: Matrix  # (most, ...)
+    A: Matrix  # (capacity, ...)
     b: Vector
     A_length: Vector  # scale of each row before elimination; a row that is far shorter now is rounding
     A_weight: Vector
-    A_source: IntMatrix  # (most, 3) element, contact or -1, row of it
+    A_source: IntMatrix  # (capacity, 3) element, contact or -1, row of the element
     C: Matrix
     lower: Vector
     upper: Vector
     C_length: Vector
     C_weight: Vector
     C_source: IntMatrix
-    count: IntVector  # type: ignore[assignment]  # not the method of tuples: (2,) equalities and limits so far
-    A_start: IntVector  # (levels + 2,) where each level begins
+    count: IntVector  # type: ignore[assignment]  # not the method of tuples: (2,) numbers of equalities and limits
+    A_start: IntVector  # (levels + 2,) first row of each level
     C_start: IntVector
-    weighted: IntVector  # (1,) whether rows are multiplied by their weights, as the solver wants them
+    weighted: IntVector  # (1,) whether rows are multiplied by their weights, as the solver requires
 
 
 class TickScratch(NamedTuple):
@@ -159,36 +159,36 @@ class TickScratch(NamedTuple):
     torque_length: Vector
     force: IntVector
     joint: IntVector
-    base: Matrix  # (passive, lanes) matrix of the equations without a motor
+    base: Matrix  # (passive, lanes) matrix of the unactuated equations
     right: Matrix  # (passive, ...) their right-hand side
     limb: (
         Tensor  # (contacts, 8, lanes) joint accelerations of a limb: ``limb[:, :passive] a_passive + limb[:, passive]``
     )
-    limb_free: Tensor  # (contacts, 8, 8) and what its joints to spare do besides
-    limb_left: Tensor  # (contacts, 8, 8) combinations of the contact's rows that the limb has too few joints for
+    limb_free: Tensor  # (contacts, 8, 8) directions of the redundant joints of a limb
+    limb_left: Tensor  # (contacts, 8, 8) combinations of the contact's rows for which the limb has too few joints
     limb_inverse: Tensor  # (contacts, 8, 8)
     limb_work: Tensor  # (3, 8, 8)
-    limb_unknown: IntVector  # (contacts,) first unknown of the joints to spare
-    left: Matrix  # (unknowns, ...) columns of contacts' rows that no limb took
+    limb_unknown: IntVector  # (contacts,) index of the first unknown of the redundant joints
+    left: Matrix  # (unknowns, ...) columns: contact equations that no limb satisfies
     left_value: Vector
-    null: Matrix  # (unknowns, ...) map from what they leave free to u
+    null: Matrix  # (unknowns, ...) map from the null space of these equations to u
     reflectors: Matrix
     scratch_rows: Matrix  # (4, ...)
     order: IntVector
     J: Matrix  # (6, nv) Jacobian of a task
     J_other: Matrix  # (6, nv)
-    task_state: Matrix  # (3, 6) error, velocity and drift of a task
+    task_state: Matrix  # (3, 6) error, velocity and drift of a motion task
     matrix3: Matrix  # (3, 3)
-    # Scratch of whoever runs: nothing stays in it when a function returns to `tick`.  A function that is called from
-    # another one takes rows that the caller does not: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
+    # Scratch vectors of the running function, not kept after it returns to `tick`.  A function that is called from
+    # another one uses other rows than the caller: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
-    # Of `constraints.collision_rows`:
+    # Used by `constraints.collision_rows`:
     segments: Matrix  # (capsules, SEGMENT) of `constraints.segment_motion`
     midpoints: Matrix  # (MIDDLES, capsules, ...)
     screws: Matrix  # (SCREWS, nv or more) of `constraints.joint_screws`
-    pair_queue: IntVector  # (NEAR,) pairs and points that are worked on
-    bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
-    all_velocities: IntVector  # (nv,) all velocities, the chain of whatever all of them move
+    pair_queue: IntVector  # (NEAR,) pairs and points that wait for a full block
+    bias: Vector  # (nv,) forces of the equations of motion at a = 0: h plus joint friction
+    all_velocities: IntVector  # (nv,) indices of all velocities, the chain of quantities that all of them move
     u: Vector
     unknowns: Vector
     row_values: Vector
@@ -208,12 +208,10 @@ class WorkingSetMemory(NamedTuple):
     as rows.
     """
 
-    is_valid: IntVector  # (2,) whether the working sets led to an answer, so that the next tick may start from them
-    was_warm_started: (
-        IntVector  # (3,) whether each solve of the last tick started from them; whether contacts were rows at once
-    )
-    needs_min_norm: IntVector  # (1,) whether the levels leave freedom, which takes the minimum-norm solution
-    limit_starts: IntMatrix  # (2, levels + 2) where levels' limits began: other ones, and the working sets do not fit
+    is_valid: IntVector  # (2,) whether the working sets led to a solution, so that the next tick may start from them
+    was_warm_started: IntVector  # (3,) whether each solve was warm started; whether contacts were rows from the start
+    needs_min_norm: IntVector  # (1,) whether the levels leave freedom, which a minimum-norm level resolves
+    limit_starts: IntMatrix  # (2, levels + 2) first limit of each level; if it changed, the working sets do not fit
     previous: ByteVector  # (levels + 1, limits), flat
     current: ByteVector
     previous_full: ByteVector
@@ -257,8 +255,8 @@ class TickResult(NamedTuple):
     ranks: Vector  # (levels,)
     violation: Vector  # (1,) of level 0 [m/s^2]
     kkt: Vector  # (1,) residual of the optimality conditions
-    friction: Vector  # (nu,) what of the torque joint friction takes [N m]
-    numbers: Vector  # parameters of the elements as they were
+    friction: Vector  # (nu,) part of the torque that compensates joint friction [N m]
+    numbers: Vector  # parameters of the elements at the tick
 
 
 @compiled()

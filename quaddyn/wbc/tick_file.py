@@ -1,8 +1,8 @@
-"""One tick in a file: every number that it started from and that came out, and the same again when it is replayed.
+"""Saved ticks: one tick in a file, with all its inputs and its result, which `replay` solves again.
 
-A file is a NumPy archive without pickles: by name the fields of the records that compiled code reads (`TickStart`), the
-answer, and for people the rows of every level with their names.  It needs no robot file to be read.  Compiled code
-does not check what it is given, so everything that was read is checked first (`quaddyn.wbc.tick_validation`).
+A file is a NumPy archive without pickles.  It contains by name the fields of the records that compiled code reads
+(`TickStart`), the result, and for readers the rows of every level with their names.  Reading it needs no robot file.
+Compiled code does not check indices, so every field is validated first (`quaddyn.wbc.tick_validation`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from .tick_validation import TickStart, refuse, validate_tick
 
 FORMAT = 10
 
-#: Bytes of a file's arrays at most.
+#: Largest size of the arrays of a file [bytes].
 MAX_FILE_BYTES = 1 << 26
-#: Share of the largest number by which an answer may be another one and still be the same but for rounding.
+#: Largest difference of two commands that are equal up to rounding, relative to 1 plus the largest number.
 ROUNDING_TOLERANCE = 1e-6
 
-#: Names in files of format 9, by which those are read, and the names of today.
+#: Field names in files of format 9, which are still read, and the current names.
 FORMAT_9_NAMES = {
     "contacts.share": "contacts.activation",
     "contacts.least": "contacts.min_force",
@@ -73,20 +73,20 @@ ROWS = ("A", "lower", "upper", "offset", "weights")
 @renamed_attributes(shares="contact_activations", every_contact="all_contacts", same_code="is_same_version")
 @dataclass(frozen=True, slots=True, eq=False)
 class TickRecord:
-    """Everything that a tick's answer follows from, and the answer.
+    """A saved tick: all its inputs, and its result.
 
     Attributes:
         robot: name of the robot.
-        tick: number of the tick, from 0.
-        joints: names of the actuated joints, in torque order.
-        contacts: by name, those that carry force: the columns of each one's force.
-        contact_activations: by name, how much of each contact there was.
+        tick: index of the tick, from 0.
+        joints: names of the actuated joints, in the order of the torques.
+        contacts: components of the contact force by name of each active contact.
+        contact_activations: activation by name of each active contact, in (0, 1].
         q, v: the state.
         problem: the levels, with names.
-        command: the answer.
-        inputs: what compiled code starts from.
-        all_contacts: names of all contacts, those without a share too.
-        is_same_version: whether it was written by the sources that are here now.
+        command: the saved command.
+        inputs: inputs of compiled code.
+        all_contacts: names of all contacts, including inactive ones.
+        is_same_version: whether the file was written by the same source code.
     """
 
     robot: str
@@ -106,14 +106,14 @@ class TickRecord:
 @renamed_attributes(rounding="equal_to_rounding")
 @dataclass(frozen=True, slots=True, eq=False)
 class TickReplay:
-    """A tick of a file, solved again.
+    """A saved tick that was solved again.
 
     Attributes:
-        record: what the file says; its command is the one of then.
-        command: the one of now.
-        identical: whether torques, accelerations and forces agree bit for bit.
+        record: the saved tick, with the saved command.
+        command: the new command.
+        identical: whether torques, accelerations and forces are equal bit for bit.
         difference: largest difference of a torque [N m].
-        equal_to_rounding: whether they agree but for rounding, as on another processor.
+        equal_to_rounding: whether they are equal up to rounding, as on another processor.
     """
 
     record: TickRecord
@@ -125,13 +125,13 @@ class TickReplay:
 
 # -- writing -------------------------------------------------------------------------------------------------------
 def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | os.PathLike[str]) -> None:
-    """Write the last tick of a controller; the name's ending is taken as it is.
+    """Writes the last tick of a controller; the ending of the file name is used as given.
 
     Args:
-        command: its answer.
-        memory: as the tick left it.
-        tick: its number.
-        path: of the file.
+        command: command of the tick.
+        memory: working sets after the tick.
+        tick: index of the tick.
+        path: path of the file.
 
     Raises:
         OSError: the file cannot be written.
@@ -175,7 +175,7 @@ def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | 
 
 
 def digest(arrays: Mapping[str, Array]) -> Any:
-    """(32,) bytes that tell whether arrays are those that were saved."""
+    """Returns (32,) bytes by which changes of saved arrays are detected."""
     whole = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -184,17 +184,20 @@ def digest(arrays: Mapping[str, Array]) -> Any:
 
 
 def _code() -> str:
-    """A digest of the sources that a tick is compiled from."""
+    """Returns a digest of the source code from which ticks are compiled."""
     return fingerprint(Path(tick_core.__file__))
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
 def read(path: str | os.PathLike[str]) -> TickRecord:
-    """A tick from a file.
+    """Reads a saved tick.
+
+    Args:
+        path: path of the file.
 
     Raises:
-        ArgumentError: the file is no such archive, is not as it was saved, or has a number out of range.
-        OSError: it cannot be read.
+        ArgumentError: the file is not a saved tick, was changed after it was saved, or has a number out of range.
+        OSError: the file cannot be read.
     """
     with open_regular(path) as file:
         try:
@@ -211,7 +214,7 @@ def _read(file: IO[bytes]) -> TickRecord:
     if meta["format"] not in (9, FORMAT):
         raise ArgumentError(f"format {meta['format']} of the file: this version reads formats 9 and {FORMAT}")
     if sign is None or not np.array_equal(sign, digest(arrays)):
-        raise ArgumentError("damaged: these are not the numbers that were saved")
+        raise ArgumentError("damaged: the numbers were changed after the file was saved")
     if meta["format"] == 9:
         arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
@@ -292,7 +295,7 @@ def _command(
     remarks: Sequence[object],
     outside: Sequence[object],
 ) -> Command:
-    """An answer as a command."""
+    """Returns the command of a result."""
     torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
     model, contacts = start.model, start.contacts
     forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.activation[i] > 0.0}
@@ -310,14 +313,17 @@ def _command(
 
 # -- again ---------------------------------------------------------------------------------------------------------
 def replay(path: str | os.PathLike[str]) -> TickReplay:
-    """Solve a saved tick again, from the same memory.
+    """Solves a saved tick again, from the same working sets.
 
-    The answer is the same bit for bit on the same kind of processor with the same sources
-    (`TickRecord.is_same_version`); elsewhere it differs by rounding, which `TickReplay.difference` tells.
+    The command is equal bit for bit on the same kind of processor with the same source code
+    (`TickRecord.is_same_version`); elsewhere it differs by rounding, see `TickReplay.difference`.
+
+    Args:
+        path: path of the file.
 
     Raises:
-        ArgumentError: the file is no saved tick, is not as it was saved, or has a number out of range.
-        OSError: it cannot be read.
+        ArgumentError: the file is not a saved tick, was changed after it was saved, or has a number out of range.
+        OSError: the file cannot be read.
     """
     record = read(path)
     try:

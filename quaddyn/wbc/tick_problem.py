@@ -1,4 +1,4 @@
-"""`Problem`: the levels of one tick as plain matrices, with the names of their rows."""
+"""`TickProblem`: the levels of one tick as plain matrices, with the names of their rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..urdf.tree import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroup:
-    """The rows of one task or constraint (or of one contact of it) over x.
+    """Rows of one element (or of one contact of an element) over x.
 
     Attributes:
-        owner: name of the task or constraint.
-        names: of the rows.
-        unit: of the rows.
-        A: (m, n).
-        lower, upper: (m,) bounds of ``A x``; equal where a value is wanted.
-        offset: (m,) to be added to ``A x`` for the rows' own value.
-        weights: (m,).
-        contact: the one that all its rows are about, "" for none.
+        element: name of the task or constraint.
+        names: names of the rows.
+        unit: unit of the rows.
+        A: (m, n) matrix.
+        lower, upper: (m,) bounds of ``A x``; equal for equalities.
+        offset: (m,) constants to add to ``A x`` for the values of the rows.
+        weights: (m,) weights.
+        contact: name of the contact of all its rows, "" for none.
     """
 
     element: str
@@ -38,13 +38,13 @@ class RowGroup:
 
     @property
     def is_equality(self) -> NDArray[np.bool_]:
-        """(m,) which rows want a value; the others have limits."""
+        """(m,) which rows are equalities; the others are limits."""
         return np.asarray(self.lower == self.upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRows:
-    """One level's rows times their weights: ``A x = b`` wanted, ``lower <= C x <= upper`` limits."""
+    """Rows of one level times their weights: equalities ``A x = b`` and limits ``lower <= C x <= upper``."""
 
     A: Array
     b: Array
@@ -54,10 +54,10 @@ class LevelRows:
 
 
 class TickProblem:
-    """The levels of one tick, the first the most important.
+    """Levels of one tick, the most important first.
 
     Args:
-        levels: groups by level.
+        levels: groups of rows by level.
         n: size of x.
 
     Attributes:
@@ -71,16 +71,16 @@ class TickProblem:
 
     @property
     def shape(self) -> tuple[tuple[int, int], ...]:
-        """Per level, how many values are wanted and how many limits there are."""
+        """Numbers of equalities and of limits, by level."""
         wanted = [sum(int(np.count_nonzero(g.is_equality)) for g in level) for level in self.levels]
         return tuple((w, sum(len(g.lower) for g in level) - w) for w, level in zip(wanted, self.levels, strict=True))
 
     def matrices(self) -> list[LevelRows]:
-        """What the solver of hierarchies takes."""
+        """Returns the matrices of all levels, for the hierarchical solver."""
         return [_stacked(level, self.n) for level in self.levels]
 
     def violation(self, x: Array) -> float:
-        """Largest weighted violation of a row of level 0."""
+        """Returns the largest weighted violation of a row of level 0."""
         worst = 0.0
         for group in self.levels[0]:
             y = group.A @ x
@@ -89,10 +89,10 @@ class TickProblem:
         return worst
 
     def without(self, *groups: tuple[int, int]) -> TickProblem:
-        """The same problem without the rows of some groups; the other groups keep their places.
+        """Returns the same problem without the rows of some groups; the other groups keep their indices.
 
         Args:
-            groups: of each its level, and its place there.
+            groups: level and index in the level of each group.
         """
         levels, none = [list(each) for each in self.levels], np.zeros(0)
         for level, i in groups:
@@ -103,6 +103,7 @@ class TickProblem:
 
 
 def _stacked(groups: Sequence[RowGroup], n: int) -> LevelRows:
+    """Returns the rows of all groups of a level as one `LevelRows`."""
     A = np.concatenate([np.zeros((0, n)), *(g.A for g in groups)])
     lower, upper, weights = (
         np.concatenate([np.zeros(0), *(getattr(g, name) for g in groups)]) for name in ("lower", "upper", "weights")

@@ -1,4 +1,4 @@
-"""What a tick starts from: taken from a controller's memory, as arrays by name, and run again."""
+"""Inputs of a saved tick: taken from a controller's data, converted to and from arrays by name, and solved again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .tick_workspace import make_data
 
 
 def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSetArrays:
-    """The memory that a tick found, from what it left: it keeps a copy of the working sets that it started from.
+    """Returns the working sets that a tick started from, given those that it left, which include a copy of the former.
 
-    Sets that did not lead to an answer are left out: a tick that starts cold comes to the same.
+    Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
     good, starts, sets = np.zeros(2, dtype=np.int64), np.full_like(memory.limit_starts, -1), list[Any]()
     for way, previous in enumerate((memory.previous, memory.previous_full)):
@@ -31,12 +31,12 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
         good[way] = warm
         sets.append(previous[: memory.limit_starts.shape[1] * max(int(starts[way, -1]), 0)])
     if strict and memory.was_warm_started[2] == 1:
-        good[1] = 2  # contacts were rows at once
+        good[1] = 2  # contacts were rows from the start
     return WorkingSetArrays(good, memory.needs_min_norm.copy(), starts, *sets)
 
 
 def flatten_fields(record: Any, head: str = "") -> dict[str, Any]:
-    """The fields of records by name."""
+    """Returns the fields of nested records by name."""
     out: dict[str, Any] = {}
     for name, value in zip(record._fields, record, strict=True):
         out |= flatten_fields(value, f"{name}.") if isinstance(value, tuple) else {head + name: value}
@@ -44,7 +44,7 @@ def flatten_fields(record: Any, head: str = "") -> dict[str, Any]:
 
 
 def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
-    """Arrays as records, of the types that compiled code reads."""
+    """Returns arrays as records, with the types that compiled code reads."""
 
     def made(kind: RecordKind, head: str) -> Any:
         fields = [
@@ -60,7 +60,7 @@ def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
 
 
 def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[int, ...] | None = None) -> Any:
-    """An array or a number of this kind; arrays have room for whole lanes beyond their last number."""
+    """Returns an array or number of the given type; arrays are padded to whole SIMD lanes."""
     if name not in arrays:
         raise ArgumentError(f"{name}: missing")
     x = arrays[name]
@@ -76,10 +76,10 @@ def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[
 
 
 def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
-    """Run a tick again, from the same memory: its outcome, and its `Answer`.
+    """Solves a tick again, from the same working sets, and returns its outcome and `TickResult`.
 
     Raises:
-        ArgumentError: compiled code may not run on it, or its terms are not finite.
+        ArgumentError: the inputs are invalid for compiled code, or the rigid-body terms are not finite.
     """
     sizes = validate_tick(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)

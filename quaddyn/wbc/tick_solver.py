@@ -1,4 +1,4 @@
-"""`TickSolver`: everything that the ticks of one controller share, from a state to an answer and its rows."""
+"""`TickSolver`: computes the ticks of one controller, from a state to a result, and reconstructs their rows."""
 
 from __future__ import annotations
 
@@ -43,40 +43,40 @@ from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Solves changed problems as a controller would, for explanations.
+    """Solver of changed problems, for explanations; solves them like the controller.
 
     Attributes:
-        rank_tolerance, damping: of the controller.
+        rank_tolerance, damping: those of the controller.
     """
 
     rank_tolerance: float
     damping: float
 
     def __call__(self, problem: TickProblem) -> Array:
-        """The x of a problem."""
+        """Returns the solution x of a problem."""
         levels = [Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in problem.matrices()]
         return solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping).x
 
 
 class TickSolver:
-    """Ticks of one set of elements and contacts.
+    """Solver of the ticks of one set of elements and contacts.
 
     Args:
         robot: the robot.
-        levels: its elements.
-        contacts: by name.
-        ramps: how much of each there is.
-        changes: counts what is set on contacts.
-        scales: natural units.
+        levels: elements of the controller.
+        contacts: contacts by name.
+        ramps: ramps of the contacts.
+        changes: counter of changes of contacts.
+        scales: natural units of the robot.
         dt: control period [s].
-        rank_tolerance: relative, below which directions count as dependent.
-        damping: of the solver.
+        rank_tolerance: relative tolerance below which directions are treated as linearly dependent.
+        damping: damping of the solver.
 
     Attributes:
-        data: what compiled ticks read and write.
-        resolve: solves problems for explanations.
-        standing: what else the last tick read.
-        room: how many numbers an answer takes.
+        data: data that compiled ticks read and write.
+        resolve: solver of changed problems, for explanations.
+        standing: slowly changing inputs of the last tick.
+        room: length of the vector of a result.
     """
 
     def __init__(
@@ -119,22 +119,22 @@ class TickSolver:
         self._asked: Array | None = None
 
     def _make_room(self, custom: int) -> None:
-        """Memory for so many rows computed in Python; a first tick's."""
+        """Allocates buffers for `custom` rows computed in Python; the next tick is a first one."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         self._room, self._layout = custom, None
-        self._tick: Any = None  # `tick` and `switch`, bound to the data below
+        self._tick: Any = None  # compiled functions, bound to the data below
         inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
-        # Each force task with the references of it that were written last.
+        # Each force task with its references that were written last.
         self._written: list[tuple[ForceTask, Mapping[str, Array] | None]] = [(t, None) for t in tables.force_tasks]
         self.data = make_data(tables, self._views, self._contacts, inputs, self._most)
 
     @property
     def contacts(self) -> tuple[ContactSettings, ...]:
-        """All contacts, in the order of `names`."""
+        """Settings of all contacts, in the order of `names`."""
         return self._settings
 
     def fresh(self) -> TickData:
-        """What a first tick would be given, in memory of its own; without elements of the user's own."""
+        """Returns the data of a first tick in buffers of its own, without custom elements."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         contacts = make_contacts(count, tables.cone_rows)
         for c, settings in enumerate(self._settings):
@@ -145,19 +145,27 @@ class TickSolver:
         return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._most)
 
     def clear_warm_start(self) -> None:
-        """Start cold."""
+        """Makes the next tick start without working sets."""
         self.data.memory.is_valid[:] = 0
 
     def ready(self) -> None:
-        """Have the machine code made."""
+        """Compiles or loads the machine code, and binds it to the data."""
         self._tick = tick_core.tick.bind(self.data)
         self._switch = tick_core.advance_contacts_entry.bind(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
     def switch(self, wanted: IntVector, step: float, values: Array | None) -> int:
-        """Contacts one tick on, as `advance_contacts`; `values` are the answer of the tick before, None on the first.
+        """Advances the contacts by one tick, as `advance_contacts`.
 
-        It writes their shares, which only `_read_contacts` has to be told of.
+        The function writes their activations, which `_read_contacts` copies for the record of the tick.
+
+        Args:
+            wanted: whether each contact should be made.
+            step: change of the activation per tick; infinite to switch at once.
+            values: result of the tick before, None on the first.
+
+        Returns:
+            Flags as of `advance_contacts`.
         """
         if self._taken != self._changes.settings:
             self._read_settings()
@@ -169,7 +177,7 @@ class TickSolver:
         return came
 
     def values_of(self, forces: Mapping[str, Array]) -> Array:
-        """An answer with these forces [N, N m], and nothing else."""
+        """Returns a result with these contact forces [N, N m], and zeros otherwise."""
         values = self._nothing.copy()
         rows = self.views(values).force
         for row, name in zip(rows, self.names, strict=True):
@@ -178,22 +186,22 @@ class TickSolver:
         return values
 
     def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
-        """One tick: what became of it, and the numbers of `Answer`.
+        """Computes one tick and returns its outcome and the vector of its `TickResult`.
 
         Args:
-            state: the robot's state, for elements that compute their rows in Python.
-            q: its configuration.
-            v: its velocity.
+            state: state of the robot, for elements whose rows are computed in Python.
+            q: configuration of the state.
+            v: velocity of the state.
             before: (nu,) torques of the tick before, None on the first.
         """
         if self._seen != self._changes.shares:
             self._read_contacts()
-        if self.tables.custom:  # first, as its rows may need other memory, into which all else is then written
+        if self.tables.custom:  # first, as custom rows may need larger buffers, into which all else is then written
             self._ask(state, before)
         if self._rated:
             write_before(self.data.inputs, before)
         for task, known in self._written:
-            if task.references is not known:  # never changed, but replaced
+            if task.references is not known:  # references are replaced as a whole
                 self._read_references()
                 break
         self._fill_terms(q, v, self._views.values)
@@ -207,14 +215,14 @@ class TickSolver:
         return outcome, values
 
     def views(self, values: Array) -> TickResult:
-        """The parts of an answer."""
+        """Returns the parts of a result."""
         found: TickResult = result_views(
             values[: self._size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
         )
         return found
 
     def _read_contacts(self) -> None:
-        """The contacts' numbers after a change."""
+        """Copies settings and activations of the contacts after a change."""
         if self._taken != self._changes.settings:
             self._read_settings()
         references, settings, _, custom = self.standing
@@ -225,7 +233,7 @@ class TickSolver:
         self._seen = self._changes.shares
 
     def _read_settings(self) -> None:
-        """What was set on contacts."""
+        """Copies the settings of the contacts after a change."""
         self._taken = self._changes.settings
         settings = tuple(
             [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
@@ -235,7 +243,7 @@ class TickSolver:
             write_contact(self._contacts, c, each, self.tables)
 
     def _read_references(self) -> None:
-        """The references of all force tasks after a change."""
+        """Copies the references of all force tasks after a change."""
         references = tuple([task.references for task, _ in self._written])
         self._written = [(task, wanted) for (task, _), wanted in zip(self._written, references, strict=True)]
         for i, (task, wanted) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
@@ -243,7 +251,7 @@ class TickSolver:
         self.standing = self.standing._replace(force_references=references)
 
     def _ask(self, state: State, before: Array | None) -> None:
-        """Rows that elements compute in Python."""
+        """Computes the rows of custom elements."""
         held, there, nv, nu = self.tables.model.contact_motion_start, self._there, self.robot.nv, self.nu
         damping = self.levels.numbers.item(held) if held >= 0 else None
         asked = None if before is None else self._asked
@@ -258,7 +266,7 @@ class TickSolver:
         if total > self._room:
             self._make_room(total)
         anew = self._layout is None or self._layout != (there, layout)
-        self._layout = None  # until all is written
+        self._layout = None  # invalid until all rows are written
         write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
         self._layout, self._parts = (there, layout), parts
         named = tuple([(i, rows.names, rows.unit) for i, rows in parts])
@@ -268,26 +276,26 @@ class TickSolver:
         rows.check(dict(self.tables.custom)[i].name, self.robot.nv, self._there.nf, self.nu)
 
     def recorded(self, values: Array, q: Array, v: Array, before: Array | None, standing: SlowInputs) -> TickInputs:
-        """All that a tick started from, apart from its memory; `values` is its answer."""
+        """Returns all inputs of a tick but its working sets; `values` is its result."""
         return TickInputs(q, v, self.views(values).numbers, before, *standing)
 
     def problem(self, given: TickInputs) -> TickProblem:
-        """The rows of a tick that is over; nothing of the controller is touched."""
+        """Reconstructs the rows of a past tick; the data of the controller are unchanged."""
         return self._describer().problem(given)
 
     def find_nonviable(self, given: TickInputs) -> tuple[str, ...]:
-        """What was outside of its viable set at a tick that is over."""
+        """Returns the names of joints and pairs outside their viable set at a past tick."""
         elements = [e for level in self.levels.elements for e in level]
         items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
         return tuple(name for e, at in items for name in e.find_nonviable(given.numbers[at:], given.q, given.v))
 
     def pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
-        """Centres of pressure of the surfaces that press, at a tick that is over, world axes [m]."""
+        """Returns the centers of pressure of loaded surface contacts at a past tick, world axes [m]."""
         data = self.inputs(given)
         return pressures(data.terms, data.contacts, self.names, forces)
 
     def inputs(self, given: TickInputs) -> TickData:
-        """What compiled code was given for a tick that is over, anew; its memory is that of a first tick."""
+        """Reconstructs the data of a past tick in new buffers, with the working sets of a first tick."""
         return self._describer().data(given)
 
     def _describer(self) -> ProblemReconstructor:
@@ -295,10 +303,10 @@ class TickSolver:
         return ProblemReconstructor(self.robot, self.tables, elements, self.names, self._terms)
 
     def refuse(self, outcome: int) -> None:
-        """Raise for what cannot be solved at all.
+        """Raises the error of a tick that cannot be solved.
 
         Raises:
-            ArgumentError: the state's dynamics overflow, or a number of an element or of its rows is none.
+            ArgumentError: the dynamics of the state overflow, or a parameter or row of an element is not finite.
         """
         if outcome == tick_core.OVERFLOW:
             raise ArgumentError(

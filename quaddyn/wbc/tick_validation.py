@@ -22,10 +22,10 @@ from .problem_rows import CODE, LEVEL, SIZE, START
 from .tick_data import ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
 from .tick_workspace import CUSTOM_HEAD
 
-#: Levels, elements, contacts and velocities at most; and numbers that the solver works on.
+#: Largest number of levels, elements, contacts or velocities; and of entries of the solver's matrices.
 MAX_COUNT, MAX_MATRIX_ENTRIES = 4096, 1 << 24
 
-#: What a finite number lies between, what a positive one does, and what is only not NaN.
+#: Ranges of finite numbers, of positive numbers, and of all numbers but NaN.
 LARGEST, TINIEST = np.finfo(np.float64).max, np.finfo(np.float64).tiny
 FINITE, POSITIVE, NUMBER = (-LARGEST, LARGEST), (TINIEST, LARGEST), (-np.inf, np.inf)
 
@@ -36,7 +36,7 @@ KINDS: dict[int, type[Element]] = {
 
 
 class WorkingSetArrays(NamedTuple):
-    """Working sets as a tick finds them: `quaddyn.wbc.tick_data.Memory` without what it does not read."""
+    """Working sets as a tick finds them: the fields of `quaddyn.wbc.tick_data.WorkingSetMemory` that it reads."""
 
     is_valid: IntVector  # (2,) as there
     needs_min_norm: IntVector  # (1,) as there
@@ -46,7 +46,7 @@ class WorkingSetArrays(NamedTuple):
 
 
 class TickStart(NamedTuple):
-    """Everything that a tick starts from."""
+    """All inputs of a tick."""
 
     q: Vector
     v: Vector
@@ -58,13 +58,13 @@ class TickStart(NamedTuple):
 
 
 class BufferSizes(NamedTuple):
-    """Of the memory that a tick works in.
+    """Sizes of the buffers of a tick.
 
     Attributes:
-        n: most unknowns.
-        rows: most equalities, custom rows apart.
-        limits: most limits, custom rows apart.
-        custom: custom rows.
+        n: largest number of unknowns.
+        rows: largest number of equalities, without custom rows.
+        limits: largest number of limits, without custom rows.
+        custom: number of custom rows.
     """
 
     n: int
@@ -74,10 +74,10 @@ class BufferSizes(NamedTuple):
 
 
 def validate_tick(t: TickStart) -> BufferSizes:
-    """The sizes of a tick that compiled code may run on.
+    """Validates the inputs of a tick for compiled code, and returns the sizes of its buffers.
 
     Raises:
-        ArgumentError: it may not; names the field.
+        ArgumentError: an input is invalid; the message names the field.
     """
     _shapes(t)
     _ranges(t)
@@ -112,12 +112,12 @@ def validate_tick(t: TickStart) -> BufferSizes:
 
 
 def refuse(field: str, expected: str, got: object) -> NoReturn:
-    """Raise ArgumentError."""
+    """Raises an ArgumentError that names the field, the expected and the given value."""
     raise ArgumentError(f"{field}: expected {expected}, got {got}")
 
 
 def _shapes(t: TickStart) -> None:
-    """Sizes that belong together."""
+    """Validates that the sizes of all arrays fit each other."""
     m, terms, c, inputs = t.model, t.terms, t.contacts, t.inputs
     nq, nv, nu, nc, nx = len(t.q), len(t.v), len(m.actuated), len(c.size), len(terms.frames) - 1
     moving, momentum = min(len(terms.com_drift), 3), min(len(terms.momentum), 6)
@@ -152,7 +152,7 @@ def _shapes(t: TickStart) -> None:
 
 
 def _ranges(t: TickStart) -> None:
-    """Numbers that are in range whatever the others are; a NaN never is."""
+    """Validates the numbers whose range does not depend on others, and rejects NaN."""
     m, c, inputs = t.model, t.contacts, t.inputs
     nv, frames, numbers = len(t.v), len(t.terms.frames) - 1, len(inputs.parameters)
     ranges: dict[str, tuple[float, float]] = {
@@ -185,7 +185,7 @@ def _ranges(t: TickStart) -> None:
 
 
 def _frames(t: TickStart) -> None:
-    """Chains, and where the terms of frames lie."""
+    """Validates the chains of frames, and where their terms begin."""
     chains, starts, nv, size = t.model.chains, t.terms.frames, len(t.v), len(t.terms.values)
     for i in range(len(starts) - 1):
         count = int(chains[i, 0])
@@ -197,7 +197,7 @@ def _frames(t: TickStart) -> None:
 
 
 def _limbs(t: TickStart) -> None:
-    """Joints that move a contact alone are in its chain, in no other one's, and have motors."""
+    """Validates limbs: their joints are in the chain of their contact only, and are actuated."""
     m, frame = t.model, t.contacts.frame
     chains = [set(m.chains[f, 1 : 1 + m.chains[f, 0]].tolist()) for f in frame.tolist()]
     for c, (chain, size) in enumerate(zip(chains, t.contacts.size.tolist(), strict=True)):
@@ -217,7 +217,7 @@ def _limbs(t: TickStart) -> None:
 
 
 def _couplings(t: TickStart) -> None:
-    """Velocities that motors are coupled with."""
+    """Validates the velocities that are coupled with motors."""
     nv = len(t.v)
     for row in t.model.couplings:
         coupled = row[1 : 1 + row[0]]
@@ -226,7 +226,7 @@ def _couplings(t: TickStart) -> None:
 
 
 def _layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
-    """Of element i."""
+    """Returns the layout of element i."""
     code, size, field = int(m.items[i, CODE]), int(m.items[i, SIZE]), f"model.items[{i}]"
     if code not in KINDS:
         refuse(field, "a code of an element", code)
@@ -239,7 +239,7 @@ def _layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
 
 
 def _item(t: TickStart, i: int, layout: Layout) -> None:
-    """One element: its level, its numbers, and what it refers to."""
+    """Validates one element: its level, its parameters, and the lists to which it refers."""
     m, nq, nv, field = t.model, len(t.q), len(t.v), f"model.items[{i}]"
     level, _, start, _, first, second = m.items[i].tolist()
     if not 0 <= level < m.levels:
@@ -267,7 +267,7 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
 
 
 def _capsules(t: TickStart, first: int, second: int, count: int) -> None:
-    """The frames of capsules, and their pairs."""
+    """Validates the frames of capsules, and their pairs."""
     m, frames = t.model, len(t.terms.frames) - 1
     listed, number = m.index[first : first + count], max(0, int(m.index[second]))
     entries = m.index[second + 1 : second + 1 + LISTED * number]
@@ -286,7 +286,7 @@ def _capsules(t: TickStart, first: int, second: int, count: int) -> None:
 
 
 def _constraint(t: TickStart) -> None:
-    """The model and the table of elements agree on the constraint that holds contacts."""
+    """Validates that the model and the table of elements agree on the `ContactMotion` constraint."""
     m = t.model
     held = next((each for each in m.items if each[CODE] == CONTACT_MOTION), None)
     if m.contact_motion_start != (-1 if held is None else held[START]):
@@ -298,7 +298,7 @@ def _constraint(t: TickStart) -> None:
 
 
 def _custom(t: TickStart) -> None:
-    """Rows of elements of the user's own."""
+    """Validates the rows of custom elements."""
     z, m = t.inputs.custom_rows, t.model
     own = np.flatnonzero(m.items[:, CODE] == CUSTOM)
     low, high = z[:, 1], z[:, 2]
@@ -311,7 +311,7 @@ def _custom(t: TickStart) -> None:
 
 
 def _memory(memory: WorkingSetArrays, levels: int, limits: int) -> None:
-    """Working sets, as many as there can be limits."""
+    """Validates the sizes of working sets."""
     for field, sets, end in zip(
         ("current", "current_full"), memory[3:], memory.limit_starts[:, -1].tolist(), strict=True
     ):

@@ -1,4 +1,4 @@
-"""The memory of ticks: arrays of the records of `quaddyn.wbc.tick_data`, made once."""
+"""Allocation of the data of ticks: arrays of the records of `quaddyn.wbc.tick_data`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .tick_data import (
     stride,
 )
 
-#: Entries of a custom row before the row itself.
+#: Number of entries of a custom row before its coefficients.
 CUSTOM_HEAD = 6
 
 
@@ -40,7 +40,7 @@ def _ints(*shape: int) -> Any:
 
 
 def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> RigidBodyTerms:
-    """Views of a new vector of terms."""
+    """Returns views of a new vector of rigid-body terms."""
     layout = terms.layout
     values = np.zeros(layout.size)
     views, nv = layout.views(values), layout.nv
@@ -58,7 +58,7 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> RigidBodyTerms:
 
 
 def make_contacts(count: int, rows: int) -> ContactStateData:
-    """Of so many contacts, with cones of up to so many rows."""
+    """Returns data of `count` contacts, with cones of up to `rows` rows."""
     parts: list[Any] = [np.zeros(count), np.zeros(count), *(_ints(count) for _ in range(7))]
     parts += [np.zeros(count) for _ in range(7)]
     parts += [*(np.zeros((count, 3)) for _ in range(3)), np.zeros((count, rows, 6))]
@@ -66,7 +66,7 @@ def make_contacts(count: int, rows: int) -> ContactStateData:
 
 
 def make_points(count: int, nv: int) -> ContactPointData:
-    """Of so many contacts."""
+    """Returns data of the points of `count` contacts."""
     return ContactPointData(
         _ints(count), _ints(count), _ints(count), np.zeros((count, 6, stride(nv))), np.zeros((count, 6)),
         np.zeros((count, 6)),
@@ -74,7 +74,7 @@ def make_points(count: int, nv: int) -> ContactPointData:
 
 
 def make_inputs(tables: Tables, numbers: Array, contacts: int, nv: int, nu: int, custom: int) -> TickInputData:
-    """With room for so many custom rows."""
+    """Returns inputs, with a buffer for `custom` custom rows."""
     width = CUSTOM_HEAD + nv + 6 * contacts + nu
     return TickInputData(
         numbers, _ints(1), np.zeros(nu), np.zeros((len(tables.force_tasks), contacts, 8)), np.zeros((custom, width))
@@ -82,7 +82,7 @@ def make_inputs(tables: Tables, numbers: Array, contacts: int, nv: int, nu: int,
 
 
 def make_rows(tables: Tables, n: int, custom: int) -> RowBuffer:
-    """For up to n unknowns."""
+    """Returns row buffers for up to n unknowns."""
     m, p, wide = tables.most_rows + custom + 1, tables.most_limits + custom + 1, stride(n + 1)
     K = tables.model.levels
     return RowBuffer(
@@ -92,7 +92,7 @@ def make_rows(tables: Tables, n: int, custom: int) -> RowBuffer:
 
 
 def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: int) -> TickScratch:
-    """For up to n unknowns."""
+    """Returns scratch arrays for up to n unknowns."""
     free, wide, nf = nv - nu, stride(n + 1), stride(6 * contacts + 1)
     m, p, K = tables.most_rows + custom + 1, tables.most_limits + custom + 1, tables.model.levels + 1
     capsules = tables.model.items[tables.model.items[:, CODE] == COLLISION_LIMITS, SIZE]
@@ -140,7 +140,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
 
 
 def make_memory(tables: Tables, custom: int) -> WorkingSetMemory:
-    """Of a first tick."""
+    """Returns the working sets of a first tick."""
     K = tables.model.levels + 1
     sets = [np.zeros((K + 1) * (tables.most_limits + custom + 1), dtype=np.int8) for _ in range(4)]
     return WorkingSetMemory(_ints(2), _ints(3), _ints(1), _ints(2, K + 1), *sets)
@@ -149,7 +149,7 @@ def make_memory(tables: Tables, custom: int) -> WorkingSetMemory:
 def make_data(
     tables: Tables, terms: RigidBodyTerms, contacts: ContactStateData, inputs: TickInputData, n: int
 ) -> TickData:
-    """What a first tick is given: these records, and new memory for up to n unknowns."""
+    """Returns the data of a first tick: these records, and new buffers for up to n unknowns."""
     count, nv, nu, custom = len(contacts.size), len(terms.h), len(tables.model.actuated), len(inputs.custom_rows)
     return TickData(
         tables.model, terms, contacts, make_points(count, nv), inputs, make_rows(tables, n, custom),

@@ -1,8 +1,8 @@
 """`VelocityController`: whole-body inverse kinematics on velocity level, for robots that take joint positions.
 
-The same tasks, levels and strict hierarchy as in torque control, with the generalized velocity v as the unknown: a task
-wants ``J v = velocity + gain * error``.  Level 0 holds the contacts still and the joints within their limits.  Source:
-source E (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011, "Kinematic control of redundant
+It solves the same strict hierarchy of tasks as torque control, with the generalized velocity v as the unknown: a task
+has rows ``J v = velocity + gain * error``.  Level 0 keeps the contacts at rest and the joints within their limits.
+Source: source E (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011, "Kinematic control of redundant
 manipulators: generalizing the task-priority framework to inequality task".
 """
 
@@ -35,13 +35,13 @@ from .tasks import FootTask, MomentumTask, Task
 @renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True, eq=False)
 class VelocityCommand:
-    """Where to go within one period.
+    """Velocity and configuration of one period.
 
     Attributes:
-        v: (nv,) generalized velocity.
-        q: (nq,) configuration after the period: what a position-controlled robot is sent.
-        residuals: by task, (rows,) wanted minus reached velocity.
-        ranks: per level, independent directions that it decided.
+        v: (nv,) generalized velocity [m/s, rad/s].
+        q: (nq,) configuration after the period, to send to a position-controlled robot.
+        residuals: (rows,) desired minus achieved velocity by task.
+        ranks: number of linearly independent directions that each level determined.
         active: names of the joints at a limit.
         status: `Status`; its violation is that of level 0, as a velocity [m/s, rad/s].
     """
@@ -55,36 +55,37 @@ class VelocityCommand:
 
     @property
     def kkt(self) -> float:
-        """Largest residual of the optimality conditions."""
+        """Largest residual of the optimality (KKT) conditions."""
         return self.status.kkt
 
     @property
     def ok(self) -> bool:
-        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
+        """Whether the command is the strict optimum and satisfies level 0; the same as ``status.ok``."""
         return self.status.ok
 
 
 class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts")):
-    """Generalized velocities by strict priorities.
+    """Controller that computes generalized velocities by strict priorities.
 
     Args:
-        robot: any robot.
+        robot: the robot, legged or not.
         dt: control period [s].
-        tasks: levels from 1 on, each one `Task` or several; by default "com", "base" and the feet, then "posture";
-            under a fixed root "posture" alone.
-        contacts: contacts beside the feet.
-        gain: of the errors [1/s]; one for all tasks.
-        joint_limits: whether level 0 keeps positions and velocities of the joints.
-        rank_tolerance: relative, below which directions count as dependent.
-        damping: of the solver, 0 for exact least squares.
-        compiled: False for the plain solver: slower, and nothing to wait for at its first use.
+        tasks: levels from 1 on, each one `Task` or several; if None, "com", "base" and the feet, then "posture"; with a
+            fixed root, "posture" alone.
+        contacts: contacts in addition to the feet.
+        gain: gain of the position errors of all tasks [1/s].
+        joint_limits: whether level 0 includes the position and velocity limits of the joints.
+        rank_tolerance: relative tolerance, in [0, 1), below which directions are treated as linearly dependent.
+        damping: damping of the solver, dimensionless; 0 for exact least squares.
+        compiled: whether to use the compiled solver; the plain one is slower, but needs no compilation at its first
+            use.
 
     Attributes:
         tasks: every task by name.
         dt, gain, joint_limits, rank_tolerance, damping: as given; they may be set at any time.
 
     Raises:
-        ArgumentError: a number out of range, a name twice, or a task that is none of motion.
+        ArgumentError: a number is out of range, a name is used twice, or an element is not a motion task.
     """
 
     dt = Setting[float, float](lambda self, value: _stable(number("dt", value), self._gain)[0])
@@ -133,15 +134,15 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
 
     def compute(self, state: State, contacts: Iterable[str] | None = None) -> VelocityCommand:
-        """One period.
+        """Computes the command of one period.
 
         Args:
-            state: the robot's state now; its velocity is not used.
-            contacts: names of the contacts that must not move; all feet by default, none under a fixed root.
+            state: current state of the robot; its velocity is not used.
+            contacts: names of the contacts that must not move; all feet if None (no contact if the root is fixed).
 
         Raises:
-            UnknownNameError: a contact that the controller does not know.
-            ArgumentError: `state` is of another robot or not finite.
+            UnknownNameError: no contact has this name.
+            ArgumentError: `state` belongs to another robot or is not finite.
             StaleStateError: the Dynamics of `state` was updated again.
         """
         if not isinstance(state, State):
@@ -194,12 +195,12 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         ranged = lower < upper  # no room at all is what files write for "no limit"
         high = np.where(ranged, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
         low = np.where(ranged, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
-        # outside its range a joint comes back, as fast as it may
+        # a joint outside its range returns, at up to its largest velocity
         high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
         return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
 
 
-#: The hierarchy's words in those of a controller.
+#: Outcomes by status of the hierarchical solver.
 OUTCOMES: dict[str, Outcome] = {"optimal": "solved", "infeasible": "infeasible", "inaccurate": "inaccurate"}
 
 
@@ -210,7 +211,7 @@ def _status(solution: HierarchySolution) -> Status:
 
 
 def _stable(dt: float, gain: float) -> tuple[float, float]:
-    """Both, unless errors would not decay."""
+    """Returns both numbers, and raises unless errors decay."""
     if not (0.0 < dt <= 0.1 and 0.0 <= gain * dt <= 1.0):
         raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
     return dt, gain

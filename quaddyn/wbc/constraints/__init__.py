@@ -7,7 +7,7 @@ from .friction_pyramid import FrictionPyramid
 from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
-from .linear_constraint import LinearConstraint
+from .linear import LinearConstraint
 from .motor_limits import MotorLimits
 from .normal_force import NormalForce
 from .robust_limits import RobustLimits

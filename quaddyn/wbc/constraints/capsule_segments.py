@@ -1,4 +1,4 @@
-"""The capsules of `CollisionLimits` where they are now, and which of them may be near each other."""
+"""The capsules of `CollisionLimits` in the current state, and which of them may be near each other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .segment_motion import (
     resting_segment,
 )
 
-#: Speed [m/s] that brings capsules no nearer to speak of.
+#: Speed [m/s] below which the approach of capsules is negligible.
 NEGLIGIBLE_APPROACH_SPEED = 0.1
-#: Where [m] nothing is near.
+#: Position [m] that is far from everything.
 FAR_DISTANCE = 1e6
 #: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
 #: is a plane (its normal and a point of it), velocity of an obstacle.
@@ -31,13 +31,13 @@ MIDDLE, MIDDLE_SPEED, ARM, ARM_SPEED, SIZE, SHARE, MIDDLES = 0, 3, 6, 9, 12, 13,
 
 @compiled()
 def capsule_of(item: Item, k: int) -> Vector:
-    """Numbers of a capsule."""
+    """Returns the parameters of capsule k."""
     return item.parameters[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
 
 
 @compiled(inline=False)
 def place_segments(item: Item, t: TickContext) -> None:
-    """Segments of all capsules, and their middles."""
+    """Computes the segments of all capsules, and their midpoints."""
     M = t.work.midpoints
     for k in range(item.size):
         z, x, i = capsule_of(item, k), t.work.segments[k], t.model.index[item.first + k]
@@ -61,19 +61,19 @@ def place_segments(item: Item, t: TickContext) -> None:
         M[MIDDLE_SPEED + 1, k] = x[START_SPEED + 1] + ay
         M[MIDDLE_SPEED + 2, k] = x[START_SPEED + 2] + az
         M[SIZE, k] = z[RADIUS]
-    for k in range(item.size, item.size + 7):  # nobody is near those that are read beyond the last one
+    for k in range(item.size, item.size + 7):  # padding lanes beyond the last capsule are far from everything
         M[MIDDLE, k] = FAR_DISTANCE
 
 
 @compiled(inline=False)
 def write_capsule_reaches(middles: Matrix, count: int, by: Barrier) -> bool:
-    r"""The share of each of so many capsules in the distance of two within which there may be a row.
+    r"""Computes the part of each capsule in the distance of two midpoints within which a pair may have a row.
 
-    As in `barrier.may_need`, the speed s being no more than the speeds of the two, as something sees them that moves
-    with the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
+    As in `distance_barrier.row_need`, with the relative speed s bounded by the sum of the speeds of the two, relative
+    to the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
 
     Returns:
-        Whether speeds may be worth a closer look: whether any is more than `SLOW`.
+        Whether any speed exceeds `NEGLIGIBLE_APPROACH_SPEED`, so that speeds are worth evaluating.
     """
     ux, uy, uz = middles[MIDDLE_SPEED, 0], middles[MIDDLE_SPEED + 1, 0], middles[MIDDLE_SPEED + 2, 0]
     swift = broadcast8(0.0)
@@ -91,9 +91,9 @@ def write_capsule_reaches(middles: Matrix, count: int, by: Barrier) -> bool:
 
 @compiled(inline=True)
 def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
-    """Whether any of eight capsules may need a row with another one, by their middles; `out` is positive where one may.
+    """Returns whether any of eight capsules may need a row with another one, by their midpoints; `out` > 0 marks them.
 
-    Two capsules are no nearer than along the line of their middles.
+    Two capsules are no nearer than along the line of their midpoints.
     """
     dx, dy, dz = load3_at(middles, MIDDLE, first)
     dx, dy, dz = dx - middles[MIDDLE, a], dy - middles[MIDDLE + 1, a], dz - middles[MIDDLE + 2, a]
@@ -109,10 +109,10 @@ def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
 
 @compiled(inline=False)
 def may_approach(middles: Matrix, a: int, first: int, by: Barrier, out: Vector) -> bool:
-    """`may_be_near` with the speed of approach, for what that one has found near.
+    """Repeats `may_be_near` with the speed of approach, for the capsules that it marked.
 
-    With r from a point of one segment to one of the other, and w its rate, r . w has no squares of places, as rigid
-    segments have ``u . u' = 0``, and so it is least at two ends.
+    With r from a point of one segment to one of the other, and w its rate of change, r . w is bilinear in the
+    positions, as rigid segments have ``u . u' = 0``, and so it is smallest at two ends.
     """
     dx, dy, dz = load3_at(middles, MIDDLE, first)
     dx, dy, dz = dx - middles[MIDDLE, a], dy - middles[MIDDLE + 1, a], dz - middles[MIDDLE + 2, a]

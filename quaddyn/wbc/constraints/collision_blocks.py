@@ -1,4 +1,4 @@
-"""Eight pairs side by side, and eight points: which need a row of `CollisionLimits`, and what rows are made of."""
+"""Blocks of eight pairs and of eight points: which need a row of `CollisionLimits`, and the data of the rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .pair_motion import (
 )
 from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, START, START_DRIFT, START_SPEED
 
-#: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
+#: Number of parts of a pair: the whole, the two ends of the first capsule, those of the second.
 PARTS = 5
 #: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
 #: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
@@ -45,27 +45,27 @@ WRENCH, LATER, THERE, KNOWN = 4, 10, 16, 19
 
 
 class PairBlock(NamedTuple):
-    """Eight pairs of segments side by side; some may be left over from before, which are not looked at."""
+    """Eight pairs of segments side by side; unused lanes contain old data, which are ignored."""
 
     P: Vector  # 12 rows: starts and directions of both
     V: Vector  # 12 rows: their velocities
-    reach: Vector  # distance of the segments at which there is no room left
+    reach: Vector  # distance of the segments with zero margin [m]
     found: Vector  # FOUND rows of `barrier_points`
 
 
 class PointBlock(NamedTuple):
-    """Eight points, each with a segment or plane that it keeps away from; some may be left over from before."""
+    """Eight points, each with a segment or plane from which it keeps away; unused lanes contain old data."""
 
     M: Vector  # KEEPING rows of `pair_motion`
-    reach: Vector  # distance at which there is no room left
-    given: Vector  # what bounds give up for the sake of points that slide [m/s^2]
+    reach: Vector  # distance with zero margin [m]
+    given: Vector  # relaxation of the bounds of sliding points [m/s^2]
     motion: Vector  # MOTION rows
     known: Vector  # KNOWN rows
 
 
 @compiled()
 def gather_pair(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
-    """Two segments as a pair of a block."""
+    """Writes two segments as a pair of a block."""
     P, V = block.P[lane:], block.V[lane:]
     gather3(P, 0, a, START)
     gather3(P, 3, a, ALONG)
@@ -79,7 +79,7 @@ def gather_pair(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
 
 @compiled(inline=True)
 def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
-    """Three numbers in one lane of three rows."""
+    """Writes three numbers to one lane of three rows."""
     out[8 * row] = x[at]
     out[8 * row + 8] = x[at + 1]
     out[8 * row + 16] = x[at + 2]
@@ -87,7 +87,7 @@ def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
 
 @compiled(inline=True)
 def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, place: float) -> None:
-    """The same of a place of a segment."""
+    """Writes a point of a segment to one lane of three rows."""
     out[8 * row] = x[start] + place * x[along]
     out[8 * row + 8] = x[start + 1] + place * x[along + 1]
     out[8 * row + 16] = x[start + 2] + place * x[along + 2]
@@ -95,7 +95,7 @@ def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, place
 
 @compiled()
 def gather_point(M: Vector, lane: int, a: Vector, place: float, b: Vector) -> None:
-    """A point of one segment, at a place in [0, 1], and another segment."""
+    """Writes a point of one segment, at a position in [0, 1], and another segment."""
     out = M[lane:]
     gather_place(out, POINT, a, START, ALONG, place)
     gather_place(out, POINT_SPEED, a, START_SPEED, ALONG_SPEED, place)
@@ -110,7 +110,7 @@ def gather_point(M: Vector, lane: int, a: Vector, place: float, b: Vector) -> No
 
 @compiled(inline=False)
 def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, other: float) -> None:
-    """A point of each of two segments."""
+    """Writes a point of each of two segments."""
     gather_point(M, lane, a, place, b)
     out = M[lane:]
     gather_place(out, OTHER + START, b, START, ALONG, other)
@@ -124,7 +124,7 @@ def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, othe
 
 @compiled(inline=False)
 def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
-    """Which points of a block, whose motion is known, need a row, and what it is made of."""
+    """Computes which points of a block need a row, and the data of these rows, from the motion of the points."""
     motion, known, time = block.motion, block.known, 3.0 * by.ahead
     nx, ny, nz = load3(motion, N)
     wx, wy, wz = load3(motion, W)
@@ -132,14 +132,14 @@ def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
     approach = dot8(nx, ny, nz, wx, wy, wz)
     least, spare = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, by)
     need = least + ROW_ACTIVATION_RATIO * by.most
-    if not flat:  # where segments cross no direction leads out
+    if not flat:  # where segments intersect there is no direction apart
         need = select8(d - CROSSING, need, broadcast8(-1.0))
     store8(need, known, 8 * NEED)
     store8(spare, known, 8 * SPARE_SPEED)
     # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
     lack = max8(by.most - need, broadcast8(0.0))
     store8(load8(block.given, 0) + lack * lack / max8(need, broadcast8(1e-6 * by.most)), known, 8 * GIVEN)
-    mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # how n turns
+    mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # rate of change of n
     if not flat:
         drift += by.ahead * min8(load8(motion, 8 * THIRD), broadcast8(0.0))
         over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
@@ -149,7 +149,7 @@ def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
         less = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
         mx, my, mz = less * mx, less * my, less * mz
     store8(least - drift, known, 8 * BOUND)
-    # the force of a row, and its moment about the origin; what it becomes
+    # the force of a row and its moment about the origin, now and as they change
     ax, ay, az = load3(block.M, POINT)
     px, py, pz = load3(block.M, POINT_SPEED)
     store3(ax + d * nx, ay + d * ny, az + d * nz, known, THERE)
@@ -164,5 +164,5 @@ def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
 
 @compiled(inline=True)
 def cross8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """``a x b`` of three."""
+    """Returns ``a x b``."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx

@@ -1,31 +1,30 @@
-"""Rows of `CollisionLimits`, and the numbers that they read.
+"""Rows of `CollisionLimits`, and the data that they read.
 
-Why rows keep a pair apart.  Let ``phi = h' + k(h)`` for any two points, one of each capsule's segment, h being their
-room; with ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
+Proof that rows keep a pair apart.  Let ``phi = h' + k(h)`` for any two points, one of each capsule's segment, with h
+the margin of their distance; and let ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 
-1. k(0) = 0, and k has no slope above p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``.
-2. ``phi' = h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it asks for ``h'' = k' k <= most``.
-3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
-   derivative of the row by time along the velocities now (`joint_screws`), z that of the drift.  The row asks
-   its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
-4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in three cases: where
-   drifts alone would ask a pair for more than `most`; and by the less, the more is asked, where a row has just come:
-   from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.  In the same way bounds fall
-   where points between the ends of their segments may be at an end within a few periods, where their row goes.
-5. z is no less than the derivative of the drift, as far as it falls, minus the jerk of the two points.
-6. What holds for the two points of the least phi holds for all: the derivative of a least value is that of the value
-   where it is least, however fast that place moves (Danskin 1966).  Nearest points have no such rows: the second
-   derivative of their distance falls at once where one leaves the end of its segment, and has no bound for segments
-   that turn past each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` is as good as
-   phi: rows keep ``(d phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``, and with its slope
-   in place of it d phi is quadratic in the two places; a few rounds find that slope (`barrier_points`).  The least
-   value is between the ends, which has a row, or at one of them, each of which has one (`pair_motion`).
-7. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
+1. k(0) = 0, and the slope of k is at most p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``. 2. ``phi'
+= h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it requires ``h'' = k' k <= most``. 3. Over a period,
+with a constant, ``h''(t) = h''(0) + t y`` to first order in t.  ``y = 3 J' a + z``, with J' the time derivative of the
+row along the current velocities (`joint_screws`), and z that of the drift.  The row bounds ``h'' + (dt / 2) (1 + p dt /
+3) y``, the value that determines phi(dt). 4. phi may decay faster than with p, by nine tenths within the period at most
+and so never beyond 0, in three cases: where drifts alone would require more than `most` of a pair; where a row has just
+appeared: below -`most` bounds continue like -1 / x, to -infinity where there is no row; and, in the same way, where
+points between the ends of their segments may reach an end within a few periods, where their row disappears. 5. z is at
+least the derivative of the drift, if it is negative, minus the jerk of the two points. 6. Bounds at the two points of
+the smallest phi hold for all points: the derivative of a minimum is that of the function at the minimizer, however fast
+the minimizer moves (Danskin 1966).  Nearest points have no such rows: the second derivative of their distance is
+discontinuous where one leaves the end of its segment, and is unbounded for segments that rotate past each other in
+parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may replace phi: rows keep ``(d phi)' >= (d' /
+d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized, d phi is quadratic in the two positions; a
+few iterations find its slope (`critical_points`).  The minimum is between the ends, which has a row, or at one of them,
+each of which has one (`pair_motion`). 7. A row is over the joints that move one of the two bodies alone: no distance
+between them depends on the others.
 
-Eight things are looked at at a time.  By the middles of all capsules most pairs are seen to need no row; of the others,
-which parts may need one, and where the whole does (`barrier_points`).  These parts are points that keep away from
-segments: ends, and of the whole a point from a point.  Eight of them make rows together (`pair_motion`,
-`collision_blocks`), which are written in the order of pairs and parts (`distance_row`).
+Eight pairs or points are processed at a time.  The midpoints of all capsules show that most pairs need no row; of the
+others, which parts may need one is computed, and the points of the whole (`critical_points`).  Parts are points that
+keep away from segments: ends, and for the whole a point from a point.  Eight of them form rows together
+(`pair_motion`, `collision_blocks`), which are written in the order of pairs and parts (`distance_rows`).
 """
 
 from __future__ import annotations
@@ -70,14 +69,14 @@ from .distance_rows import PendingRow, common_entries, list_point, write_rows
 from .joint_screws import clear_screws
 from .pair_motion import KEEPING, MOTION
 
-#: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, of the same
-#: first capsule and of second ones that lie within eight.
+#: Number of entries of a pair in `ControllerModel.index`: its capsules, and the first pair behind those that are
+#: processed together with it, which have the same first capsule and second ones within eight.
 LISTED = 3
 
 
 @compiled(inline=False)
 def write_collision_rows(item: Item, t: TickContext) -> None:
-    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number, planes last."""
+    """Writes the rows of near pairs; the lists of the element have the capsules' frames, and the pairs, planes last."""
     dt, p = t.model.period, item.parameters[1]
     grouped = 6 if item.parameters[3] > 0.0 else 0
     by = Barrier(p, item.parameters[2], item.parameters[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
@@ -117,9 +116,12 @@ def write_collision_rows(item: Item, t: TickContext) -> None:
 def add_parts(
     item: Item, t: TickContext, block: PairBlock, waiting: int, points: PointBlock, count: int, by: Barrier
 ) -> int:
-    """Add those parts of the pairs of `Work.near` that may need a row to points; how many wait there, fewer than eight.
+    """Adds the parts of the queued pairs that may need a row to the block of points.
 
-    A pair with a ball has no ends.  Where the points of a whole are at an end, the row of that end is the same.
+    A pair with a ball has no ends.  Where the points of a whole are at an end, its row would equal that of the end.
+
+    Returns:
+        The number of points that wait in the block, fewer than eight.
     """
     listed, segments = t.model.index[item.second + 1 :], t.work.segments
     for lane in range(waiting):
@@ -170,7 +172,7 @@ def add_point(
     flat: bool,
     by: Barrier,
 ) -> int:
-    """List a point that has been gathered; rows of eight if there are as many.  How many wait."""
+    """Adds a gathered point to the block, and writes the rows of a full block; returns the number of points in it."""
     points.reach[count] = reach
     points.given[count] = given
     list_point(t, count, pair, part)
@@ -181,7 +183,7 @@ def add_point(
 
 @compiled(inline=False)
 def write_points(item: Item, t: TickContext, points: PointBlock, count: int, flat: bool, by: Barrier) -> None:
-    """Rows of the first points of a block that need one."""
+    """Writes the rows of the first points of a block that need one."""
     if count > 0:
         evaluate_points(points, flat, by, POINT_ITERATIONS)
         flag_active_pairs(points, flat, by)

@@ -1,11 +1,11 @@
-"""The points of two capsules that approach too fast first, for eight pairs at once: they have the rows.
+"""The points of two capsules that are the first to approach too fast, and have the rows; for eight pairs at once.
 
-With r from one point to the other and w its rate of change, these are the points of the least
-``|r|^2 / 2 + ahead r . w``, which is quadratic in their places along the two segments: rigid segments have
-``u . u' = 0``.  How far ahead depends on the distance of these points, so that they are sought in rounds; none ahead
-are the nearest ones.  All rounds take is a few dot products of the starts and directions of the segments.  Places are
-those of Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without branches: the first place is found on
-lines, and again where the second one left its segment.
+With r from one point to the other and w its rate of change, these are the points that minimize
+``|r|^2 / 2 + ahead r . w``, which is quadratic in their positions along the two segments: rigid segments have
+``u . u' = 0``.  The preview time `ahead` depends on the distance of these points, so they are found by iteration; with
+zero preview time they are the nearest points.  An iteration needs only a few dot products of the starts and directions
+of the segments.  Positions are computed as in Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without
+branches: the first position on lines, and again where the second one left its segment.
 """
 
 from __future__ import annotations
@@ -31,47 +31,48 @@ from .pair_motion import (
 )
 from .segment_motion import ALONG, ALONG_SPEED, START, START_SPEED
 
-#: How often points are sought, each time as far ahead as those found before say; the first time they are the nearest.
+#: Number of iterations for points, each with the preview time of the points before; the first one finds the nearest.
 POINT_ITERATIONS = 4
 #: Rows of what is found of pairs: where the whole, and each of the four ends with the other segment, may need a row,
 #: positive ones; places along the two segments; how fast they slide while both are between the ends [1/s]; how far
 #: ahead they are sought [s].
 CLOSE, S, T, S_RATE, T_RATE, AHEAD, FOUND = 0, 5, 6, 7, 8, 9, 10
-#: In how many periods rows of points between the ends come and go.
+#: Number of periods over which rows of points between the ends appear and disappear.
 SLIDING_PERIODS = 10.0
 
 
 @compiled(inline=True)
 def preview_time(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
-    """How far ahead the points are nearest that have the least ``d (h' + k(h))`` [s]: ``1 / (k'(h) + k(h) / d)``.
+    """Returns the preview time of the points with the least ``d (h' + k(h))`` [s]: ``1 / (k'(h) + k(h) / d)``.
 
-    That is ``r . w + d k(h)``, and the derivative of ``d k(h)`` by ``|r|^2 / 2`` is the inverse of this time.
+    ``d (h' + k(h))`` is ``r . w + d k(h)``, and the derivative of ``d k(h)`` by ``|r|^2 / 2`` is the inverse of this
+    time.
 
     Args:
-        square: of their distance now.
-        reach: distance at which there is no room left [m].
-        p: rate of the barrier [1/s].
+        square: square of the current distance [m^2].
+        reach: distance with zero margin [m].
+        p: barrier rate [1/s].
         most: largest acceleration [m/s^2].
     """
     d, soft = max8(sqrt8(max8(square, broadcast8(0.0))), broadcast8(CROSSING)), most / (p * p)
     room = d - reach - SECOND_ORDER_MARGIN
     beyond = room - soft
     brake = sqrt8(max8(2.0 * most * (room - 0.5 * soft), broadcast8(0.0)))
-    # k' = most / brake, k = brake; and k' = p, k = p h, of which a share is left at least
+    # k' = most / brake, k = brake; and k' = p, k = p h, with a lower bound
     below = select8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, MIN_SLOPE_FRACTION * d))
     return select8(beyond, brake, broadcast8(1.0)) * d / below
 
 
 @compiled(inline=False)
 def locate_pair_points(block: PairBlock, by: Barrier, rounds: int) -> None:
-    """Which parts of eight pairs may need a row, and the places of the points of the whole.
+    """Finds which parts of eight pairs may need a row, and the points of the part "whole".
 
-    Where there is no least within both segments, S is 0 or 1.
+    Where the minimum is not inside both segments, S is 0 or 1.
 
     Args:
-        block: of which `found` is set.
+        block: the pairs; `found` is written.
         by: the barrier.
-        rounds: `ROUNDS`, or 1 for the nearest points.
+        rounds: `POINT_ITERATIONS`, or 1 for the nearest points.
     """
     P, V, out, zero, one, reach = block.P, block.V, block.found, broadcast8(0.0), broadcast8(1.0), load8(block.reach, 0)
     rx, ry, rz = apart3(P, 0, 6)
@@ -91,8 +92,8 @@ def locate_pair_points(block: PairBlock, by: Barrier, rounds: int) -> None:
     ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_uu, over_hh, both = one / select8(uu, uu, one), one / select8(hh, hh, one), uu * hh
-    # no part is nearer than its nearest points, nor faster than the fastest ends; and r . w, which has no squares of
-    # places, is least at two ends
+    # no part is nearer than its nearest points, nor faster than the fastest ends; and r . w, which is bilinear in
+    # the positions, is smallest at two ends
     both_start = dot8(rx, ry, rz, wx, wy, wz)
     first_start, other_start = min8(both_start, both_start + hr_rate), min8(both_start, both_start - ur_rate)
     both_end = both_start + hr_rate - ur_rate - uh_rate
@@ -135,15 +136,16 @@ def locate_pair_points(block: PairBlock, by: Barrier, rounds: int) -> None:
 
 @compiled()
 def sliding_relaxation(found: Vector, lane: int, length: float, other: float, by: Barrier) -> float:
-    """What the bound of a pair's row gives up while its points are between the ends; infinite where one is at an end.
+    """Returns the relaxation of a pair's bound while its points are between the ends; infinite at an end.
 
-    That is most of it where the points may soon be at an end, or may just come from there: however fast they slide.
+    The relaxation is largest where the points may soon reach an end, or may just have left it, given their sliding
+    speed.
 
     Args:
-        found: of a block of pairs.
-        lane: of the pair.
-        length: of the first segment [m].
-        other: of the second one [m].
+        found: results of a block of pairs.
+        lane: index of the pair in the block.
+        length: length of the first segment [m].
+        other: length of the second segment [m].
         by: the barrier.
     """
     s, t, turn = found[8 * S + lane], found[8 * T + lane], found[8 * AHEAD + lane] * by.most
@@ -161,13 +163,13 @@ def sliding_relaxation(found: Vector, lane: int, length: float, other: float, by
 
 @compiled(inline=False)
 def evaluate_points(block: PointBlock, flat: bool, by: Barrier, rounds: int) -> None:
-    """Motion of the distances of eight points from what they keep away from, at the places that approach too fast.
+    """Computes the motion of the distances of eight points from segments or planes.
 
     Args:
-        block: of which `motion` is set.
-        flat: whether from planes.
+        block: the points; `motion` is written.
+        flat: whether the distances are from planes.
         by: the barrier.
-        rounds: `ROUNDS`, or 1 for the nearest points.
+        rounds: `POINT_ITERATIONS`, or 1 for the nearest points.
     """
     M, one, reach = block.M, broadcast8(1.0), load8(block.reach, 0)
     if flat:

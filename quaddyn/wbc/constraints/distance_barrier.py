@@ -1,4 +1,4 @@
-"""The barrier of `CollisionLimits`: how fast pairs may approach, and what they have to decelerate by."""
+"""The barrier function of `CollisionLimits`: largest approach speed of a pair, and the deceleration it requires."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import NamedTuple
 
 from ...compiler import Lanes, broadcast8, compiled, max8, min8, select8, sqrt8
 
-#: A pair has a row unless it could approach with this many times `most` and not come near its limit.
+#: A pair has a row unless it could accelerate toward its limit by this multiple of `most` without reaching it.
 ROW_ACTIVATION_RATIO = 2.0
-#: Room [m] that is kept for what happens within a period beyond the first order in dt.
+#: Additional margin [m] for the terms of second order in dt within a period.
 SECOND_ORDER_MARGIN = 1e-5
-#: Share of k' that is left at least where capsules are far within each other.
+#: Smallest fraction of the slope k' where capsules penetrate deeply.
 MIN_SLOPE_FRACTION = 0.2
-#: What a normal turns by within a period at most.
+#: Largest rotation of a normal within a period [rad].
 MAX_NORMAL_TURN = 0.5
-#: What drifts may use up within a period of the speed that is left.
+#: Fraction of the remaining speed that drifts may use up within a period.
 DRIFT_SPEED_FRACTION = 0.9
-#: Distance [m] by which pairs count as close that are not.
+#: Rounding error of distances [m], added to the distance within which a pair may need a row.
 DISTANCE_ROUNDING = 1e-9
 
 
 class Barrier(NamedTuple):
-    """Numbers that all rows have in common."""
+    """Parameters of the barrier that all rows share."""
 
-    p: float  # rate [1/s]
+    p: float  # barrier rate [1/s]
     most: float  # largest acceleration [m/s^2]
     margin: float  # [m]
     period: float  # [s]
     ahead: float  # (dt / 2) (1 + p dt / 3) [s]
-    grouped: int  # velocities below this one belong to one joint
+    grouped: int  # velocities with a smaller index belong to one joint, the floating base
 
 
 @compiled()
 def max_approach_speed(room: float, p: float, most: float) -> float:
-    """How fast a pair may approach: ``p h``, and beyond ``h = most / p^2`` what `most` stops in time."""
+    """Returns the largest approach speed: ``p h``, and beyond ``h = most / p^2`` the speed that `most` can stop."""
     soft = most / (p * p)
     if room <= soft:
         return p * room
@@ -43,7 +43,10 @@ def max_approach_speed(room: float, p: float, most: float) -> float:
 
 @compiled(inline=True)
 def min_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
-    """What ``h'' `` has to be so that ``h' + k(h)`` decays by p at most, k being `largest_speed`; and ``h' + k(h)``."""
+    """Returns the smallest ``h''`` with which ``h' + k(h)`` decays by at most p, and ``h' + k(h)``.
+
+    k is `max_approach_speed`.
+    """
     soft, one = by.most / (by.p * by.p), broadcast8(1.0)
     beyond = room - soft
     brake = sqrt8(max8(2.0 * by.most * (room - 0.5 * soft), broadcast8(0.0)))
@@ -55,17 +58,17 @@ def min_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lan
 
 @compiled(inline=True)
 def row_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrier) -> Lanes:
-    r"""Positive where points may need a row, by the most that their speed of approach can be.
+    r"""Returns positive numbers where points may need a row, from an upper bound of their approach speed.
 
-    There is none from the room on where the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s being the
-    speed and :math:`x = p s + \sigma b` with `SPARE` for sigma.  Without the root, R is no more than
-    :math:`(1 + 1 / \sigma) s + \sigma b / p`.
+    No row is needed beyond the margin at which the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s
+    being the speed and :math:`x = p s + \sigma b` with `ROW_ACTIVATION_RATIO` for sigma.  Without the root, R is at
+    most :math:`(1 + 1 / \sigma) s + \sigma b / p`.
 
     Args:
-        square: of their least distance.
-        change: the least r . w.
-        fast: the most of the length of w.
-        reach: distance at which there is no room left [m].
+        square: square of their smallest distance [m^2].
+        change: smallest r . w [m^2/s].
+        fast: largest length of w [m/s].
+        reach: distance with zero margin [m].
         by: the barrier.
     """
     d = sqrt8(max8(square, broadcast8(0.0)))

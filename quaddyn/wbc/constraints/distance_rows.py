@@ -1,4 +1,4 @@
-"""A row of `CollisionLimits` over the joints that change a distance, from the wrench that it is."""
+"""Rows of `CollisionLimits` over the joints that change a distance, from the wrench that represents the row."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from .distance_barrier import DRIFT_SPEED_FRACTION, Barrier
 from .joint_screws import BEFORE, CHANGE, FILLED, SCREW, SPEED, TURNED, fill_screws
 from .pair_motion import POINT, dot8, load3_at
 
-#: Entries of `Work.near`: pairs that wait, eight; of each of eight points, pair and part, the two frames, and how many
-#: velocities move both.
+#: Entries of `TickScratch.pair_queue`: eight waiting pairs; of each of eight points, pair and part, the two frames, and
+#: the number of velocities that move both.
 POINTS, POINT_ENTRIES, NEAR = 8, 5, 48
 
 
 class PendingRow(NamedTuple):
-    """A pair: its number, the frames of a point and of what that keeps away from, velocities that move both."""
+    """A pair whose row waits to be written.
+
+    Fields: its number, the frames of point and segment, and the number of velocities that move both.
+    """
 
     pair: int
     frame: int
@@ -40,7 +43,7 @@ class PendingRow(NamedTuple):
 
 @compiled()
 def list_point(t: TickContext, lane: int, of: PendingRow, part: int) -> None:
-    """Keep what a point of a block belongs to."""
+    """Stores the pair and the frames of a point of a block."""
     at, near = POINTS + POINT_ENTRIES * lane, t.work.pair_queue
     near[at] = of.pair
     near[at + 1] = part
@@ -51,7 +54,7 @@ def list_point(t: TickContext, lane: int, of: PendingRow, part: int) -> None:
 
 @compiled()
 def common_entries(model: ControllerModel, first: int, second: int) -> int:
-    """How many velocities, counted from the root, move both of two frames."""
+    """Returns the number of velocities, counted from the root, that move both of two frames."""
     count = 0
     while (
         count < min(model.chains[first, 0], model.chains[second, 0])
@@ -63,7 +66,7 @@ def common_entries(model: ControllerModel, first: int, second: int) -> int:
 
 @compiled(inline=False)
 def write_rows(item: Item, t: TickContext, points: PointBlock, count: int, by: Barrier) -> None:
-    """The rows of those of the first points that need one, over the joints that move one of two bodies alone.
+    """Writes the rows of the first points that need one, over the joints that move one of the two bodies alone.
 
     The third derivatives of the two points at a = 0 are bounded by those joints: no partial derivative of a point, of
     any order, is longer than the column of the outermost of its joints.
@@ -87,7 +90,7 @@ def write_rows(item: Item, t: TickContext, points: PointBlock, count: int, by: B
                     fill_screws(frame_kinematics(t.terms, t.model, i), t.v, by.grouped, S)
                 if common > 0:
                     start = S[TURNED, chain[common - 1]]
-            while k < end:  # as many as stand side by side
+            while k < end:  # velocities with consecutive indices together
                 first, some = chain[k], min(8, end - k)
                 while chain[k + some - 1] != first + some - 1:
                     some -= 1

@@ -1,8 +1,9 @@
-"""Screws of joints: how each moves what it carries, and how that changes, as seen from the world's origin.
+"""Screws of joints and their time derivatives, about the origin of the world.
 
-A point p of a body has the velocity ``sum_k (a_k + z_k x p) v_k`` over the joints k of its chain, (a_k, z_k) the screw
-of joint k, which is the same for all bodies that it moves.  Screws are carried along: with V_k, the sum of ``S_j v_j``
-up to joint k, ``S_k' = V_k x S_k`` (Featherstone 2008, "Rigid Body Dynamics Algorithms", section 2.9).
+A point p of a body has the velocity ``sum_k (a_k + z_k x p) v_k`` over the joints k of its chain, with (a_k, z_k) the
+screw of joint k, which is the same for all bodies that the joint moves.  The derivative of a screw follows from the
+motion that moves it: with V_k, the sum of ``S_j v_j`` up to joint k, ``S_k' = V_k x S_k`` (Featherstone 2008, "Rigid
+Body Dynamics Algorithms", section 2.9).
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ SCREW, CHANGE, CARRIED, TURNED, BEFORE, SPEED, FILLED, SCREWS = 0, 6, 12, 18, 19
 
 @compiled()
 def clear_screws(S: Matrix) -> None:
-    """No column is filled."""
+    """Marks all columns as empty."""
     clear(S[FILLED], S.shape[1])
 
 
 @compiled(inline=False)
 def fill_screws(frame: FrameKinematics, v: Vector, grouped: int, S: Matrix) -> None:
-    """Fill the columns of the joints that move a frame.
+    """Fills the columns of the joints that move a frame.
 
     Args:
-        frame: terms of it.
+        frame: kinematics of the frame.
         v: (nv,) velocity.
-        grouped: velocities below this one belong to one joint.
-        S: (SCREWS, nv or more).
+        grouped: velocities with a smaller index belong to one joint, the floating base.
+        S: (SCREWS, nv or more) table of screws.
     """
     A, chain, count = frame.jacobian, frame.chain, len(frame.chain)
     ox, oy, oz = frame.origin[0], frame.origin[1], frame.origin[2]

@@ -1,4 +1,4 @@
-"""Distances of the pairs of `CollisionLimits` outside of ticks, and how they change."""
+"""Distances of the pairs of `CollisionLimits` outside of ticks, and their rates of change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .segment_motion import SEGMENT, moving_segment, resting_segment
 
 @compiled()
 def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
-    """Whether a pair has this part: a ball has no ends, and to a plane a capsule is its ends."""
+    """Returns whether a pair has this part: a ball has no ends, and from a plane only the ends of a capsule count."""
     if flat:
         return part == 0 if half == 0.0 else part == 1 or part == 2
     return part == 0 or (half > 0.0 and other_half > 0.0)
@@ -40,21 +40,24 @@ def evaluate_pair_distances(
     p: float,
     most: float,
 ) -> int:
-    """Distances of capsules' surfaces, and how they change; how many pairs there are.
+    """Computes the distances of the surfaces of capsules, and their rates of change.
 
     Args:
-        numbers: (capsules, WIDTH).
-        frames: (capsules,) numbers of bodies, -1 for obstacles.
-        pairs: (pairs, 2) numbers of capsules.
-        rotations: (bodies, 3, 3).
-        origins: (bodies, 3).
-        velocities: (bodies, 6) linear, angular.
-        segments: (capsules, SEGMENT), memory.
-        out: (pairs, PARTS) [m]; left as it is where there is no such part.
-        rates: (pairs, PARTS) [m/s].
-        margin: [m].
-        p: rate of the barrier [1/s]; 0 for the nearest points.
+        numbers: (capsules, WIDTH) parameters of the capsules.
+        frames: (capsules,) indices of bodies, -1 for obstacles.
+        pairs: (pairs, 2) indices of capsules.
+        rotations: (bodies, 3, 3) rotations of the bodies.
+        origins: (bodies, 3) positions of the bodies [m].
+        velocities: (bodies, 6) linear and angular velocities.
+        segments: (capsules, SEGMENT) buffer.
+        out: (pairs, PARTS) takes the distances [m]; unchanged where a pair has no such part.
+        rates: (pairs, PARTS) takes their rates of change [m/s].
+        margin: minimum distance [m].
+        p: barrier rate [1/s]; 0 for the nearest points.
         most: largest acceleration [m/s^2].
+
+    Returns:
+        The number of pairs.
     """
     still, rounds = zeros(6), POINT_ITERATIONS if p > 0.0 else 1
     by = Barrier(max(p, 1.0), most, margin, 0.0, 0.0, 0)
@@ -103,16 +106,16 @@ def evaluate_pair_distances(
 def part_distances(
     robot: Robot, bodies: tuple[str, ...], pairs: NDArray[np.int64], numbers: Array, q: Array, v: Array, p: float
 ) -> tuple[Array, Array]:
-    """Room of the parts of pairs above the margin, and its rate of change.
+    """Computes the distances of the parts of pairs above the margin, and their rates of change.
 
     Args:
         robot: the robot.
-        bodies: (capsules,) that they are fixed to, "" for obstacles.
-        pairs: (pairs, 2) numbers of capsules.
-        numbers: of `CollisionLimits`.
+        bodies: (capsules,) names of the frames of the capsules, "" for obstacles.
+        pairs: (pairs, 2) indices of capsules.
+        numbers: parameters of `CollisionLimits`.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        p: rate of the barrier [1/s]; 0 for the nearest points.
+        p: barrier rate [1/s]; 0 for the nearest points.
 
     Returns:
         (pairs, PARTS) each [m] and [m/s], infinite and 0 where a pair has no such part.

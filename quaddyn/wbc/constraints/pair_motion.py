@@ -1,7 +1,7 @@
-"""Motion of the distances of eight points at once, each from a segment that it keeps away from, one to a lane.
+"""Motion of the distances of eight points, each from a segment that it keeps away from, one per SIMD lane.
 
-Rows of eight numbers, one for each lane, lie behind each other in memory whose width machine code so knows; three rows
-are a vector.  Segments are those of `segment_motion`: a start and what leads to the end.  They may be points, too.
+Rows of eight numbers, one per lane, are stored behind each other in an array; three rows are a vector.  Segments have
+the form of `segment_motion`: a start and the vector to the end.  They may be points.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ POINT, POINT_SPEED, POINT_DRIFT, OTHER, KEEPING = 0, 3, 6, 9, 9 + SEGMENT
 #: Rows of a motion: distance; its second derivative at a = 0, and how fast that changes but for the third derivatives
 #: of the points; direction from the point to the segment; velocity of the segment's point against it.
 D, SECOND, THIRD, N, W, MOTION = 0, 1, 2, 3, 6, 9
-#: Distance [m] below which no direction leads apart.
+#: Distance [m] below which two points have no direction apart.
 CROSSING = 1e-9
 
 
 @compiled(inline=True)
 def dot8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> Lanes:
-    """``a . b`` of three."""
+    """Returns ``a . b`` of three rows each."""
     return ax * bx + ay * by + az * bz
 
 
 @compiled(inline=True)
 def unit8(x: Lanes) -> Lanes:
-    """x, or the nearer of 0 and 1."""
+    """Returns x clamped to [0, 1]."""
     return min8(max8(x, broadcast8(0.0)), broadcast8(1.0))
 
 
 @compiled(inline=True)
 def load3(M: Vector, row: int) -> tuple[Lanes, Lanes, Lanes]:
-    """Three rows."""
+    """Loads three rows."""
     return load8(M, 8 * row), load8(M, 8 * row + 8), load8(M, 8 * row + 16)
 
 
 @compiled(inline=True)
 def load3_at(M: Matrix, row: int, first: int) -> tuple[Lanes, Lanes, Lanes]:
-    """Eight columns of three rows."""
+    """Loads eight columns of three rows."""
     return load8(M, row, first), load8(M, row + 1, first), load8(M, row + 2, first)
 
 
 @compiled(inline=True)
 def apart3(M: Vector, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
-    """What three rows from `other` on have more than those from `row` on."""
+    """Returns the three rows from `other` on minus those from `row` on."""
     x, y, z = load3(M, row)
     u, v, w = load3(M, other)
     return u - x, v - y, w - z
@@ -52,7 +52,7 @@ def apart3(M: Vector, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
 
 @compiled(inline=True)
 def store3(x: Lanes, y: Lanes, z: Lanes, out: Vector, row: int) -> None:
-    """Three rows."""
+    """Stores three rows."""
     store8(x, out, 8 * row)
     store8(y, out, 8 * row + 8)
     store8(z, out, 8 * row + 16)
@@ -60,21 +60,22 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Vector, row: int) -> None:
 
 @compiled(inline=True)
 def add3(ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """``a + t b``."""
+    """Returns ``a + t b``."""
     return ax + t * bx, ay + t * by, az + t * bz
 
 
 @compiled(inline=False)
 def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
-    """Motion of the distance of points from places of their segments.
+    """Computes the motion of the distances of points from points of their segments.
 
-    With the direction n, and velocity w and acceleration c of the segment's point against the other, its second
-    derivative is ``n . c + |w across n|^2 / d``.  Where they meet n is 0, and what is divided by d is finite.
+    With the direction n, and relative velocity w and acceleration c of the segment's point, the second derivative of
+    the distance is ``n . c + |w across n|^2 / d``.  Where the points coincide n is 0, and terms divided by d are
+    finite.
 
     Args:
         M: KEEPING rows of points and segments.
-        place: in [0, 1].
-        out: MOTION rows are set.
+        place: position along the segments, in [0, 1].
+        out: takes MOTION rows.
     """
     ux, uy, uz = apart3(M, POINT, OTHER + START)
     vx, vy, vz = load3(M, OTHER + ALONG)
@@ -100,7 +101,7 @@ def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
 
 @compiled(inline=False)
 def plane_motion(M: Vector, out: Vector) -> None:
-    """`point_motion` for planes: a plane's normal is the start of its "segment", and a point of it the end."""
+    """Computes the motion of the distances from planes; the "segment" of a plane is its normal and a point of it."""
     ax, ay, az = load3(M, POINT)
     nx, ny, nz = load3(M, OTHER + START)
     bx, by, bz = load3(M, OTHER + ALONG)

@@ -1,7 +1,8 @@
-"""Motion of a segment that is fixed to a body, or that moves on its own.
+"""Motion of a segment that is fixed to a body, or that moves with a given velocity.
 
-A segment is its start and what leads from there to its end: 18 numbers, the positions of the two, their velocities and
-their accelerations at a = 0.  A point between the ends is the start and a share of the rest, in all three.
+A segment is given by its start and the vector from there to its end: 18 numbers, the positions of the two, their
+velocities and their accelerations at a = 0.  A point between the ends is the start plus a multiple of the vector, in
+all three.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ START, ALONG, START_SPEED, ALONG_SPEED, START_DRIFT, ALONG_DRIFT, SEGMENT = 0, 3
 
 @compiled(inline=False)
 def moving_segment(rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, x: Vector) -> None:
-    """A segment that is fixed in a body.
+    """Computes the motion of a segment that is fixed to a body.
 
     Args:
-        rotation: (3, 3) of the body.
-        origin: (3,).
-        velocity: (6,) linear, angular.
+        rotation: (3, 3) rotation of the body.
+        origin: (3,) position of its origin.
+        velocity: (6,) linear and angular velocity.
         drift: (6,) acceleration at a = 0.
-        z: (6,) the segment's ends there.
-        x: (SEGMENT,) is set.
+        z: (6,) ends of the segment in the body.
+        x: (SEGMENT,) takes the motion.
     """
     a0, a1, a2 = rotation[0, 0], rotation[0, 1], rotation[0, 2]
     b0, b1, b2 = rotation[1, 0], rotation[1, 1], rotation[1, 2]
@@ -56,7 +57,7 @@ def moving_segment(rotation: Matrix, origin: Vector, velocity: Vector, drift: Ve
 
 @compiled()
 def resting_segment(z: Vector, velocity: Vector, x: Vector) -> None:
-    """The same of a segment whose ends are at z and move with one velocity."""
+    """Writes the motion of a segment whose ends are at z and have the same velocity."""
     for d in range(3):
         x[START + d] = z[d]
         x[ALONG + d] = z[3 + d] - z[d]
