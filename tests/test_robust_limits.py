@@ -109,7 +109,7 @@ def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the least first"),
+        (lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the smaller one first"),
         (
             lambda r: PayloadSet((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)),
             "com_lower, com_upper: expected no entry of com_lower above",

@@ -351,7 +351,7 @@ def test_bad_input_raises_before_anything_is_computed() -> None:
     for options in ({"dt": 0.0}, {"friction": -1.0}, {"friction": np.nan}, {"ramp": -1.0}, {"damping": np.inf}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             WholeBodyController(robot, **options)
-    with pytest.raises(qd.ArgumentError, match="two of the name"):
+    with pytest.raises(qd.ArgumentError, match="is used twice"):
         WholeBodyController(robot, tasks=[ComTask(robot), ComTask(robot)])
 
 

@@ -116,7 +116,7 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
     wbc = WholeBodyController(robot, ramp_time=0.02)
     com = wbc.tasks["com"]
     refused: list[tuple[Callable[[], None], type[Exception], str]] = [
-        (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "two of the name 'com'"),
+        (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "the name 'com' is used twice"),
         (lambda: wbc.add(ComTask(robot, "other"), 4), qd.ArgumentError, "level: expected 0 to 3"),
         (lambda: wbc.add(ComTask(robot, "other"), True), qd.ArgumentError, "level"),
         (lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1), qd.ArgumentError, "'other' is of 'solo"),

@@ -55,7 +55,7 @@ def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
 def test_a_tick_that_loses_nothing_has_no_cause() -> None:
     robot = qd.load("go2")
     command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
-    assert command.explain().splitlines()[1:] == ["nothing was lost: tasks have what they wanted"]
+    assert command.explain().splitlines()[1:] == ["nothing was lost: all tasks reach their targets"]
 
 
 def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:

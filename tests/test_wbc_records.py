@@ -432,7 +432,7 @@ def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
         VelocityController(robot, tasks=[MomentumTask(robot)])
     with pytest.raises(qd.ArgumentError, match="gain"):
         VelocityController(robot, dt=0.1, gain=20.0)
-    with pytest.raises(qd.ArgumentError, match="two of the name"):
+    with pytest.raises(qd.ArgumentError, match="is used twice"):
         VelocityController(robot, tasks=[ComTask(robot), ComTask(robot)])
     ik = VelocityController(robot, tasks=[ComTask(robot), FootTask(robot, "FL")])
     with pytest.raises(qd.UnknownNameError, match="LF"):

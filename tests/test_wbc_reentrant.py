@@ -94,7 +94,7 @@ def test_elements_and_contacts_by_name_are_read_only(standing) -> None:
 def test_a_contact_that_an_element_is_about_has_to_stay(standing) -> None:
     controller, _ = standing
     controller.tasks.forces.reference({"FL": [0.0, 0.0, 10.0]})
-    with pytest.raises(ArgumentError, match="'FL' has to stay, 'forces' is about it"):
+    with pytest.raises(ArgumentError, match="'FL' is used by 'forces'"):
         controller.remove_contact("FL")
     controller.remove_contact("FR")
 

@@ -105,9 +105,11 @@ class Command:
             for group in groups:
                 y = group.A @ found.x
                 slack = np.minimum(y - group.lower, group.upper - y)
-                for name, wanted, room in zip(group.names, group.is_equality.tolist(), slack.tolist(), strict=True):
-                    if not wanted:
-                        out[name] = min(room, out.get(name, np.inf))
+                for name, is_equality, slack_value in zip(
+                    group.names, group.is_equality.tolist(), slack.tolist(), strict=True
+                ):
+                    if not is_equality:
+                        out[name] = min(slack_value, out.get(name, np.inf))
         return out
 
     @renamed_parameters(last="include_last_level", lines="max_lines")
@@ -194,9 +196,13 @@ def _make_levels(command: Command) -> tuple[LevelReport, ...]:
 
 def _make_forces(c: TickCommand) -> Mapping[str, Array]:
     """Returns the forces of all contacts with nonzero activation."""
-    force, there = c.answer.force, zip(c.solver.names, c.given.settings, c.given.shares, strict=True)
+    force, there = c.answer.force, zip(c.solver.names, c.given.settings, c.given.activations, strict=True)
     return MappingProxyType(
-        {name: force[i, : contact.rows] for i, (name, (contact, *_), (share, _)) in enumerate(there) if share > 0.0}
+        {
+            name: force[i, : contact.rows]
+            for i, (name, (contact, *_), (activation, _)) in enumerate(there)
+            if activation > 0.0
+        }
     )
 
 

@@ -40,35 +40,35 @@ def make_ramps(count: int) -> ContactRamps:
 
 
 @compiled()
-def set_ramp(ramps: ContactRamps, c: int, wanted: bool) -> None:
+def set_ramp(ramps: ContactRamps, c: int, requested: bool) -> None:
     """Sets contact c made or inactive at once."""
-    ramps.is_rising[c] = int(wanted)
-    ramps.activation[c] = 1.0 if wanted else 0.0
-    ramps.cap[c] = math.inf if wanted else 0.0
+    ramps.is_rising[c] = int(requested)
+    ramps.activation[c] = 1.0 if requested else 0.0
+    ramps.cap[c] = math.inf if requested else 0.0
     ramps.start_cap[c] = 0.0
     ramps.start_activation[c] = 0.0
     ramps.force_unit[c] = 0.0
 
 
 @compiled()
-def advance_ramp(ramps: ContactRamps, c: int, wanted: bool, step: float, load: float, force: float) -> None:
+def advance_ramp(ramps: ContactRamps, c: int, requested: bool, step: float, load: float, force: float) -> None:
     """Advances the ramp of contact c by one tick.
 
     Args:
         ramps: ramps of all contacts.
         c: index of the contact.
-        wanted: whether the contact should be made.
+        requested: whether the contact should be made.
         step: change of the activation per tick; 1 or more switches at once.
         load: F [N].
         force: normal force of the tick before [N].
     """
-    if int(wanted) != ramps.is_rising[c]:
-        ramps.is_rising[c] = int(wanted)
+    if int(requested) != ramps.is_rising[c]:
+        ramps.is_rising[c] = int(requested)
         ramps.start_activation[c] = ramps.activation[c]
-        ramps.start_cap[c] = ramps.cap[c] if wanted else min(ramps.cap[c], max(force, 0.0))
+        ramps.start_cap[c] = ramps.cap[c] if requested else min(ramps.cap[c], max(force, 0.0))
         ramps.force_unit[c] = load
     s, start = ramps.activation[c], ramps.start_activation[c]
-    if wanted:
+    if requested:
         # an activation within rounding of 1 is 1: the last step of a ramp must not be a spurious tick
         s = 1.0 if s + step > 1.0 - 1e-9 else s + step
         ramps.cap[c] = math.inf
@@ -84,14 +84,14 @@ def advance_ramp(ramps: ContactRamps, c: int, wanted: bool, step: float, load: f
 
 @compiled(inline=False)
 def advance_contacts(
-    ramps: ContactRamps, contacts: ContactStateData, wanted: IntVector, step: float, weight: float, force: Matrix
+    ramps: ContactRamps, contacts: ContactStateData, requested: IntVector, step: float, weight: float, force: Matrix
 ) -> int:
     """Advances the ramps of all contacts by one tick, with their activations and caps.
 
     Args:
         ramps: ramps of all contacts.
         contacts: state of the contacts; activation and cap are written.
-        wanted: whether each contact should be made.
+        requested: whether each contact should be made.
         step: as of `advance_ramp`; infinite to switch at once.
         weight: weight of the robot [N].
         force: (contacts, 6) forces of the tick before [N, N m].
@@ -100,11 +100,11 @@ def advance_contacts(
         The sum of the flags `SETTLED` and `MADE`, or 0.
     """
     count, settled, made = 0, SETTLED, 0
-    for c in range(len(wanted)):
-        count += wanted[c]
+    for c in range(len(requested)):
+        count += requested[c]
     load = weight / max(1, count)
-    for c in range(len(wanted)):
-        on, was = wanted[c] != 0, ramps.activation[c]
+    for c in range(len(requested)):
+        on, was = requested[c] != 0, ramps.activation[c]
         goal = 1.0 if on else 0.0
         if step != math.inf:
             along = contacts.is_unilateral[c] != 0 and contacts.is_surface[c] == 0

@@ -33,7 +33,7 @@ class ContactSchedule:
     Attributes:
         ramps: ramps of all contacts, in the order of their names.
         names: names of the contacts.
-        asked: last request.
+        requested_contacts: last request.
         settled: whether all ramps are at their ends.
     """
 
@@ -65,19 +65,19 @@ class ContactSchedule:
                     to[c] = of[names.index(name)]
         self._guided = [(c, s, tasks[name]) for c, (name, s) in enumerate(settings.items()) if name in tasks]
         self._sets.clear()
-        self._changes.shares += 1
+        self._changes.activations += 1
         self.settled = False
-        self.asked: tuple[str, ...] | None = None
+        self.requested_contacts: tuple[str, ...] | None = None
 
     def start(self) -> None:
         """Deactivates all contacts; those of the next tick are made at once."""
         for c in range(len(self.names)):
             set_ramp(self.ramps, c, False)
-        self._changes.shares += 1
-        self.asked = None
+        self._changes.activations += 1
+        self.requested_contacts = None
         self.settled = self._started = False
 
-    def ask(
+    def request_contacts(
         self,
         contacts: Iterable[str] | None,
         switch: Callable[[IntVector, float, Array | None], int],
@@ -95,26 +95,28 @@ class ContactSchedule:
         Raises:
             UnknownNameError: the contact does not exist.
         """
-        wanted = self._wanted(contacts)
-        self._changes.shares += 1
-        self.asked = contacts if contacts is None or isinstance(contacts, tuple) else self._names(wanted)
-        came = switch(wanted, step if self._started else math.inf, values)
-        self.settled = bool(came & SETTLED)
-        if self._started and came & MADE:
+        requested = self._request_mask(contacts)
+        self._changes.activations += 1
+        self.requested_contacts = (
+            contacts if contacts is None or isinstance(contacts, tuple) else self._names(requested)
+        )
+        flags = switch(requested, step if self._started else math.inf, values)
+        self.settled = bool(flags & SETTLED)
+        if self._started and flags & MADE:
             for c, settings, task in self._guided:
                 if self.ramps.was_completed[c] and settings.is_motion_constrained:
                     task.clear_references()
         self._started = True
 
-    def _names(self, wanted: IntVector) -> tuple[str, ...]:
-        return tuple(name for name, on in zip(self.names, wanted.tolist(), strict=True) if on)
+    def _names(self, requested: IntVector) -> tuple[str, ...]:
+        return tuple(name for name, on in zip(self.names, requested.tolist(), strict=True) if on)
 
-    def _of(self, wanted: Iterable[str]) -> IntVector:
-        """Returns (contacts,) 1 for each contact in `wanted`, else 0."""
-        names = frozenset(wanted)
+    def _of(self, requested: Iterable[str]) -> IntVector:
+        """Returns (contacts,) 1 for each contact in `requested`, else 0."""
+        names = frozenset(requested)
         return np.array([name in names for name in self.names], dtype=np.int64)
 
-    def _wanted(self, contacts: Iterable[str] | None) -> IntVector:
+    def _request_mask(self, contacts: Iterable[str] | None) -> IntVector:
         """Returns (contacts,) 1 for each requested contact, else 0."""
         known = self._sets.get(contacts) if type(contacts) is tuple else None
         if known is None:

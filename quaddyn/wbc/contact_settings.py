@@ -36,18 +36,18 @@ class ChangeCounter:
 
     Attributes:
         settings: number of changes of contact settings.
-        shares: number of changes of contact settings or activations.
+        activations: number of changes of contact settings or activations.
     """
 
-    __slots__ = ("settings", "shares")
+    __slots__ = ("activations", "settings")
 
     def __init__(self) -> None:
-        self.settings = self.shares = 0
+        self.settings = self.activations = 0
 
     def set(self) -> None:
         """Counts one change of contact settings."""
         self.settings += 1
-        self.shares += 1
+        self.activations += 1
 
 
 @renamed_attributes(
@@ -300,14 +300,14 @@ class ContactFrame:
         return max(0.0, contact.stiffness * depth - contact.damping * float(contact.normal @ self.velocity[:3]))
 
 
-def make_contact_frame(s: State, settings: ContactSettings, start: int, share: float, cap: float) -> ContactFrame:
+def make_contact_frame(s: State, settings: ContactSettings, start: int, activation: float, cap: float) -> ContactFrame:
     """Computes the kinematics of a contact in a state.
 
     Args:
         s: the state.
         settings: settings of the contact.
         start: first component of the contact force in the stacked force vector.
-        share: activation of the contact.
+        activation: activation of the contact.
         cap: largest normal force [N].
     """
     contact = settings.contact
@@ -317,7 +317,7 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, share: f
     return ContactFrame(
         settings=settings,
         columns=slice(start, start + settings.size),
-        activation=share,
+        activation=activation,
         cap=cap,
         jacobian=jacobian(s, contact, lever),
         drift=drift(s, contact, fixed, turning),

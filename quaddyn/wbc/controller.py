@@ -318,7 +318,10 @@ class WholeBodyController(StrictAttributes):
         schedule, solver, last = parts.schedule, parts.solver, self._last
         if not (
             schedule.settled
-            and (contacts is schedule.asked or (type(contacts) is tuple and contacts == schedule.asked))
+            and (
+                contacts is schedule.requested_contacts
+                or (type(contacts) is tuple and contacts == schedule.requested_contacts)
+            )
         ):
             self._switch(contacts)
         before = last.tau
@@ -353,7 +356,7 @@ class WholeBodyController(StrictAttributes):
             # Contacts that came or went since have no place in the answer of before: by name then.
             ours = command.solver is solver or command.solver.names == solver.names
             values = command.values if ours else solver.values_of(command.forces)
-        self._assembly.schedule.ask(contacts, solver.switch, self._step, values)
+        self._assembly.schedule.request_contacts(contacts, solver.switch, self._step, values)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))

@@ -102,8 +102,8 @@ def build_model(
         items.append((level, code, levels.begin[e.name], len(e.labels), *e.bind(references)))
     custom = tuple((i, e) for i, (_, e) in enumerate(flat) if not has_compiled_rows(e))
     feet = {e.name: i for i, (_, e) in enumerate(flat) if isinstance(e, FootTask) and type(e).rows is FootTask.rows}
-    guided = levels.guided(contacts)
-    guides = tuple(feet.get(guided[name].name, -1) if name in guided else -1 for name in contacts)
+    foot_tasks = levels.foot_tasks(contacts)
+    guides = tuple(feet.get(foot_tasks[name].name, -1) if name in foot_tasks else -1 for name in contacts)
     held = next((e for _, e in flat if isinstance(e, ContactMotion) and has_compiled_rows(e)), None)
     faces = next((e.faces for _, e in flat if isinstance(e, FrictionPyramid) and has_compiled_rows(e)), 0)
     passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)

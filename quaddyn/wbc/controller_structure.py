@@ -68,7 +68,7 @@ class ControllerStructure:
         for contact in several("contacts", contacts, "contacts"):
             known[contact.name] = self._settings("contacts", contact)
         self.default: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
-        self.schedule = ContactSchedule(known, self.levels.guided(known), self.default, self._changes)
+        self.schedule = ContactSchedule(known, self.levels.foot_tasks(known), self.default, self._changes)
         self._assemble(known)
 
     def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
@@ -133,7 +133,7 @@ class ControllerStructure:
         self._rewire(known)
 
     def _rewire(self, known: Mapping[str, ContactSettings]) -> None:
-        self.schedule.rewire(known, self.levels.guided(known), self.default)
+        self.schedule.rewire(known, self.levels.foot_tasks(known), self.default)
         self._assemble(known)
 
 

@@ -110,8 +110,8 @@ class CustomTask(Task):
         """Returns the rows at a tick, with one evaluation each of `error`, `jacobian` and `drift`."""
         s, n = tick.state, len(self.labels)
         J, error = _jacobian(self, s, n), _vector(self, "error", self.error(s), n)
-        wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
-        return self.select_rows(J, np.asarray(wanted - _vector(self, "drift", self.drift(s), n)))
+        desired = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
+        return self.select_rows(J, np.asarray(desired - _vector(self, "drift", self.drift(s), n)))
 
 
 class CustomConstraint(Constraint):

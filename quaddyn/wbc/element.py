@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     equalities: int = 0  # largest number of equality rows that it writes in one tick
     limits: int = 0
     joints: int = 0  # joints listed at `first` in `ControllerModel.index`: index in v, index in q, entries of q
-    places: int = 0  # indices in q listed there
+    q_entries: int = 0  # indices in q listed there
     hands: int = 0  # contacts listed at `second`, each with whether it moves relative to the held object's frame
     capsules: int = (
         0  # frames listed at `first`, -1 for an obstacle; their pairs listed at `second` behind their number

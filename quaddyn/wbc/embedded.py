@@ -43,8 +43,8 @@ class EmbeddedController(NamedTuple):
     ramps: ContactRamps
     values: Vector  # the result of the tick that is being computed; see `result_views`
     last: Vector  # the last valid result
-    wanted: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
-    asked: IntVector  # (1,) whether contacts were requested before
+    requested: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
+    has_request: IntVector  # (1,) whether contacts were requested before
     ticks: IntVector  # (1,) number of ticks so far
     home: Vector  # (nq,) home configuration, the default reference of postures
     units: IntMatrix  # parts of q with unit norm: first index and size of each
@@ -105,14 +105,19 @@ def advance_embedded_contacts(e: EmbeddedController) -> None:
 
     A contact that is made clears the references of its foot task.
     """
-    contacts, asked = e.data.contacts, e.asked[0] != 0
+    contacts, has_request = e.data.contacts, e.has_request[0] != 0
     advance_contacts(
-        e.ramps, contacts, e.wanted, e.step if asked else math.inf, e.weight, embedded_result(e, e.last).force
+        e.ramps, contacts, e.requested, e.step if has_request else math.inf, e.weight, embedded_result(e, e.last).force
     )
     for c in range(len(contacts.size)):
-        if asked and e.ramps.was_completed[c] != 0 and contacts.foot_task[c] >= 0 and contacts.role[c] <= BILATERAL:
+        if (
+            has_request
+            and e.ramps.was_completed[c] != 0
+            and contacts.foot_task[c] >= 0
+            and contacts.role[c] <= BILATERAL
+        ):
             clear_element_references(e, contacts.foot_task[c])
-    e.asked[0] = 1
+    e.has_request[0] = 1
 
 
 @compiled(inline=False)
@@ -122,7 +127,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
     Torques are always finite: those of the last tick if there are no new ones, and zero before the first.
 
     Args:
-        e: the controller; `wanted` states which contacts should be made.
+        e: the controller; `requested` states which contacts should be made.
         q: (nq,) valid configuration, see `validate_state`.
         v: (nv,) velocity.
         torque: (nu,) takes the torques [N m].
@@ -185,11 +190,11 @@ def reset(e: EmbeddedController) -> None:
         set_ramp(e.ramps, c, False)
     for i in range(len(e.last)):
         e.last[i] = 0.0
-    e.asked[0] = 0
+    e.has_request[0] = 0
     e.ticks[0] = 0
     e.data.inputs.has_previous_tick[0] = 0
-    for way in range(2):
-        e.data.memory.is_valid[way] = 0
+    for formulation in range(2):
+        e.data.memory.is_valid[formulation] = 0
 
 
 @compiled(inline=False)

@@ -2,8 +2,8 @@
 
 The cause of a deficit is the one limit, or else the one task, whose removal reduces the residual of the row most.  It
 is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All limits
-of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and its least normal
-force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes one solve, so
+of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and its lower bound of
+the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes one solve, so
 explanations are for people, not for loops.
 """
 
@@ -65,7 +65,7 @@ class Loss:
 
     def __str__(self) -> str:
         if not self.cause:
-            return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost; no single limit or task is to blame"
+            return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost; no single limit or task is the cause"
         rest = (
             f"; {abs(self.deficit_without_cause):.2g} would be lost without it"
             if abs(self.deficit_without_cause) > 0.01 * abs(self.deficit)
@@ -99,7 +99,7 @@ def explain(
         groups.setdefault((loss.level, loss.element, loss.cause), []).append(loss)
     together = [sorted(each, key=lambda loss: -round_to_six_digits(abs(loss.deficit))) for each in groups.values()]
     together.sort(key=lambda each: (each[0].level, -round_to_six_digits(abs(each[0].deficit))))
-    what = [_sentence(*each) for each in together] or ["nothing was lost: tasks have what they wanted"]
+    what = [_sentence(*each) for each in together] or ["nothing was lost: all tasks reach their targets"]
     if max_lines is not None and len(what) > max_lines:
         what[max_lines:] = [f"... and {len(what) - max_lines} more lines; explain(max_lines=None) has them all"]
     cause = likely_cause(details, status.outcome) if together else ""
@@ -132,13 +132,13 @@ def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_l
             continue
         culprit, without = _find_cause(details, level, index, row, amount, cache)
         group = details.problem.levels[level][index]
-        wanted = group.lower[row] if group.is_equality[row] else 0.0
+        target = group.lower[row] if group.is_equality[row] else 0.0
         out.append(
             Loss(
                 group.names[row],
                 level,
                 amount,
-                float(wanted + group.offset[row]),
+                float(target + group.offset[row]),
                 group.unit,
                 culprit,
                 without,
@@ -223,6 +223,8 @@ def _contact_cause_text(groups: Sequence[RowGroup], x: Array) -> str:
         for i in active_rows(group, group.A @ x):
             value = float(group.A[i] @ x)
             if group.names[i].endswith(NORMAL_FORCE_SUFFIX) and value - group.lower[i] < group.upper[i] - value:
-                least = float(group.lower[i] + group.offset[i])
-                return f"{contact}, which " + (f"pushes with {least:.3g} N at least" if least > 0.0 else CANNOT_PULL)
+                min_force = float(group.lower[i] + group.offset[i])
+                return f"{contact}, which " + (
+                    f"pushes with {min_force:.3g} N at least" if min_force > 0.0 else CANNOT_PULL
+                )
     return f"the limits of the {contact} contact force"

@@ -118,14 +118,14 @@ def embed(controller: WholeBodyController) -> EmbeddedController:
     """Returns a controller as arrays of their own, before its first tick."""
     robot, solver, schedule = controller.robot, controller._assembly.solver, controller._assembly.schedule
     data, count, scale = solver.fresh(), len(schedule.names), solver.scales
-    size = solver.room
+    size = solver.result_size
     return EmbeddedController(
         data=data,
         ramps=make_ramps(count),
         values=np.zeros(size),
         last=np.zeros(size),
-        wanted=np.zeros(count, dtype=np.int64),
-        asked=np.zeros(1, dtype=np.int64),
+        requested=np.zeros(count, dtype=np.int64),
+        has_request=np.zeros(1, dtype=np.int64),
         ticks=np.zeros(1, dtype=np.int64),
         home=np.array(robot.q_home, dtype=np.float64),
         units=_units(robot),

@@ -81,7 +81,7 @@ class CApi:
         tick = (
             f"    int64_t outcome = {name}_core_validate_state(&controller, vector(q, {n}_NQ), vector(v, {n}_NV));\n"
             f"    for (int c = 0; c < {n}_NC; c++) {{\n"
-            "        controller.wanted.at[c] = contacts == NULL ? standing[c] : contacts[c] != 0;\n    }\n"
+            "        controller.requested.at[c] = contacts == NULL ? standing[c] : contacts[c] != 0;\n    }\n"
             f"    if (outcome == {n}_SOLVED) {{\n"
             f"        {name}_terms(q, v, controller.data.terms.values.at);\n"
             f"        outcome = {name}_core_controller_tick(&controller, vector(q, {n}_NQ), vector(v, {n}_NV),\n"

@@ -88,14 +88,14 @@ class Levels:
         for element in self.by_name.values():
             element.clear_references()
 
-    def guided(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
+    def foot_tasks(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
         """Returns the foot task of each contact that has one, by name of the contact."""
         names, settings = tuple(contacts), tuple(contacts.values())
         found = [(foot_contact(self._robot, task.frame, settings), task) for task in self._feet]
         return {names[c]: task for c, task in found if c >= 0}
 
     # -- rows in Python --------------------------------------------------------------------------------------
-    def ask(self, element: Element, tick: Tick) -> list[Rows]:
+    def update_custom_rows(self, element: Element, tick: Tick) -> list[Rows]:
         """Returns the rows of a custom element; one without a reference takes the current position."""
         if isinstance(element, Task) and not element.has_reference and element.size:
             contact = tick.foot(element.frame) if isinstance(element, FootTask) else None

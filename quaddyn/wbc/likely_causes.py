@@ -48,14 +48,14 @@ def round_to_six_digits(size: float) -> float:
     return float(f"{size:.6g}")
 
 
-def _fast_contacts(groups: list[RowGroup], most: float) -> str:
-    """Returns the names of the contacts whose required accelerations exceed `most` [m/s^2], the largest first."""
+def _fast_contacts(groups: list[RowGroup], threshold: float) -> str:
+    """Returns the names of the contacts whose required accelerations exceed `threshold` [m/s^2], the largest first."""
     found: list[tuple[float, str]] = []
     for group in groups:
-        wanted: Array = np.where(group.is_equality, group.lower + group.offset, 0.0)[:3]
-        if np.linalg.norm(wanted) > most:
+        required: Array = np.where(group.is_equality, group.lower + group.offset, 0.0)[:3]
+        if np.linalg.norm(required) > threshold:
             found.append(
-                (-round_to_six_digits(float(np.linalg.norm(wanted))), group.names[0].rpartition(CONTACT_ROW_INFIX)[0])
+                (-round_to_six_digits(float(np.linalg.norm(required))), group.names[0].rpartition(CONTACT_ROW_INFIX)[0])
             )
     return _join_names([name for _, name in sorted(found)])
 

@@ -1,7 +1,7 @@
 """Elimination of limbs that move only one contact: their joint accelerations follow from the equations of the contact.
 
-With ``J_l a_l + J_u a_u + drift = wanted``, J_l the columns of the limb's joints and J_u those of the unactuated
-velocities, ``a_l = J_l^-1 (wanted - drift - J_u a_u)``.  A limb with more joints than the contact has rows keeps the
+With ``J_l a_l + J_u a_u + drift = desired``, J_l the columns of the limb's joints and J_u those of the unactuated
+velocities, ``a_l = J_l^-1 (desired - drift - J_u a_u)``.  A limb with more joints than the contact has rows keeps the
 difference as unknowns; a limb with fewer joints leaves combinations of the rows to be satisfied otherwise.
 """
 
@@ -58,7 +58,7 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
         for j in range(m):
             Q[i, j] = 0.0
         Q[i, i] = 1.0
-    least = 1.0
+    smallest = 1.0
     for c in range(k):
         square, whole = 0.0, 0.0
         for i in range(m):
@@ -68,7 +68,7 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
         norm = math.sqrt(square)
         if not norm > 0.0:
             return 0.0
-        least = min(least, norm / math.sqrt(whole))
+        smallest = min(smallest, norm / math.sqrt(whole))
         corner = -norm if A[c, c] > 0.0 else norm
         head = A[c, c] - corner
         half = -1.0 / (corner * head)  # 2 / |u|^2 of u = (head, rest of the column)
@@ -91,7 +91,7 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
         A[c, c] = corner
         for i in range(c + 1, m):
             A[i, c] = 0.0
-    return least
+    return smallest
 
 
 @compiled(inline=False)
@@ -135,7 +135,7 @@ def reduce_limb(
 ) -> bool:
     """Expresses joint accelerations of the limb of contact c by the unactuated ones; False near a singularity.
 
-    With ``J_l a_l + J_u a_u + drift = wanted``: ``a_l = limb a_u + constant + free z``.
+    With ``J_l a_l + J_u a_u + drift = desired``: ``a_l = limb a_u + constant + free z``.
     """
     size, count = contacts.size[c], model.limbs[c, 0]
     chain, J, inv, P = model.chains[contacts.frame[c]], points.jacobian[c], work.limb_inverse[c], work.limb[c]

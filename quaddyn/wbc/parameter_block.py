@@ -93,14 +93,14 @@ class VectorParameter:
         start: index of the first of the vectors.
         count: number of vectors, up to the end of the block.
         row: index of this vector.
-        least: smallest value of an entry.
+        minimum: smallest value of an entry.
         finite: whether entries must be finite.
     """
 
     def __init__(
-        self, start: int = 0, count: int = 1, row: int = 0, *, least: float = -np.inf, finite: bool = False
+        self, start: int = 0, count: int = 1, row: int = 0, *, minimum: float = -np.inf, finite: bool = False
     ) -> None:
-        self.start, self.count, self.row, self.least, self.finite = start, count, row, least, finite
+        self.start, self.count, self.row, self.minimum, self.finite = start, count, row, minimum, finite
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -117,9 +117,9 @@ class VectorParameter:
 
     def __set__(self, owner: ParameterBlock, value: Any) -> None:
         to, given = self.__get__(owner, type(owner)), floats(self.name, value)
-        sound = (given >= self.least) & (np.isfinite(given) | (not self.finite))
+        sound = (given >= self.minimum) & (np.isfinite(given) | (not self.finite))
         if given.shape not in ((), to.shape) or not sound.all():
-            least = "" if self.least == -np.inf else f", none below {self.least:g}"
+            minimum = "" if self.minimum == -np.inf else f", none below {self.minimum:g}"
             kind = "finite" if self.finite else "no NaN"
-            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, {kind}{least}, got {value}")
+            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, {kind}{minimum}, got {value}")
         to[:] = given

@@ -37,12 +37,12 @@ class PayloadSet(FrozenArrays):
     radius_of_gyration: float = 0.0
 
     def __post_init__(self) -> None:
-        mass = frozen(check_vector("mass", self.mass, (2,), "least and largest"))
+        mass = frozen(check_vector("mass", self.mass, (2,), "smallest and largest"))
         low, high = (
             frozen(check_vector(k, getattr(self, k), (3,), "in the link's axes")) for k in ("com_lower", "com_upper")
         )
         if mass[0] > mass[1]:
-            raise ArgumentError(f"mass: expected the least first, got {self.mass}")
+            raise ArgumentError(f"mass: expected the smaller one first, got {self.mass}")
         if not (low <= high).all():
             raise ArgumentError(
                 f"com_lower, com_upper: expected no entry of com_lower above that of com_upper, got {low}, {high}"

@@ -20,10 +20,10 @@ from .problem_rows import LEVEL
 from .tick_data import RowBuffer, TickData
 from .tick_inputs import (
     TickInputs,
+    write_activations,
     write_before,
     write_contact,
     write_force_references,
-    write_shares,
 )
 from .tick_problem import RowGroup, TickProblem
 from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
@@ -70,11 +70,11 @@ class ProblemReconstructor:
             settings.surface_height = height
             write_contact(contacts, c, settings, tables)
             n += settings.size
-        write_shares(contacts, *np.array(given.shares).reshape(count, 2).T)
+        write_activations(contacts, *np.array(given.activations).reshape(count, 2).T)
         inputs = make_inputs(tables, np.array(given.numbers), count, nv, nu, custom)
         write_before(inputs, given.before)
-        for i, (task, wanted) in enumerate(zip(tables.force_tasks, given.force_references, strict=True)):
-            write_force_references(inputs, i, task, wanted, self._names)
+        for i, (task, references) in enumerate(zip(tables.force_tasks, given.force_references, strict=True)):
+            write_force_references(inputs, i, task, references, self._names)
         if custom:
             inputs.custom_rows[:] = given.custom.rows
         terms = make_terms(self._terms, tables.frames)

@@ -6,9 +6,9 @@ are solved for them beforehand, so that no tick can violate them:
 - The unactuated rows (of the root and of passive joints), ``M_u a + h_u = J_u^T f``, determine the accelerations a_u of
   the root and of passive joints.  Then ``tau = M_a a + h_a - J_a^T f`` (Featherstone 2008, sections 3 and 9).  Joint
   friction, if an element compensates it, is part of h here.
-- A closed contact has a prescribed acceleration, ``J a + drift = wanted``.  If a limb moves this contact alone and its
+- A closed contact has a prescribed acceleration, ``J a + drift = desired``.  If a limb moves this contact alone and its
   Jacobian is well conditioned, the accelerations of its joints follow from those of the root,
-  ``a_l = J_l^-1 (wanted - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds as many
+  ``a_l = J_l^-1 (desired - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds as many
   unknowns of its own.  The equations that limbs with too few joints cannot satisfy, and those of contacts of other
   limbs, remain as equations over the unknowns, solved by orthogonal factorization: `factor_null_space`.
 """
@@ -47,7 +47,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
         n: number of columns of G.
     """
     size = B.shape[0]
-    least, most = math.inf, 0.0
+    smallest, most = math.inf, 0.0
     for k in range(size):
         p = k
         for i in range(k + 1, size):
@@ -59,7 +59,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
             for j in range(n):
                 G[k, j], G[p, j] = G[p, j], G[k, j]
         pivot = abs(B[k, k])
-        least = min(least, pivot)
+        smallest = min(smallest, pivot)
         most = max(most, pivot)
         if not pivot > 0.0:
             return 0.0
@@ -73,7 +73,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
         for i in range(k):
             if B[i, k] != 0.0:
                 axpy(G[i], -B[i, k], G[k], n)
-    return 1.0 if size == 0 else least / most
+    return 1.0 if size == 0 else smallest / most
 
 
 @compiled()
@@ -241,7 +241,7 @@ def collect_leftover_equations(
             if points.strict_kind[c] == FORCE:
                 row[work.force[c] + i] = 1.0
                 e[r] = points.target[c, i] / model.mass
-            elif reduced:  # its limb has too few joints: left (J_u a_u + drift - wanted) = 0
+            elif reduced:  # its limb has too few joints: left (J_u a_u + drift - desired) = 0
                 left, s = work.limb_left[c, i], 0.0
                 for o in range(size):
                     s += left[o] * (points.target[c, o] - points.drift[c, o])
@@ -312,10 +312,10 @@ def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> in
         length = math.sqrt(square)
         # I - 2 u u^T, u = the rest of the column with its first entry moved away from zero
         corner = -length if u[k] > 0.0 else length
-        share = 1.0 / math.sqrt(2.0 * length * (length + abs(u[k])))
+        normalization = 1.0 / math.sqrt(2.0 * length * (length + abs(u[k])))
         u[k] -= corner
         for j in range(k, n):
-            u[j] *= share
+            u[j] *= normalization
         reflect_rows(E[k:], u[k:], n - k, r)
         s = e[at]
         for j in range(k):
@@ -333,12 +333,12 @@ def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> in
 
 
 @compiled(inline=False)
-def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, spare: Matrix) -> None:
-    """Projects rows over u to the directions of `factor_null_space`; `spare` has space for four rows."""
+def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, scratch: Matrix) -> None:
+    """Projects rows over u to the directions of `factor_null_space`; `scratch` has space for four rows."""
     for i in range(0, count, 4):
         some = min(4, count - i)
-        copy_columns(spare, rows[i:], some, n)
-        gemm(rows[i:], spare, X, some, n, d + 1)
+        copy_columns(scratch, rows[i:], some, n)
+        gemm(rows[i:], scratch, X, some, n, d + 1)
 
 
 @compiled()

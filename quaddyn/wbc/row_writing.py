@@ -31,13 +31,13 @@ def row_weight(rows: RowBuffer, weight: float) -> float:
 
 
 @compiled()
-def finish_equality(rows: RowBuffer, n: int, wanted: float, length: float, weight: float, item: int, row: int) -> None:
-    """Completes the row in A, with its constant behind it, as an equality ``row u = wanted``.
+def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weight: float, item: int, row: int) -> None:
+    """Completes the row in A, with its constant behind it, as an equality ``row u = target``.
 
     Args:
         rows: the rows; the new one is at ``rows.A[rows.count[0]]``.
         n: number of unknowns.
-        wanted: right-hand side.
+        target: right-hand side.
         length: scale of the row before elimination; a row that is far shorter now is rounding error.
         weight: weight of the row.
         item: index of the element, -1 for none.
@@ -47,7 +47,7 @@ def finish_equality(rows: RowBuffer, n: int, wanted: float, length: float, weigh
     A = rows.A[m]
     if w != 1.0:
         scale(A, A, w, n + 1)
-    rows.b[m] = w * wanted - A[n]
+    rows.b[m] = w * target - A[n]
     rows.A_length[m] = w * length
     rows.A_weight[m] = weight
     rows.A_source[m, 0] = item
@@ -117,11 +117,11 @@ def add_force_term(t: TickContext, row: Vector, contact: int, i: int, factor: fl
 
 @compiled(inline=False)
 def add_motion_equality(
-    t: TickContext, J: Vector, chain: IntVector, wanted: float, weight: float, item: int, row: int
+    t: TickContext, J: Vector, chain: IntVector, target: float, weight: float, item: int, row: int
 ) -> None:
-    """Appends ``J a = wanted``, J over the velocities of a chain."""
+    """Appends ``J a = target``, J over the velocities of a chain."""
     length = project_motion_row(t, t.rows.A[t.rows.count[0]], J, chain)
-    finish_equality(t.rows, t.maps.n, wanted, length, weight, item, row)
+    finish_equality(t.rows, t.maps.n, target, length, weight, item, row)
 
 
 @compiled(inline=False)
@@ -134,11 +134,11 @@ def add_motion_bounds(
 
 
 @compiled()
-def add_joint_equality(t: TickContext, j: int, wanted: float, weight: float, item: int, row: int) -> None:
-    """Appends ``a_j = wanted``."""
+def add_joint_equality(t: TickContext, j: int, target: float, weight: float, item: int, row: int) -> None:
+    """Appends ``a_j = target``."""
     maps, rows = t.maps, t.rows
     scale(rows.A[rows.count[0]], maps.acceleration[j], 1.0, maps.n + 1)
-    finish_equality(rows, maps.n, wanted, maps.acceleration_length[j], weight, item, row)
+    finish_equality(rows, maps.n, target, maps.acceleration_length[j], weight, item, row)
 
 
 @compiled()
@@ -158,13 +158,13 @@ def add_torque_bounds(t: TickContext, i: int, lower: float, upper: float, weight
 
 
 @compiled()
-def add_force_equality(t: TickContext, contact: int, i: int, wanted: float, weight: float, item: int, row: int) -> None:
-    """Appends ``f_i = wanted`` [N] for component i of a contact force."""
+def add_force_equality(t: TickContext, contact: int, i: int, target: float, weight: float, item: int, row: int) -> None:
+    """Appends ``f_i = target`` [N] for component i of a contact force."""
     maps, rows = t.maps, t.rows
     A = rows.A[rows.count[0]]
     clear(A, maps.n + 1)
     A[maps.force[contact] + i] = t.model.mass
-    finish_equality(rows, maps.n, wanted, t.model.mass, weight, item, row)
+    finish_equality(rows, maps.n, target, t.model.mass, weight, item, row)
     tag_equality_contact(rows, contact)
 
 

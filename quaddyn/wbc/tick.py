@@ -95,12 +95,12 @@ class ActiveContacts(NamedTuple):
     nf: int
 
     @staticmethod
-    def of(settings: Sequence[ContactSettings], shares: Sequence[tuple[float, float]]) -> ActiveContacts:
-        """Returns the contacts with nonzero activation; `shares` has activation and cap of each contact."""
+    def of(settings: Sequence[ContactSettings], activations: Sequence[tuple[float, float]]) -> ActiveContacts:
+        """Returns the contacts with nonzero activation; `activations` has activation and cap of each contact."""
         there, start = [], 0
-        for c, (contact, (share, cap)) in enumerate(zip(settings, shares, strict=True)):
-            if share > 0.0:
-                there.append((c, contact, start, share, cap))
+        for c, (contact, (activation, cap)) in enumerate(zip(settings, activations, strict=True)):
+            if activation > 0.0:
+                there.append((c, contact, start, activation, cap))
                 start += contact.size
         return ActiveContacts(settings, there, start)
 
@@ -153,7 +153,7 @@ class Tick:
     def at(
         state: State,
         settings: Sequence[ContactSettings],
-        shares: Sequence[tuple[float, float]],
+        activations: Sequence[tuple[float, float]],
         dt: float,
         scales: Scales,
         tau_before: Array | None,
@@ -164,13 +164,13 @@ class Tick:
         Args:
             state: state of the robot.
             settings: settings of all contacts.
-            shares: activation and cap of each contact.
+            activations: activation and cap of each contact.
             dt: control period [s].
             scales: natural units.
             tau_before: torques of the tick before.
             contact_damping: damping of the constraint that keeps contacts at rest [1/s].
         """
-        return Tick(state, ActiveContacts.of(settings, shares), dt, scales, tau_before, contact_damping)
+        return Tick(state, ActiveContacts.of(settings, activations), dt, scales, tau_before, contact_damping)
 
     @property
     def robot(self) -> Robot:
@@ -182,8 +182,8 @@ class Tick:
         """Contacts that may carry force, each with its components in the stacked force vector."""
         if self._frames is None:
             self._frames = tuple(
-                make_contact_frame(self.state, settings, start, share, cap)
-                for _, settings, start, share, cap in self._there.contacts
+                make_contact_frame(self.state, settings, start, activation, cap)
+                for _, settings, start, activation, cap in self._there.contacts
             )
         return self._frames
 

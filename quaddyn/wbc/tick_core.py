@@ -94,14 +94,14 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
 def advance_contacts_entry(
     ramps: ContactRamps,
     contacts: ContactStateData,
-    wanted: IntVector,
+    requested: IntVector,
     step: float,
     weight: float,
     values: Vector,
     first: int,
 ) -> int:
     """Calls `advance_contacts` from Python; the contact forces of the tick before begin at `first` in `values`."""
-    return advance_contacts(ramps, contacts, wanted, step, weight, matrix(values, first, len(contacts.size), 6))
+    return advance_contacts(ramps, contacts, requested, step, weight, matrix(values, first, len(contacts.size), 6))
 
 
 @compiled(inline=False)
@@ -209,10 +209,10 @@ def count_unknowns(data: TickData) -> int:
 @compiled()
 def project_problem(data: TickData, n: int, d: int) -> None:
     """Projects all rows to the d directions that strict contacts leave free."""
-    rows, spare, X = data.rows, data.work.scratch_rows, data.work.null
+    rows, scratch, X = data.rows, data.work.scratch_rows, data.work.null
     m, p = rows.count[0], rows.count[1]
-    project_rows(rows.A, m, n, d, X, spare)
-    project_rows(rows.C, p, n, d, X, spare)
+    project_rows(rows.A, m, n, d, X, scratch)
+    project_rows(rows.C, p, n, d, X, scratch)
     for i in range(m):
         rows.b[i] -= rows.A[i, d]
     for i in range(p):
@@ -237,12 +237,12 @@ def solve(data: TickData, d: int, full: bool) -> bool:
     If contacts are held exactly, it stops after level 0 if that is infeasible.
     """
     model, memory, work, rows = data.model, data.memory, data.work, data.rows
-    way = 1 if full else 0
+    formulation = 1 if full else 0
     K, p = model.levels + memory.needs_min_norm[0], rows.count[1]
-    warm = memory.is_valid[way] != 0
+    warm = memory.is_valid[formulation] != 0
     for k in range(model.levels + 2):
-        warm = warm and memory.limit_starts[way, k] == rows.C_start[k]
-        memory.limit_starts[way, k] = rows.C_start[k]
+        warm = warm and memory.limit_starts[formulation, k] == rows.C_start[k]
+        memory.limit_starts[formulation, k] = rows.C_start[k]
     before, now = memory.previous, memory.current
     if full:
         before, now = memory.previous_full, memory.current_full
@@ -268,8 +268,8 @@ def solve(data: TickData, d: int, full: bool) -> bool:
         work.summary,
     )  # fmt: skip
     verified = solve_until_verified(problem, settings, matrix(before, 0, K + 1, p), warm, solution, work.solver)
-    memory.was_warm_started[way] = 1 if warm else 0
-    memory.is_valid[way] = 1 if has_converged(solution) and not is_infeasible(solution) else 0
+    memory.was_warm_started[formulation] = 1 if warm else 0
+    memory.is_valid[formulation] = 1 if has_converged(solution) and not is_infeasible(solution) else 0
     return verified
 
 

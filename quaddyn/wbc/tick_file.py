@@ -223,15 +223,15 @@ def _read(file: IO[bytes]) -> TickRecord:
 
 def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     start = make_tick_start(arrays)
-    room = validate_tick(start)
+    buffer_sizes = validate_tick(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
     shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,), (nu,))
     answer = [
         read_array(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
         for name, shape in zip(ANSWER, shapes, strict=True)
     ]
-    names, share = _strings(meta, "contacts", len(sizes)), start.contacts.activation.tolist()
-    there = {name: (i, sizes[i], share[i]) for i, name in enumerate(names) if share[i] > 0.0}
+    names, activation = _strings(meta, "contacts", len(sizes)), start.contacts.activation.tolist()
+    there = {name: (i, sizes[i], activation[i]) for i, name in enumerate(names) if activation[i] > 0.0}
     ends = np.cumsum([0, *(size for _, size, _ in there.values())]).tolist()
     outcome = meta["outcome"]
     if outcome not in OUTCOMES:
@@ -239,13 +239,13 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     for name in ("remarks", "nonviable"):
         if not isinstance(meta[name], list):
             refuse(name, "a list of sentences or names", meta[name])
-    problem = _problem(meta, arrays, K, nu + ends[-1], room.rows + room.limits + room.custom)
+    problem = _problem(meta, arrays, K, nu + ends[-1], buffer_sizes.rows + buffer_sizes.limits + buffer_sizes.custom)
     return TickRecord(
         robot=str(meta["robot"]),
         tick=int(meta["tick"]),
         joints=_strings(meta, "joints", nu),
         contacts={name: slice(a, b) for name, a, b in zip(there, ends, ends[1:], strict=False)},
-        contact_activations={name: share for name, (_, _, share) in there.items()},
+        contact_activations={name: activation for name, (_, _, activation) in there.items()},
         q=start.q,
         v=start.v,
         problem=problem,
@@ -263,10 +263,10 @@ def _strings(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, most: int) -> TickProblem:
+def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, max_rows: int) -> TickProblem:
     m = sum(len(group["names"]) for group in meta["groups"])
-    if m > most:
-        refuse("groups", f"up to {most} rows", m)
+    if m > max_rows:
+        refuse("groups", f"up to {max_rows} rows", m)
     rows = {
         name: read_array(arrays, f"rows.{name}", ArrayKind("float", 1 + (name == "A")), (m, n) if name == "A" else (m,))
         for name in ROWS

@@ -40,13 +40,13 @@ class SlowInputs(NamedTuple):
     Attributes:
         force_references: references of force tasks.
         settings: per contact (contact, smallest force, largest force, height).
-        shares: per contact its activation and cap.
+        activations: per contact its activation and cap.
         custom: rows that elements computed in Python.
     """
 
     force_references: ForceReferences = ()
     settings: tuple[Any, ...] = ()
-    shares: tuple[tuple[float, float], ...] = ()
+    activations: tuple[tuple[float, float], ...] = ()
     custom: CustomRows = NO_ROWS
 
 
@@ -57,7 +57,7 @@ class TickInputs(NamedTuple):
         q, v: the state.
         numbers: parameters of the elements.
         before: (nu,) torques of the tick before, None on the first.
-        force_references, settings, shares, custom: as of `SlowInputs`.
+        force_references, settings, activations, custom: as of `SlowInputs`.
     """
 
     q: Array
@@ -66,7 +66,7 @@ class TickInputs(NamedTuple):
     before: Array | None
     force_references: ForceReferences
     settings: tuple[Any, ...]
-    shares: tuple[tuple[float, float], ...]
+    activations: tuple[tuple[float, float], ...]
     custom: CustomRows
 
 
@@ -89,9 +89,9 @@ def write_contact(to: ContactStateData, c: int, s: ContactSettings, tables: Tabl
     to.cone[c, : len(cone), : s.size] = cone
 
 
-def write_shares(to: ContactStateData, share: Array, cap: Array) -> None:
+def write_activations(to: ContactStateData, activation: Array, cap: Array) -> None:
     """Writes the activation and the cap of each contact."""
-    to.activation[:] = share
+    to.activation[:] = activation
     to.cap[:] = cap
 
 
@@ -103,16 +103,16 @@ def write_before(to: TickInputData, before: Array | None) -> None:
 
 
 def write_force_references(
-    to: TickInputData, i: int, task: ForceTask, wanted: Mapping[str, Array], names: Sequence[str]
+    to: TickInputData, i: int, task: ForceTask, references: Mapping[str, Array], names: Sequence[str]
 ) -> None:
     """Writes the references of force task i for each contact."""
     rows = to.force_references[i]
     rows[:] = 0.0
     for name, row in zip(names, rows, strict=True):
         row[0] = task.contacts is None or name in task.contacts
-        if name in wanted:
+        if name in references:
             row[1] = 1.0
-            row[2 : 2 + len(wanted[name])] = wanted[name]
+            row[2 : 2 + len(references[name])] = references[name]
 
 
 def write_custom_rows(

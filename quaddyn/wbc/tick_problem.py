@@ -72,8 +72,10 @@ class TickProblem:
     @property
     def shape(self) -> tuple[tuple[int, int], ...]:
         """Numbers of equalities and of limits, by level."""
-        wanted = [sum(int(np.count_nonzero(g.is_equality)) for g in level) for level in self.levels]
-        return tuple((w, sum(len(g.lower) for g in level) - w) for w, level in zip(wanted, self.levels, strict=True))
+        equalities = [sum(int(np.count_nonzero(g.is_equality)) for g in level) for level in self.levels]
+        return tuple(
+            (w, sum(len(g.lower) for g in level) - w) for w, level in zip(equalities, self.levels, strict=True)
+        )
 
     def matrices(self) -> list[LevelRows]:
         """Returns the matrices of all levels, for the hierarchical solver."""
@@ -108,9 +110,9 @@ def _stacked(groups: Sequence[RowGroup], n: int) -> LevelRows:
     lower, upper, weights = (
         np.concatenate([np.zeros(0), *(getattr(g, name) for g in groups)]) for name in ("lower", "upper", "weights")
     )
-    wanted = lower == upper
-    limits = ~wanted
-    w, v = weights[wanted], weights[limits]
+    equalities = lower == upper
+    limits = ~equalities
+    w, v = weights[equalities], weights[limits]
     return LevelRows(
-        A[wanted] * w[:, None], lower[wanted] * w, A[limits] * v[:, None], lower[limits] * v, upper[limits] * v
+        A[equalities] * w[:, None], lower[equalities] * w, A[limits] * v[:, None], lower[limits] * v, upper[limits] * v
     )

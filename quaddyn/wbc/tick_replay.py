@@ -24,12 +24,12 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
     good, starts, sets = np.zeros(2, dtype=np.int64), np.full_like(memory.limit_starts, -1), list[Any]()
-    for way, previous in enumerate((memory.previous, memory.previous_full)):
-        warm = bool(memory.was_warm_started[way])
+    for formulation, previous in enumerate((memory.previous, memory.previous_full)):
+        warm = bool(memory.was_warm_started[formulation])
         if warm:
-            starts[way] = memory.limit_starts[way]
-        good[way] = warm
-        sets.append(previous[: memory.limit_starts.shape[1] * max(int(starts[way, -1]), 0)])
+            starts[formulation] = memory.limit_starts[formulation]
+        good[formulation] = warm
+        sets.append(previous[: memory.limit_starts.shape[1] * max(int(starts[formulation, -1]), 0)])
     if strict and memory.was_warm_started[2] == 1:
         good[1] = 2  # contacts were rows from the start
     return WorkingSetArrays(good, memory.needs_min_norm.copy(), starts, *sets)
@@ -70,9 +70,9 @@ def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[
         refuse(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
     if rank == 0:
         return x.item()
-    room = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
-    room[: x.size] = x.ravel()
-    return room[: x.size].reshape(x.shape)
+    padded = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
+    padded[: x.size] = x.ravel()
+    return padded[: x.size].reshape(x.shape)
 
 
 def rerun_tick(start: TickStart) -> tuple[int, TickResult]:

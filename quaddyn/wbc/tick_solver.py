@@ -76,7 +76,7 @@ class TickSolver:
         data: data that compiled ticks read and write.
         resolve: solver of changed problems, for explanations.
         standing: slowly changing inputs of the last tick.
-        room: length of the vector of a result.
+        result_size: length of the vector of a result.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class TickSolver:
         self._parts: list[tuple[int, Rows]] = []
         self._there = ActiveContacts((), (), 0)
         self.standing = SlowInputs()
-        self._make_room(0)
+        self._allocate_buffers(0)
         self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
-        self.room = self._size + LANE_WIDTH
-        self._nothing, self._first_force, self._weight = zeros(self.room), nu + nv, scales.mass * scales.gravity
+        self.result_size = self._size + LANE_WIDTH
+        self._nothing, self._first_force, self._weight = zeros(self.result_size), nu + nv, scales.mass * scales.gravity
         self._seen = self._taken = -1
-        self._asked: Array | None = None
+        self._last_acceleration: Array | None = None
 
-    def _make_room(self, custom: int) -> None:
+    def _allocate_buffers(self, custom: int) -> None:
         """Allocates buffers for `custom` rows computed in Python; the next tick is a first one."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
-        self._room, self._layout = custom, None
+        self._custom_capacity, self._layout = custom, None
         self._tick: Any = None  # compiled functions, bound to the data below
         inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
         # Each force task with its references that were written last.
@@ -154,13 +154,13 @@ class TickSolver:
         self._switch = tick_core.advance_contacts_entry.bind(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
-    def switch(self, wanted: IntVector, step: float, values: Array | None) -> int:
+    def switch(self, requested: IntVector, step: float, values: Array | None) -> int:
         """Advances the contacts by one tick, as `advance_contacts`.
 
         The function writes their activations, which `_read_contacts` copies for the record of the tick.
 
         Args:
-            wanted: whether each contact should be made.
+            requested: whether each contact should be made.
             step: change of the activation per tick; infinite to switch at once.
             values: result of the tick before, None on the first.
 
@@ -171,10 +171,10 @@ class TickSolver:
             self._read_settings()
         if self._tick is None:
             self.ready()
-        came: int = self._switch(
-            wanted, step, self._weight, self._nothing if values is None else values, self._first_force
+        flags: int = self._switch(
+            requested, step, self._weight, self._nothing if values is None else values, self._first_force
         )
-        return came
+        return flags
 
     def values_of(self, forces: Mapping[str, Array]) -> Array:
         """Returns a result with these contact forces [N, N m], and zeros otherwise."""
@@ -194,10 +194,10 @@ class TickSolver:
             v: velocity of the state.
             before: (nu,) torques of the tick before, None on the first.
         """
-        if self._seen != self._changes.shares:
+        if self._seen != self._changes.activations:
             self._read_contacts()
         if self.tables.custom:  # first, as custom rows may need larger buffers, into which all else is then written
-            self._ask(state, before)
+            self._update_custom_rows(state, before)
         if self._rated:
             write_before(self.data.inputs, before)
         for task, known in self._written:
@@ -207,11 +207,11 @@ class TickSolver:
         self._fill_terms(q, v, self._views.values)
         if self._tick is None:
             self.ready()
-        values = empty(self.room)
+        values = empty(self.result_size)
         outcome = self._tick(q, v, values)
         if self.tables.custom:
-            asked = self.views(values).acceleration.copy()
-            self._asked = asked if isfinite(asked).all() else None
+            last_acceleration = self.views(values).acceleration.copy()
+            self._last_acceleration = last_acceleration if isfinite(last_acceleration).all() else None
         return outcome, values
 
     def views(self, values: Array) -> TickResult:
@@ -226,11 +226,11 @@ class TickSolver:
         if self._taken != self._changes.settings:
             self._read_settings()
         references, settings, _, custom = self.standing
-        shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self.standing = SlowInputs(references, settings, shares, custom)
+        activations = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
+        self.standing = SlowInputs(references, settings, activations, custom)
         if self.tables.custom:
-            self._there = ActiveContacts.of(self._settings, shares)
-        self._seen = self._changes.shares
+            self._there = ActiveContacts.of(self._settings, activations)
+        self._seen = self._changes.activations
 
     def _read_settings(self) -> None:
         """Copies the settings of the contacts after a change."""
@@ -245,17 +245,17 @@ class TickSolver:
     def _read_references(self) -> None:
         """Copies the references of all force tasks after a change."""
         references = tuple([task.references for task, _ in self._written])
-        self._written = [(task, wanted) for (task, _), wanted in zip(self._written, references, strict=True)]
-        for i, (task, wanted) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
-            write_force_references(self.data.inputs, i, task, wanted, self.names)
+        self._written = [(task, requested) for (task, _), requested in zip(self._written, references, strict=True)]
+        for i, (task, requested) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
+            write_force_references(self.data.inputs, i, task, requested, self.names)
         self.standing = self.standing._replace(force_references=references)
 
-    def _ask(self, state: State, before: Array | None) -> None:
+    def _update_custom_rows(self, state: State, before: Array | None) -> None:
         """Computes the rows of custom elements."""
         held, there, nv, nu = self.tables.model.contact_motion_start, self._there, self.robot.nv, self.nu
         damping = self.levels.numbers.item(held) if held >= 0 else None
-        asked = None if before is None else self._asked
-        now = Tick(state, there, self.dt, self.scales, before, damping, asked)
+        last_acceleration = None if before is None else self._last_acceleration
+        now = Tick(state, there, self.dt, self.scales, before, damping, last_acceleration)
         parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.ask(e, now)]
         total, layout = 0, []
         for i, rows in parts:
@@ -263,8 +263,8 @@ class TickSolver:
                 self._check(i, rows)
             total += rows.size
             layout.append((i, rows.size, rows.acceleration is None, rows.force is None, rows.torque is None))
-        if total > self._room:
-            self._make_room(total)
+        if total > self._custom_capacity:
+            self._allocate_buffers(total)
         anew = self._layout is None or self._layout != (there, layout)
         self._layout = None  # invalid until all rows are written
         write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)

@@ -31,7 +31,7 @@ FINITE, POSITIVE, NUMBER = (-LARGEST, LARGEST), (TINIEST, LARGEST), (-np.inf, np
 
 #: Kinds of elements by code.
 KINDS: dict[int, type[Element]] = {
-    kind.code: kind for room in (tasks, constraints) for kind in (getattr(room, name) for name in room.__all__)
+    kind.code: kind for module in (tasks, constraints) for kind in (getattr(module, name) for name in module.__all__)
 } | {CUSTOM: Element}
 
 
@@ -255,10 +255,10 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
         refuse(field, "terms for it", "none")
     for jv, jq, entries in m.index[first : first + 3 * layout.joints].reshape(layout.joints, 3).tolist():
         if not (0 <= jv < nv and 0 <= jq < nq - (entries == 2)):
-            refuse("model.index", f"places below {nv} and {nq}", (jv, jq, entries))
-    places = m.index[first : first + layout.places]
-    if layout.places and not ((places >= 0) & (places < nq)).all():
-        refuse("model.index", f"places below {nq}", places)
+            refuse("model.index", f"q_entries below {nv} and {nq}", (jv, jq, entries))
+    q_entries = m.index[first : first + layout.q_entries]
+    if layout.q_entries and not ((q_entries >= 0) & (q_entries < nq)).all():
+        refuse("model.index", f"q_entries below {nq}", q_entries)
     hands = m.index[second : second + 2 * layout.hands : 2]
     if layout.hands and not ((hands >= 0) & (hands < len(t.contacts.size))).all():
         refuse("model.index", f"contacts below {len(t.contacts.size)}", hands)

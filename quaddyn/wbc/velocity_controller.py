@@ -121,7 +121,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             if not isinstance(task, Task) or isinstance(task, MomentumTask):
                 raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
             if task.name in by_name:
-                raise ArgumentError(f"tasks: two of the name {task.name!r}; give one of them another")
+                raise ArgumentError(f"tasks: the name {task.name!r} is used twice; rename one of the tasks")
             check_robot(task, robot)
             by_name[task.name] = task
         self.tasks = Elements("task", by_name)

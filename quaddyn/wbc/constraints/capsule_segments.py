@@ -77,15 +77,15 @@ def write_capsule_reaches(middles: Matrix, count: int, by: Barrier) -> bool:
     """
     ux, uy, uz = middles[MIDDLE_SPEED, 0], middles[MIDDLE_SPEED + 1, 0], middles[MIDDLE_SPEED + 2, 0]
     swift = broadcast8(0.0)
-    fixed = 0.5 * (by.margin + SECOND_ORDER_MARGIN + 0.5 * by.most / (by.p * by.p))
+    fixed = 0.5 * (by.margin + SECOND_ORDER_MARGIN + 0.5 * by.max_acceleration / (by.p * by.p))
     for k in range(0, count, 8):
         vx, vy, vz = load3_at(middles, MIDDLE_SPEED, k)
         vx, vy, vz = vx - ux, vy - uy, vz - uz
         sx, sy, sz = load3_at(middles, ARM_SPEED, k)
         speed = sqrt8(dot8(vx, vy, vz, vx, vy, vz)) + sqrt8(dot8(sx, sy, sz, sx, sy, sz))
         swift += max8(speed - NEGLIGIBLE_APPROACH_SPEED, broadcast8(0.0))
-        brake = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + 0.5 * ROW_ACTIVATION_RATIO * by.most / by.p
-        store8(load8(middles, SIZE, k) + fixed + brake * brake * (1.0 / by.most), middles, SHARE, k)
+        brake = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + 0.5 * ROW_ACTIVATION_RATIO * by.max_acceleration / by.p
+        store8(load8(middles, SIZE, k) + fixed + brake * brake * (1.0 / by.max_acceleration), middles, SHARE, k)
     return sum8(swift) > 0.0
 
 

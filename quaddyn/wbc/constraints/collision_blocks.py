@@ -40,7 +40,7 @@ PARTS = 5
 #: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
 #: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
 #: that it keeps away from.
-NEED, SPARE_SPEED, BOUND, GIVEN = 0, 1, 2, 3
+NEED, REMAINING_SPEED, BOUND, GIVEN = 0, 1, 2, 3
 WRENCH, LATER, THERE, KNOWN = 4, 10, 16, 19
 
 
@@ -86,20 +86,20 @@ def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
 
 
 @compiled(inline=True)
-def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, place: float) -> None:
+def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, position: float) -> None:
     """Writes a point of a segment to one lane of three rows."""
-    out[8 * row] = x[start] + place * x[along]
-    out[8 * row + 8] = x[start + 1] + place * x[along + 1]
-    out[8 * row + 16] = x[start + 2] + place * x[along + 2]
+    out[8 * row] = x[start] + position * x[along]
+    out[8 * row + 8] = x[start + 1] + position * x[along + 1]
+    out[8 * row + 16] = x[start + 2] + position * x[along + 2]
 
 
 @compiled()
-def gather_point(M: Vector, lane: int, a: Vector, place: float, b: Vector) -> None:
+def gather_point(M: Vector, lane: int, a: Vector, position: float, b: Vector) -> None:
     """Writes a point of one segment, at a position in [0, 1], and another segment."""
     out = M[lane:]
-    gather_place(out, POINT, a, START, ALONG, place)
-    gather_place(out, POINT_SPEED, a, START_SPEED, ALONG_SPEED, place)
-    gather_place(out, POINT_DRIFT, a, START_DRIFT, ALONG_DRIFT, place)
+    gather_place(out, POINT, a, START, ALONG, position)
+    gather_place(out, POINT_SPEED, a, START_SPEED, ALONG_SPEED, position)
+    gather_place(out, POINT_DRIFT, a, START_DRIFT, ALONG_DRIFT, position)
     gather3(out, OTHER + START, b, START)
     gather3(out, OTHER + ALONG, b, ALONG)
     gather3(out, OTHER + START_SPEED, b, START_SPEED)
@@ -109,9 +109,9 @@ def gather_point(M: Vector, lane: int, a: Vector, place: float, b: Vector) -> No
 
 
 @compiled(inline=False)
-def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, other: float) -> None:
+def gather_points(M: Vector, lane: int, a: Vector, position: float, b: Vector, other: float) -> None:
     """Writes a point of each of two segments."""
-    gather_point(M, lane, a, place, b)
+    gather_point(M, lane, a, position, b)
     out = M[lane:]
     gather_place(out, OTHER + START, b, START, ALONG, other)
     gather_place(out, OTHER + START_SPEED, b, START_SPEED, ALONG_SPEED, other)
@@ -130,15 +130,15 @@ def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
     wx, wy, wz = load3(motion, W)
     d, drift = load8(motion, 8 * D), load8(motion, 8 * SECOND)
     approach = dot8(nx, ny, nz, wx, wy, wz)
-    least, spare = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, by)
-    need = least + ROW_ACTIVATION_RATIO * by.most
+    required, remaining_speed = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, by)
+    need = required + ROW_ACTIVATION_RATIO * by.max_acceleration
     if not flat:  # where segments intersect there is no direction apart
         need = select8(d - CROSSING, need, broadcast8(-1.0))
     store8(need, known, 8 * NEED)
-    store8(spare, known, 8 * SPARE_SPEED)
-    # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
-    lack = max8(by.most - need, broadcast8(0.0))
-    store8(load8(block.given, 0) + lack * lack / max8(need, broadcast8(1e-6 * by.most)), known, 8 * GIVEN)
+    store8(remaining_speed, known, 8 * REMAINING_SPEED)
+    # a new row acts little at first: its bound rises from far below -ROW_ACTIVATION_RATIO max_acceleration
+    lack = max8(by.max_acceleration - need, broadcast8(0.0))
+    store8(load8(block.given, 0) + lack * lack / max8(need, broadcast8(1e-6 * by.max_acceleration)), known, 8 * GIVEN)
     mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # rate of change of n
     if not flat:
         drift += by.ahead * min8(load8(motion, 8 * THIRD), broadcast8(0.0))
@@ -148,7 +148,7 @@ def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
         less = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
         mx, my, mz = less * mx, less * my, less * mz
-    store8(least - drift, known, 8 * BOUND)
+    store8(required - drift, known, 8 * BOUND)
     # the force of a row and its moment about the origin, now and as they change
     ax, ay, az = load3(block.M, POINT)
     px, py, pz = load3(block.M, POINT_SPEED)

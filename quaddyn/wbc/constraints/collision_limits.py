@@ -180,9 +180,9 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         Returns:
             (pairs,) [m] and (pairs,) [m/s], in the order of `pairs`.
         """
-        rooms, rates = self._gaps(self.block, q, v)
-        nearest = np.argmin(rooms, axis=1)[:, None]
-        return np.take_along_axis(rooms, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
+        margins, rates = self._gaps(self.block, q, v)
+        nearest = np.argmin(margins, axis=1)[:, None]
+        return np.take_along_axis(margins, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
     def _gaps(self, numbers: Array, q: Array, v: Array, p: float = 0.0) -> tuple[Array, Array]:
         """Returns (pairs, PARTS) margins and rates; infinite and 0 where a pair has no such part."""
@@ -191,8 +191,10 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Returns the names of the pairs that are nearer than `margin`, or too fast to keep it."""
         p, most = float(numbers[1]), float(numbers[2])
-        nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
-        allowed = np.array([max_approach_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
+        nearest, (margins, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
+        allowed = np.array([max_approach_speed(each, p, most) for each in margins.ravel().tolist()]).reshape(
+            margins.shape
+        )
         wrong = (nearest < -MAX_PENETRATION) | (speeds + allowed < -MAX_PENETRATION * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 

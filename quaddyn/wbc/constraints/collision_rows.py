@@ -4,22 +4,22 @@ Proof that rows keep a pair apart.  Let ``phi = h' + k(h)`` for any two points, 
 the margin of their distance; and let ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 
 1. k(0) = 0, and the slope of k is at most p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``. 2. ``phi'
-= h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it requires ``h'' = k' k <= most``. 3. Over a period,
+= h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it requires ``h'' = k' k <= b``. 3. Over a period,
 with a constant, ``h''(t) = h''(0) + t y`` to first order in t.  ``y = 3 J' a + z``, with J' the time derivative of the
 row along the current velocities (`joint_screws`), and z that of the drift.  The row bounds ``h'' + (dt / 2) (1 + p dt /
 3) y``, the value that determines phi(dt). 4. phi may decay faster than with p, by nine tenths within the period at most
-and so never beyond 0, in three cases: where drifts alone would require more than `most` of a pair; where a row has just
-appeared: below -`most` bounds continue like -1 / x, to -infinity where there is no row; and, in the same way, where
-points between the ends of their segments may reach an end within a few periods, where their row disappears. 5. z is at
-least the derivative of the drift, if it is negative, minus the jerk of the two points. 6. Bounds at the two points of
-the smallest phi hold for all points: the derivative of a minimum is that of the function at the minimizer, however fast
-the minimizer moves (Danskin 1966).  Nearest points have no such rows: the second derivative of their distance is
-discontinuous where one leaves the end of its segment, and is unbounded for segments that rotate past each other in
-parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may replace phi: rows keep ``(d phi)' >= (d' /
-d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized, d phi is quadratic in the two positions; a
-few iterations find its slope (`critical_points`).  The minimum is between the ends, which has a row, or at one of them,
-each of which has one (`pair_motion`). 7. A row is over the joints that move one of the two bodies alone: no distance
-between them depends on the others.
+and so never beyond 0, in three cases: where drifts alone would require more than the largest acceleration b of a pair;
+where a row has just appeared: below -b bounds continue like -1 / x, to -infinity where there is no row; and, in the
+same way, where points between the ends of their segments may reach an end within a few periods, where their row
+disappears. 5. z is at least the derivative of the drift, if it is negative, minus the jerk of the two points. 6. Bounds
+at the two points of the smallest phi hold for all points: the derivative of a minimum is that of the function at the
+minimizer, however fast the minimizer moves (Danskin 1966).  Nearest points have no such rows: the second derivative of
+their distance is discontinuous where one leaves the end of its segment, and is unbounded for segments that rotate past
+each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may replace phi: rows keep ``(d
+phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized, d phi is quadratic in the two
+positions; a few iterations find its slope (`critical_points`).  The minimum is between the ends, which has a row, or at
+one of them, each of which has one (`pair_motion`). 7. A row is over the joints that move one of the two bodies alone:
+no distance between them depends on the others.
 
 Eight pairs or points are processed at a time.  The midpoints of all capsules show that most pairs need no row; of the
 others, which parts may need one is computed, and the points of the whole (`critical_points`).  Parts are points that

@@ -65,8 +65,8 @@ def write_contact_motion_rows_of(item: Item, t: TickContext, c: int, weight: flo
     table = t.model.chains[t.contacts.frame[c]]
     chain = table[1 : 1 + table[0]]
     for i in range(t.contacts.size[c]):
-        wanted = t.points.target[c, i] - t.points.drift[c, i]
-        add_motion_equality(t, t.points.jacobian[c, i], chain, wanted, weight, item.element_index, i)
+        target = t.points.target[c, i] - t.points.drift[c, i]
+        add_motion_equality(t, t.points.jacobian[c, i], chain, target, weight, item.element_index, i)
         tag_equality_contact(t.rows, c)
 
 
@@ -94,11 +94,11 @@ def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
     """
     below = max(1, t.model.levels - 1)
     for c in range(len(t.contacts.size)):
-        share = t.contacts.activation[c]
+        activation = t.contacts.activation[c]
         guided = t.contacts.foot_task[c] >= 0 and t.contacts.size[c] == 3
-        if not 0.0 < share < 1.0 or guided or t.contacts.role[c] > BILATERAL:
+        if not 0.0 < activation < 1.0 or guided or t.contacts.role[c] > BILATERAL:
             continue
-        passed = min(int(share * below), below - 1)
+        passed = min(int(activation * below), below - 1)
         if level == t.model.levels - 1 - passed:
-            progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
+            progress = min(max(activation * below - passed, 1e-6), 1.0 - 1e-6)
             write_contact_motion_rows_of(item, t, c, progress / (1.0 - progress))

@@ -42,7 +42,7 @@ SLIDING_PERIODS = 10.0
 
 
 @compiled(inline=True)
-def preview_time(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
+def preview_time(square: Lanes, reach: Lanes, p: float, max_acceleration: float) -> Lanes:
     """Returns the preview time of the points with the least ``d (h' + k(h))`` [s]: ``1 / (k'(h) + k(h) / d)``.
 
     ``d (h' + k(h))`` is ``r . w + d k(h)``, and the derivative of ``d k(h)`` by ``|r|^2 / 2`` is the inverse of this
@@ -52,14 +52,14 @@ def preview_time(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
         square: square of the current distance [m^2].
         reach: distance with zero margin [m].
         p: barrier rate [1/s].
-        most: largest acceleration [m/s^2].
+        max_acceleration: largest acceleration [m/s^2].
     """
-    d, soft = max8(sqrt8(max8(square, broadcast8(0.0))), broadcast8(CROSSING)), most / (p * p)
-    room = d - reach - SECOND_ORDER_MARGIN
-    beyond = room - soft
-    brake = sqrt8(max8(2.0 * most * (room - 0.5 * soft), broadcast8(0.0)))
-    # k' = most / brake, k = brake; and k' = p, k = p h, with a lower bound
-    below = select8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, MIN_SLOPE_FRACTION * d))
+    d, soft = max8(sqrt8(max8(square, broadcast8(0.0))), broadcast8(CROSSING)), max_acceleration / (p * p)
+    margin = d - reach - SECOND_ORDER_MARGIN
+    beyond = margin - soft
+    brake = sqrt8(max8(2.0 * max_acceleration * (margin - 0.5 * soft), broadcast8(0.0)))
+    # k' = max_acceleration / brake, k = brake; and k' = p, k = p h, with a lower bound
+    below = select8(beyond, max_acceleration * (d + 2.0 * margin - soft), p * max8(d + margin, MIN_SLOPE_FRACTION * d))
     return select8(beyond, brake, broadcast8(1.0)) * d / below
 
 
@@ -115,7 +115,7 @@ def locate_pair_points(block: PairBlock, by: Barrier, rounds: int) -> None:
             square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
             if turn == 1:
                 store8(row_need(square, min8(first_start, first_end), fast, reach, by), out, 8 * CLOSE)
-            ahead = preview_time(square, reach, by.p, by.most)
+            ahead = preview_time(square, reach, by.p, by.max_acceleration)
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b
         skew = across - PARALLEL * both
@@ -148,16 +148,19 @@ def sliding_relaxation(found: Vector, lane: int, length: float, other: float, by
         other: length of the second segment [m].
         by: the barrier.
     """
-    s, t, turn = found[8 * S + lane], found[8 * T + lane], found[8 * AHEAD + lane] * by.most
-    left, most = min(s, 1.0 - s), SLIDING_PERIODS * by.period * (abs(found[8 * S_RATE + lane]) + turn / length)
+    s, t, turn = found[8 * S + lane], found[8 * T + lane], found[8 * AHEAD + lane] * by.max_acceleration
+    left, max_acceleration = (
+        min(s, 1.0 - s),
+        SLIDING_PERIODS * by.period * (abs(found[8 * S_RATE + lane]) + turn / length),
+    )
     left_other, most_other = (
         min(t, 1.0 - t),
         SLIDING_PERIODS * by.period * (abs(found[8 * T_RATE + lane]) + turn / other),
     )
     if not (left > 0.0 and left_other > 0.0):
         return math.inf
-    share = min(left / most, left_other / most_other, 1.0)
-    given: float = by.most * (1.0 - share) * (1.0 - share) / share
+    fraction = min(left / max_acceleration, left_other / most_other, 1.0)
+    given: float = by.max_acceleration * (1.0 - fraction) * (1.0 - fraction) / fraction
     return given
 
 
@@ -182,8 +185,8 @@ def evaluate_points(block: PointBlock, flat: bool, by: Barrier, rounds: int) -> 
     rr, hr, hh = dot8(rx, ry, rz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz), dot8(hx, hy, hz, hx, hy, hz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_hh = one / select8(hh, hh, one)
-    place = unit8(-hr * over_hh)
+    position = unit8(-hr * over_hh)
     for _ in range(rounds - 1):
-        ahead = preview_time(rr + place * (2.0 * hr + place * hh), reach, by.p, by.most)
-        place = unit8(-(hr + ahead * hr_rate) * over_hh)
-    point_motion(M, place, block.motion)
+        ahead = preview_time(rr + position * (2.0 * hr + position * hh), reach, by.p, by.max_acceleration)
+        position = unit8(-(hr + ahead * hr_rate) * over_hh)
+    point_motion(M, position, block.motion)

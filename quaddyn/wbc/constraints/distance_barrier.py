@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ...compiler import Lanes, broadcast8, compiled, max8, min8, select8, sqrt8
 
-#: A pair has a row unless it could accelerate toward its limit by this multiple of `most` without reaching it.
+#: A pair has a row unless it could accelerate toward its limit by this multiple of `max_acceleration` without
+#: reaching it.
 ROW_ACTIVATION_RATIO = 2.0
 #: Additional margin [m] for the terms of second order in dt within a period.
 SECOND_ORDER_MARGIN = 1e-5
@@ -25,7 +26,7 @@ class Barrier(NamedTuple):
     """Parameters of the barrier that all rows share."""
 
     p: float  # barrier rate [1/s]
-    most: float  # largest acceleration [m/s^2]
+    max_acceleration: float  # largest acceleration [m/s^2]
     margin: float  # [m]
     period: float  # [s]
     ahead: float  # (dt / 2) (1 + p dt / 3) [s]
@@ -33,27 +34,33 @@ class Barrier(NamedTuple):
 
 
 @compiled()
-def max_approach_speed(room: float, p: float, most: float) -> float:
-    """Returns the largest approach speed: ``p h``, and beyond ``h = most / p^2`` the speed that `most` can stop."""
-    soft = most / (p * p)
-    if room <= soft:
-        return p * room
-    return math.sqrt(2.0 * most * (room - 0.5 * soft))
+def max_approach_speed(margin: float, p: float, max_acceleration: float) -> float:
+    """Returns the largest approach speed: ``p h``, and for ``h > b / p^2`` the speed that b can stop.
+
+    Args:
+        margin: h, distance above the minimum distance [m].
+        p: barrier rate [1/s].
+        max_acceleration: b, largest acceleration [m/s^2].
+    """
+    soft = max_acceleration / (p * p)
+    if margin <= soft:
+        return p * margin
+    return math.sqrt(2.0 * max_acceleration * (margin - 0.5 * soft))
 
 
 @compiled(inline=True)
-def min_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
+def min_acceleration(margin: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
     """Returns the smallest ``h''`` with which ``h' + k(h)`` decays by at most p, and ``h' + k(h)``.
 
     k is `max_approach_speed`.
     """
-    soft, one = by.most / (by.p * by.p), broadcast8(1.0)
-    beyond = room - soft
-    brake = sqrt8(max8(2.0 * by.most * (room - 0.5 * soft), broadcast8(0.0)))
-    allowed = select8(beyond, brake, by.p * room)
-    slope = select8(beyond, by.most / select8(beyond, brake, one), broadcast8(by.p))
-    spare = speed + allowed
-    return min8(-slope * speed - by.p * spare, broadcast8(by.most)), spare
+    soft, one = by.max_acceleration / (by.p * by.p), broadcast8(1.0)
+    beyond = margin - soft
+    brake = sqrt8(max8(2.0 * by.max_acceleration * (margin - 0.5 * soft), broadcast8(0.0)))
+    allowed = select8(beyond, brake, by.p * margin)
+    slope = select8(beyond, by.max_acceleration / select8(beyond, brake, one), broadcast8(by.p))
+    remaining_speed = speed + allowed
+    return min8(-slope * speed - by.p * remaining_speed, broadcast8(by.max_acceleration)), remaining_speed
 
 
 @compiled(inline=True)
@@ -73,8 +80,10 @@ def row_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrie
     """
     d = sqrt8(max8(square, broadcast8(0.0)))
     speed = min8(max8(-change, broadcast8(0.0)), fast * d)  # times d
-    brake = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + (ROW_ACTIVATION_RATIO * by.most / by.p) * d
-    room = d - (reach + (SECOND_ORDER_MARGIN + DISTANCE_ROUNDING + 0.5 * by.most / (by.p * by.p)))
+    brake = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + (ROW_ACTIVATION_RATIO * by.max_acceleration / by.p) * d
+    margin = d - (reach + (SECOND_ORDER_MARGIN + DISTANCE_ROUNDING + 0.5 * by.max_acceleration / (by.p * by.p)))
     return (
-        brake * brake * (0.5 / by.most) - room * max8(square, broadcast8(0.0)) + DISTANCE_ROUNDING * DISTANCE_ROUNDING
+        brake * brake * (0.5 / by.max_acceleration)
+        - margin * max8(square, broadcast8(0.0))
+        + DISTANCE_ROUNDING * DISTANCE_ROUNDING
     )

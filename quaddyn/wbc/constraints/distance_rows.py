@@ -15,7 +15,7 @@ from .collision_blocks import (
     LATER,
     NEED,
     PARTS,
-    SPARE_SPEED,
+    REMAINING_SPEED,
     THERE,
     WRENCH,
     PointBlock,
@@ -116,8 +116,8 @@ def write_rows(item: Item, t: TickContext, points: PointBlock, count: int, by: B
                     length += abs(value_) * lengths[first + j]
                 k += some
             px, py, pz = z[8 * THERE], z[8 * THERE + 8], z[8 * THERE + 16]
-        lower, spare = z[8 * BOUND] + by.ahead * sum8(jerk), z[8 * SPARE_SPEED]
-        if spare > 0.0:
-            given = spare * max(DRIFT_SPEED_FRACTION / by.period - by.p, 0.0)
+        lower, remaining_speed = z[8 * BOUND] + by.ahead * sum8(jerk), z[8 * REMAINING_SPEED]
+        if remaining_speed > 0.0:
+            given = remaining_speed * max(DRIFT_SPEED_FRACTION / by.period - by.p, 0.0)
             lower = max(lower - given, min(lower - z[8 * GIVEN], by.most))
         finish_limit(rows, n, lower, math.inf, length, 1.0, item.element_index, PARTS * of[0] + of[1])

@@ -132,6 +132,6 @@ def write_hand_rows(item: Item, t: TickContext, c: int) -> None:
         speed = 0.0
         for j in range(len(t.v)):
             speed += J[i, j] * t.v[j]
-        wanted = -p.damping * speed - (points.drift[c, i] - drift[i])
-        add_motion_equality(t, J[i], t.work.all_velocities, wanted, 1.0, item.element_index, ALONG + i)
+        target = -p.damping * speed - (points.drift[c, i] - drift[i])
+        add_motion_equality(t, J[i], t.work.all_velocities, target, 1.0, item.element_index, ALONG + i)
         tag_equality_contact(t.rows, c)

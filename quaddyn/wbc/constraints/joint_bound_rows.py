@@ -41,44 +41,44 @@ def viable_deceleration(p: JointBoundParameters, i: int) -> float:
 
 
 @compiled(inline=False)
-def max_stoppable_acceleration(room: float, v: float, d: float, h: float) -> float:
-    """Returns the largest acceleration over h that keeps `room` >= 0, during h and while braking with d afterwards.
+def max_stoppable_acceleration(distance: float, v: float, d: float, h: float) -> float:
+    """Returns the largest acceleration over h that keeps `distance` >= 0, during h and while braking with d afterwards.
 
-    With w the speed after h, ``w^2 + d h w = 2 d (room - h v / 2)``, unless the joint stops earlier; otherwise it
+    With w the speed after h, ``w^2 + d h w = 2 d (distance - h v / 2)``, unless the joint stops earlier; otherwise it
     reverses exactly at the limit.
     """
-    rest = room - 0.5 * h * v  # distance to the limit if the joint stops at the end of h
+    rest = distance - 0.5 * h * v  # distance to the limit if the joint stops at the end of h
     if rest >= 0.0:
         half = 0.5 * d * h
         return (2.0 * d * rest / (half + math.sqrt(half * half + 2.0 * d * rest)) - v) / h
-    return -v * v / (2.0 * max(room, 1e-300))
+    return -v * v / (2.0 * max(distance, 1e-300))
 
 
 @compiled()
-def max_bounded_acceleration(room: float, v: float, h: float) -> float:
-    """Returns the largest acceleration over h that keeps `room` >= 0 during h."""
+def max_bounded_acceleration(distance: float, v: float, h: float) -> float:
+    """Returns the largest acceleration over h that keeps `distance` >= 0 during h."""
     stop = -v / h
-    end = 2.0 * (room - h * v) / (h * h)  # at the limit after h, if it still moves out then
+    end = 2.0 * (distance - h * v) / (h * h)  # at the limit after h, if it still moves out then
     if end > stop:
         return end
-    return min(stop, -v * v / (2.0 * max(room, 1e-300)))
+    return min(stop, -v * v / (2.0 * max(distance, 1e-300)))
 
 
 @compiled(inline=False)
-def max_acceleration_toward(p: JointBoundParameters, i: int, room: float, v: float) -> float:
-    """Returns the largest acceleration of joint i, `room` below its upper limit, with v toward the limit."""
+def max_acceleration_toward(p: JointBoundParameters, i: int, distance: float, v: float) -> float:
+    """Returns the largest acceleration of joint i, `distance` below its upper limit, with v toward the limit."""
     h, fastest = p.horizon, p.velocity[i]
     high: float = min(p.acceleration[i], (fastest - v) / h)
-    if room < 0.0:
-        back = max(room / max(p.recovery, h), -fastest)
+    if distance < 0.0:
+        back = max(distance / max(p.recovery, h), -fastest)
         high = min(high, (back - v) / h)
-    elif math.isfinite(room):
+    elif math.isfinite(distance):
         if p.viability > 0.0:
-            high = min(high, max_stoppable_acceleration(room, v, viable_deceleration(p, i), h))
+            high = min(high, max_stoppable_acceleration(distance, v, viable_deceleration(p, i), h))
         else:
-            high = min(high, max_bounded_acceleration(room, v, h))
-    least: float = -p.deceleration[i]
-    return max(high, least)
+            high = min(high, max_bounded_acceleration(distance, v, h))
+    lowest: float = -p.deceleration[i]
+    return max(high, lowest)
 
 
 @compiled()

@@ -88,8 +88,8 @@ class JointBounds(Constraint, fixed=("index",)):
     unit = "rad/s^2"
     horizon, recovery, viability = ScalarParameter(0, zero=False), ScalarParameter(1), ScalarParameter(2)
     lower, upper = VectorParameter(3, 5, 0), VectorParameter(3, 5, 1)
-    velocity = VectorParameter(3, 5, 2, least=0.0)
-    acceleration, deceleration = VectorParameter(3, 5, 3, least=0.0), VectorParameter(3, 5, 4, least=0.0)
+    velocity = VectorParameter(3, 5, 2, minimum=0.0)
+    acceleration, deceleration = VectorParameter(3, 5, 3, minimum=0.0), VectorParameter(3, 5, 4, minimum=0.0)
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class JointBounds(Constraint, fixed=("index",)):
     ) -> None:
         super().__init__(name, 3 + 5 * robot.nu, robot=robot)
         unit = scales(robot)
-        most = 20.0 * unit.gravity / unit.length if acceleration is None else acceleration
-        self.acceleration = _per_joint("acceleration", most, robot.nu)
+        largest = 20.0 * unit.gravity / unit.length if acceleration is None else acceleration
+        self.acceleration = _per_joint("acceleration", largest, robot.nu)
         self.deceleration = self.acceleration
         if deceleration is not None:
             self.deceleration = _per_joint("deceleration", deceleration, robot.nu)
@@ -167,7 +167,7 @@ class JointBounds(Constraint, fixed=("index",)):
     def declare_layout(cls, counts: RowCounts) -> Layout:
         """Returns a layout of three scalars, five vectors, and a limit per motor."""
         return Layout(
-            0, 3 + 5 * counts.nu, first=range(counts.entries - counts.nu + 1), limits=counts.nu, places=counts.nu
+            0, 3 + 5 * counts.nu, first=range(counts.entries - counts.nu + 1), limits=counts.nu, q_entries=counts.nu
         )
 
     def row_name(self, contact: str, row: int) -> str:

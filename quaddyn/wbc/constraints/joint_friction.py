@@ -85,11 +85,11 @@ class JointFriction(Constraint):
     unit = "N m"
     compensation_fraction, time_constant = ScalarParameter(1), ScalarParameter(2)
     damping, coulomb = (
-        VectorParameter(3, 5, 0, least=0.0, finite=True),
-        VectorParameter(3, 5, 1, least=0.0, finite=True),
+        VectorParameter(3, 5, 0, minimum=0.0, finite=True),
+        VectorParameter(3, 5, 1, minimum=0.0, finite=True),
     )
-    stiction_speed = VectorParameter(3, 5, 2, least=1e-9)
-    velocity = VectorParameter(3, 5, 3, least=0.0)
+    stiction_speed = VectorParameter(3, 5, 2, minimum=1e-9)
+    velocity = VectorParameter(3, 5, 3, minimum=0.0)
 
     @renamed_parameters(share="compensation_fraction")
     def __init__(

@@ -65,8 +65,8 @@ def write_normal_force_rows(item: Item, t: TickContext) -> None:
             else:
                 for i in range(3):
                     axis[i] = contacts.normal[c, i]
-            least = min(contacts.min_force[c] * contacts.activation[c], cap)
-            add_force_bounds(t, c, axis, least, cap, 1.0 / t.model.mass, item.element_index, 0)
+            lower = min(contacts.min_force[c] * contacts.activation[c], cap)
+            add_force_bounds(t, c, axis, lower, cap, 1.0 / t.model.mass, item.element_index, 0)
         elif cap < math.inf:  # the components of a grip are ramped on every axis
             for i in range(size):
                 bound = cap if i < 3 else cap * t.model.length

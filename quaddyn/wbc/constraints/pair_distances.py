@@ -38,7 +38,7 @@ def evaluate_pair_distances(
     rates: Matrix,
     margin: float,
     p: float,
-    most: float,
+    max_acceleration: float,
 ) -> int:
     """Computes the distances of the surfaces of capsules, and their rates of change.
 
@@ -54,13 +54,13 @@ def evaluate_pair_distances(
         rates: (pairs, PARTS) takes their rates of change [m/s].
         margin: minimum distance [m].
         p: barrier rate [1/s]; 0 for the nearest points.
-        most: largest acceleration [m/s^2].
+        max_acceleration: largest acceleration [m/s^2].
 
     Returns:
         The number of pairs.
     """
     still, rounds = zeros(6), POINT_ITERATIONS if p > 0.0 else 1
-    by = Barrier(max(p, 1.0), most, margin, 0.0, 0.0, 0)
+    by = Barrier(max(p, 1.0), max_acceleration, margin, 0.0, 0.0, 0)
     block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * FOUND))
     points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), zeros(8 * MOTION), zeros(8 * KNOWN))
     for k in range(len(frames)):
@@ -126,12 +126,12 @@ def part_distances(
     R, at, speeds = np.zeros((len(known), 3, 3)), np.zeros((len(known), 3)), np.zeros((len(known), 6))
     for body, i in known.items():
         frame = robot.frame_id(body)
-        place = pin.updateFramePlacement(model, data, frame)
-        R[i], at[i] = place.rotation, place.translation
+        placement = pin.updateFramePlacement(model, data, frame)
+        R[i], at[i] = placement.rotation, placement.translation
         speeds[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
     frames = np.array([known.get(x, -1) for x in bodies], dtype=np.int64)
-    rooms, rates = np.full((len(pairs), PARTS), np.inf), np.zeros((len(pairs), PARTS))
+    margins, rates = np.full((len(pairs), PARTS), np.inf), np.zeros((len(pairs), PARTS))
     capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
-    memory, margin, most = np.zeros((len(frames), SEGMENT)), float(numbers[0]), float(numbers[2])
-    evaluate_pair_distances(capsules, frames, pairs, R, at, speeds, memory, rooms, rates, margin, p, most)
-    return rooms - numbers[0], rates
+    memory, margin, max_acceleration = np.zeros((len(frames), SEGMENT)), float(numbers[0]), float(numbers[2])
+    evaluate_pair_distances(capsules, frames, pairs, R, at, speeds, memory, margins, rates, margin, p, max_acceleration)
+    return margins - numbers[0], rates

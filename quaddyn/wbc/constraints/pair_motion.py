@@ -65,7 +65,7 @@ def add3(ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: La
 
 
 @compiled(inline=False)
-def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
+def point_motion(M: Vector, position: Lanes, out: Vector) -> None:
     """Computes the motion of the distances of points from points of their segments.
 
     With the direction n, and relative velocity w and acceleration c of the segment's point, the second derivative of
@@ -74,18 +74,18 @@ def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
 
     Args:
         M: KEEPING rows of points and segments.
-        place: position along the segments, in [0, 1].
+        position: position along the segments, in [0, 1].
         out: takes MOTION rows.
     """
     ux, uy, uz = apart3(M, POINT, OTHER + START)
     vx, vy, vz = load3(M, OTHER + ALONG)
-    nx, ny, nz = add3(ux, uy, uz, place, vx, vy, vz)
+    nx, ny, nz = add3(ux, uy, uz, position, vx, vy, vz)
     ux, uy, uz = apart3(M, POINT_SPEED, OTHER + START_SPEED)
     vx, vy, vz = load3(M, OTHER + ALONG_SPEED)
-    wx, wy, wz = add3(ux, uy, uz, place, vx, vy, vz)
+    wx, wy, wz = add3(ux, uy, uz, position, vx, vy, vz)
     ux, uy, uz = apart3(M, POINT_DRIFT, OTHER + START_DRIFT)
     vx, vy, vz = load3(M, OTHER + ALONG_DRIFT)
-    cx, cy, cz = add3(ux, uy, uz, place, vx, vy, vz)
+    cx, cy, cz = add3(ux, uy, uz, position, vx, vy, vz)
     d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
     over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
     nx, ny, nz = nx * over, ny * over, nz * over

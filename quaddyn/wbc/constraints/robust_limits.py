@@ -109,20 +109,20 @@ class RobustLimits(Constraint):
                 raise ArgumentError(
                     f"parameters: expected directions of {count} parameters, got {parameters.directions.shape[1]}"
                 )
-        unit, self._share, self._faces, self.payload = (
+        unit, self._friction_fraction, self._faces, self.payload = (
             scales(robot),
             number("friction_fraction", friction_fraction),
             faces,
             payload,
         )
-        if not 0.0 <= self._share <= 1.0:
+        if not 0.0 <= self._friction_fraction <= 1.0:
             raise ArgumentError(f"friction_fraction: expected a number in [0, 1], got {friction_fraction}")
-        self._turning = (
+        self._angular_acceleration = (
             unit.gravity / unit.length
             if angular_acceleration is None
             else number("angular_acceleration", angular_acceleration)
         )
-        if not 0.0 <= self._turning < np.inf:
+        if not 0.0 <= self._angular_acceleration < np.inf:
             raise ArgumentError(f"angular_acceleration: expected a finite number >= 0, got {angular_acceleration}")
         bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
         self._limits = np.maximum(bound - per_motor(robot, "torque_margin", torque_margin), 0.0)
@@ -138,31 +138,31 @@ class RobustLimits(Constraint):
         self._names = tuple(f"{joint} torque limit{each}" for each in self._with for joint in robot.actuated)
         self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
         #: By contact name, the contact when it was last used, and its settings at the smallest friction.
-        self._least: dict[str, tuple[Contact, ContactSettings]] = {}
+        self._low_friction_contacts: dict[str, tuple[Contact, ContactSettings]] = {}
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns, for every vertex, the rows of all motors and of the friction pyramids of unilateral contacts."""
         s, pushing = tick.state, list[ContactFrame]()
-        Jf, share = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
+        Jf, activation = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
         for contact in tick.contacts:
             if contact.settings.role != "compliant":
-                Jf[contact.columns], share[contact.columns] = contact.jacobian, contact.activation
+                Jf[contact.columns], activation[contact.columns] = contact.jacobian, contact.activation
                 pushing += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
         # Smallest forces divided by their activations: contacts that have just been made take little.
-        balance = share * np.linalg.pinv((share * Jf)[:, passive].T, rcond=RANK_TOLERANCE)
+        balance = activation * np.linalg.pinv((activation * Jf)[:, passive].T, rcond=RANK_TOLERANCE)
         P = balance @ J[:, passive].T
         T = J[:, driven].T - Jf[:, driven].T @ P
         omega = s.velocity(self._link)[3:]
-        reserve = self._spread * (float(omega @ omega) + self._turning)
+        reserve = self._spread * (float(omega @ omega) + self._angular_acceleration)
         W, w = self._wrenches(tick)
         forces, torques = self._unsure(tick, Jf, balance)
         narrowed = reserve * np.linalg.norm(T[:, 3:], axis=1) + np.linalg.norm(torques, axis=1)
-        room = np.maximum(self._limits - narrowed, 0.0)
+        margin = np.maximum(self._limits - narrowed, 0.0)
         there, k = (w @ T.T).ravel(), len(W)
         rows = [
             Rows(
-                self._names, "N m", -np.tile(room, k) - there, np.tile(room, k) - there, weights=self._weights,
+                self._names, "N m", -np.tile(margin, k) - there, np.tile(margin, k) - there, weights=self._weights,
                 acceleration=(T @ W).reshape(len(there), -1), torque=np.tile(np.eye(len(T)), (k, 1)),
             )
         ]  # fmt: skip
@@ -204,9 +204,9 @@ class RobustLimits(Constraint):
 
     def _cone(self, contact: ContactFrame, robot: Robot) -> tuple[Array, tuple[str, ...]]:
         """Returns a contact's friction pyramid at the smallest friction, and the names of its rows for all vertices."""
-        now, known = contact.settings.contact, self._least.get(contact.name)
+        now, known = contact.settings.contact, self._low_friction_contacts.get(contact.name)
         if known is None or known[0] is not now:
-            known = now, ContactSettings(robot, now, friction=self._share * now.friction)
-            self._least[contact.name] = known
+            known = now, ContactSettings(robot, now, friction=self._friction_fraction * now.friction)
+            self._low_friction_contacts[contact.name] = known
         C = known[1].cone_face_rows(self._faces, contact.rotation)
         return C, tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)

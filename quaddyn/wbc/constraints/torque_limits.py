@@ -39,7 +39,7 @@ class TorqueLimits(Constraint):
 
     code = TORQUE_LIMITS
     unit = "N m"
-    limits = VectorParameter(least=0.0)
+    limits = VectorParameter(minimum=0.0)
 
     @renamed_parameters(share="scale")
     def __init__(

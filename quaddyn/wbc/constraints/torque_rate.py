@@ -42,7 +42,7 @@ class TorqueRate(Constraint):
 
     code = TORQUE_RATE
     unit = "N m"
-    rate = VectorParameter(least=0.0)
+    rate = VectorParameter(minimum=0.0)
 
     def __init__(self, robot: Robot, rate: Array | float, *, name: str = "torque rate") -> None:
         super().__init__(name, robot.nu, robot=robot)

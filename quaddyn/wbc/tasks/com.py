@@ -99,18 +99,18 @@ def write_com_rows(item: Item, t: TickContext) -> None:
     for i in range(3):
         if p.mask[i] == 0.0:
             continue
-        wanted = desired(p, i, p.position[i] - terms.com[i], terms.com_velocity[i])
+        target = desired(p, i, p.position[i] - terms.com[i], terms.com_velocity[i])
         if not t.model.floating:
             everything = t.work.all_velocities
             add_motion_equality(
-                t, terms.com_jacobian[i], everything, wanted - terms.com_drift[i], p.weight[i], item.element_index, i
+                t, terms.com_jacobian[i], everything, target - terms.com_drift[i], p.weight[i], item.element_index, i
             )
             continue
-        A, share, count = rows.A[rows.count[0]], t.model.mass / t.model.total_mass, 0
+        A, scale, count = rows.A[rows.count[0]], t.model.mass / t.model.total_mass, 0
         clear(A, t.maps.n + 1)
         for c in range(len(t.contacts.size)):
             if t.maps.force[c] >= 0:
-                A[t.maps.force[c] + i] = share
+                A[t.maps.force[c] + i] = scale
                 count += 1
         A[t.maps.n] = t.model.gravity[i]
-        finish_equality(rows, t.maps.n, wanted, share * count, p.weight[i], item.element_index, i)
+        finish_equality(rows, t.maps.n, target, scale * count, p.weight[i], item.element_index, i)

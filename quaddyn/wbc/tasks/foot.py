@@ -44,13 +44,13 @@ class FootTask(FramePositionTask):
         contact = tick.foot(self.frame)
         if contact is None or not contact.is_motion_constrained:
             return super().rows(tick)
-        s, share, damping = tick.state, contact.activation, tick.contact_damping
-        if share >= 1.0 or contact.size != 3 or damping is None:
+        s, activation, damping = tick.state, contact.activation, tick.contact_damping
+        if activation >= 1.0 or contact.size != 3 or damping is None:
             return []
-        J = (1.0 - share) * self.jacobian(s) + share * contact.jacobian
-        wanted = (1.0 - share) * (self.desired(s) - self.drift(s))
-        wanted -= share * (damping * contact.velocity + contact.drift)
-        return [Rows(self.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=self.weight / (1.0 - share))]
+        J = (1.0 - activation) * self.jacobian(s) + activation * contact.jacobian
+        target = (1.0 - activation) * (self.desired(s) - self.drift(s))
+        target -= activation * (damping * contact.velocity + contact.drift)
+        return [Rows(self.row_names, "m/s^2", target, target, acceleration=J, weights=self.weight / (1.0 - activation))]
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the numbers of the frame and of the contact of the same foot."""
@@ -73,7 +73,7 @@ def write_foot_rows(item: Item, t: TickContext) -> None:
 
 
 @compiled(inline=False)
-def write_blended_foot_rows(item: Item, t: TickContext, c: int, share: float) -> None:
+def write_blended_foot_rows(item: Item, t: TickContext, c: int, activation: float) -> None:
     """Writes the rows that are blended from the task to contact c as the activation s of c goes from 0 to 1.
 
     The guided point moves from the center of the sphere to the contact point, the desired acceleration from the task's
@@ -85,10 +85,10 @@ def write_blended_foot_rows(item: Item, t: TickContext, c: int, share: float) ->
         t.work.task_state,
     )
     write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
-    own, row, J = 1.0 - share, t.work.vectors[4], t.points.jacobian[c]
+    own, row, J = 1.0 - activation, t.work.vectors[4], t.points.jacobian[c]
     for i in range(3):
-        wanted = own * (desired(p, i, found[0, i], found[1, i]) - found[2, i])
-        wanted += share * (t.points.target[c, i] - t.points.drift[c, i])
+        target = own * (desired(p, i, found[0, i], found[1, i]) - found[2, i])
+        target += activation * (t.points.target[c, i] - t.points.drift[c, i])
         for k in range(len(frame.chain)):
-            row[k] = own * frame.jacobian[i, k] + share * J[i, k]
-        add_motion_equality(t, row, frame.chain, wanted, p.weight[i] / own, item.element_index, i)
+            row[k] = own * frame.jacobian[i, k] + activation * J[i, k]
+        add_motion_equality(t, row, frame.chain, target, p.weight[i] / own, item.element_index, i)

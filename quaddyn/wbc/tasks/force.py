@@ -71,7 +71,7 @@ class ForceTask(Element, fixed=("contacts",)):
         self._attach(np.zeros(2))
         self.weight = 1.0 / robot.mass if weight is None else weight
         self.bandwidth = bandwidth
-        self._wanted: Mapping[str, Array] = NO_REFERENCES
+        self._references: Mapping[str, Array] = NO_REFERENCES
         self._known = self.contacts
 
     @property
@@ -88,7 +88,7 @@ class ForceTask(Element, fixed=("contacts",)):
         Raises:
             UnknownNameError: the task refers to another contact, or has a reference for one.
         """
-        for name in (*(self._contacts or ()), *self._wanted):
+        for name in (*(self._contacts or ()), *self._references):
             if name not in contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
 
@@ -107,7 +107,7 @@ class ForceTask(Element, fixed=("contacts",)):
 
         Assigning a mapping is the same as calling `reference`.
         """
-        return self._wanted
+        return self._references
 
     @references.setter
     def references(self, value: Mapping[str, ArrayLike] | None) -> None:
@@ -124,7 +124,7 @@ class ForceTask(Element, fixed=("contacts",)):
             UnknownNameError: the task does not include this contact.
             ArgumentError: another shape, or an entry that is not finite.
         """
-        wanted = {}
+        target = {}
         if not isinstance(forces, Mapping | None):
             raise ArgumentTypeError(f"{self.name}.reference: expected forces by contact, got {type(forces).__name__}")
         for name, value in (forces or {}).items():
@@ -135,18 +135,18 @@ class ForceTask(Element, fixed=("contacts",)):
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
             force.flags.writeable = False
-            wanted[name] = force
-        self._wanted = MappingProxyType(wanted)  # replaced as a whole, so that a change is detected by identity
+            target[name] = force
+        self._references = MappingProxyType(target)  # replaced as a whole, so that a change is detected by identity
 
     def clear_references(self) -> None:
         """Sets all reference forces to zero."""
-        self._wanted = NO_REFERENCES
+        self._references = NO_REFERENCES
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_wanted": dict(self._wanted)}
+        return super().__getstate__() | {"_references": dict(self._references)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state | {"_wanted": MappingProxyType(state["_wanted"])})
+        super().__setstate__(state | {"_references": MappingProxyType(state["_references"])})
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the number of the task among all force tasks, and 0."""
@@ -203,6 +203,6 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
             row[k] += n * points.jacobian[c, i, k]
     for k in range(len(chain)):
         speed += row[k] * t.v[chain[k]]
-    wanted = -bandwidth * bandwidth * lacking / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
-    add_motion_equality(t, row, chain, wanted, 1.0, item.element_index, 6)
+    target = -bandwidth * bandwidth * lacking / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
+    add_motion_equality(t, row, chain, target, 1.0, item.element_index, 6)
     tag_equality_contact(t.rows, c)

@@ -182,7 +182,7 @@ def along(n: Vector, x: Vector) -> float:
 def write_frame_axis_rows(item: Item, t: TickContext) -> None:
     """Writes ``P J_angular a + drift = P a*``, row by row."""
     p, frame, work = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first), t.work
-    n, error, turning, wanted, row = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
+    n, error, turning, target, row = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
     w, J = frame.velocity[3:], frame.jacobian
     for i in range(3):
         n[i] = frame.rotation[i, item.second]
@@ -192,12 +192,12 @@ def write_frame_axis_rows(item: Item, t: TickContext) -> None:
     add_cross(w, n, turning)  # dn/dt
     spin = along(n, w)
     for i in range(3):
-        wanted[i] = desired(p, i, error[i], w[i] - spin * n[i]) - frame.drift[3 + i]
-    surplus = along(n, wanted)
+        target[i] = desired(p, i, error[i], w[i] - spin * n[i]) - frame.drift[3 + i]
+    surplus = along(n, target)
     for i in range(3):
         if p.mask[i] != 0.0:
             for k in range(len(frame.chain)):
                 about = n[0] * J[3, k] + n[1] * J[4, k] + n[2] * J[5, k]
                 row[k] = J[3 + i, k] - n[i] * about
-            value = wanted[i] - n[i] * surplus + turning[i] * spin
+            value = target[i] - n[i] * surplus + turning[i] * spin
             add_motion_equality(t, row, frame.chain, value, p.weight[i], item.element_index, i)

@@ -35,10 +35,10 @@ def motion_parameters(z: Vector, m: int) -> MotionParameters:
 @compiled()
 def desired(p: MotionParameters, i: int, error: float, velocity: float) -> float:
     """Returns ``a* = acceleration + damping (velocity - J v) + stiffness error`` of row i."""
-    wanted = p.acceleration[i] + p.damping[i] * (p.velocity[i] - velocity)
+    target = p.acceleration[i] + p.damping[i] * (p.velocity[i] - velocity)
     if p.has_reference[0] != 0.0:
-        wanted += p.stiffness[i] * error
-    return float(wanted)
+        target += p.stiffness[i] * error
+    return float(target)
 
 
 @compiled(inline=False)
@@ -57,8 +57,8 @@ def write_motion_rows(
     """
     for i in range(item.size):
         if p.mask[i] != 0.0:
-            wanted = desired(p, i, found[0, i], found[1, i]) - found[2, i]
-            add_motion_equality(t, J[i], chain, wanted, p.weight[i], item.element_index, i)
+            target = desired(p, i, found[0, i], found[1, i]) - found[2, i]
+            add_motion_equality(t, J[i], chain, target, p.weight[i], item.element_index, i)
 
 
 @compiled()
@@ -119,7 +119,7 @@ def write_position_state(p: MotionParameters, origin: Vector, velocity: Vector, 
 
 @compiled()
 def write_rotation_state(
-    wanted: Vector, given: float, rotation: Matrix, velocity: Vector, drift: Vector, found: Matrix, first: int
+    target: Vector, given: float, rotation: Matrix, velocity: Vector, drift: Vector, found: Matrix, first: int
 ) -> None:
     """Writes error, angular velocity and angular drift (3,) of rows about world axes, from row `first` on."""
     for i in range(3):
@@ -127,4 +127,4 @@ def write_rotation_state(
         found[1, first + i] = velocity[i]
         found[2, first + i] = drift[i]
     if given != 0.0:
-        rotation_error(wanted, rotation, found[0, first : first + 3])
+        rotation_error(target, rotation, found[0, first : first + 3])

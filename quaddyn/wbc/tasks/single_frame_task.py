@@ -74,9 +74,9 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
         return make_motion_layout(len(cls.rows_of), cls.size)._replace(first=range(counts.frames))
 
 
-def rotation_vector_between(wanted: Array, actual: Array) -> Array:
-    """Returns the rotation vector of ``wanted actual^T``, world axes [rad]."""
-    out: Array = pin.log3(wanted @ actual.T)
+def rotation_vector_between(reference: Array, actual: Array) -> Array:
+    """Returns the rotation vector of ``reference actual^T``, world axes [rad]."""
+    out: Array = pin.log3(reference @ actual.T)
     return out
 
 

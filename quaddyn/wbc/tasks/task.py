@@ -89,8 +89,8 @@ class Task(TaskReferences):
     def desired(self, s: State) -> Array:
         """(rows,) desired acceleration a*."""
         error = self.error(s) if self.has_reference else 0.0
-        wanted = self._acceleration + self._damping * (self._velocity - self.velocity(s)) + self._stiffness * error
-        return np.asarray(wanted, dtype=np.float64)
+        target = self._acceleration + self._damping * (self._velocity - self.velocity(s)) + self._stiffness * error
+        return np.asarray(target, dtype=np.float64)
 
     def desired_velocity(self, s: State, *, gain: float) -> Array:
         """(rows,) desired velocity of a velocity-level controller, ``velocity + gain * error``.
@@ -161,6 +161,9 @@ def _named(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name} {label}" for label in labels)
 
 
-def natural_stiffness(robot: Robot, share: float) -> float:
-    """Returns the stiffness [1/s^2] with a natural frequency of `share` times ``sqrt(g / l)``, l the leg length."""
-    return (share * scales(robot).frequency) ** 2
+def natural_stiffness(robot: Robot, frequency_factor: float) -> float:
+    """Returns the stiffness [1/s^2] with a natural frequency of `frequency_factor` times ``sqrt(g / l)``.
+
+    l is the leg length, g gravity.
+    """
+    return (frequency_factor * scales(robot).frequency) ** 2

@@ -79,21 +79,19 @@ class TaskReferences(TaskGains):
     def reference_acceleration(self, value: ArrayLike) -> None:
         self._write("acceleration", self._acceleration, value)
 
-    def _write(self, what: str, place: Array, value: object) -> None:
+    def _write(self, what: str, destination: Array, value: object) -> None:
         # an array of the right type needs no conversion, which would build a name for errors
-        """Validates `value` and copies it to `place`; `what` names it in errors."""
+        """Validates `value` and copies it to `destination`; `what` names it in errors."""
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
         if given is None:
             given = floats(f"{self.name}.reference: {what}", value)
-            if given.ndim == 0 and len(place) == 1:
+            if given.ndim == 0 and len(destination) == 1:
                 given = given[np.newaxis]
         # the sum of squares is finite only if every entry is (an overflow is rejected, too)
-        if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
-            raise ArgumentError(
-                f"{self.name}.reference: {what}: expected {len(place)} finite number{'s' * (len(place) != 1)}, "
-                f"got {np.array2string(given)}"
-            )
-        place[:] = given
+        if given.shape != destination.shape or not math.isfinite(np.vdot(given, given)):
+            count = f"{len(destination)} finite number{'s' * (len(destination) != 1)}"
+            raise ArgumentError(f"{self.name}.reference: {what}: expected {count}, got {np.array2string(given)}")
+        destination[:] = given
 
     @property
     def has_reference(self) -> bool:
