@@ -141,14 +141,14 @@ def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
     """How far torques would be elsewhere without some of the rows of pairs, over the effort limits."""
     found, chosen = tick.command.details, [row in changed for row in tick.rows]
     levels = [list(level) for level in found.problem.levels]
-    place, group = next((i, g) for i, g in enumerate(levels[0]) if g.owner == "collisions")
+    place, group = next((i, g) for i, g in enumerate(levels[0]) if g.element == "collisions")
     y = group.A @ found.x
     if (np.minimum(y - group.lower, group.upper - y) * group.weights)[chosen].min() > 1e-7:
         return 0.0  # limits that do not press are as good as none
     kept = ~np.array(chosen)
     names = tuple(name for name, keep in zip(group.names, kept.tolist(), strict=True) if keep)
     arrays = {name: getattr(group, name)[kept] for name in ("A", "lower", "upper", "offset", "weights")}
-    levels[0][place] = type(group)(owner=group.owner, names=names, unit=group.unit, contact=group.contact, **arrays)
+    levels[0][place] = type(group)(owner=group.element, names=names, unit=group.unit, contact=group.contact, **arrays)
     apart = found.resolve(TickProblem(levels, found.problem.n)) - found.x
     M = qd.Dynamics(robot).crba(tick.command.given.q)[robot.actuated_index][:, robot.actuated_index]
     return float(np.abs(M @ apart / robot.effort_limits).max())

@@ -144,7 +144,9 @@ class Twins:
         if exact:
             solver, entries = self.python._assembly.solver, uncontracted()
             solver._tick = lambda q, v, values: entries["tick"](q, v, solver.data, values)
-            solver._switch = lambda *arguments: entries["switch"](solver._ramps, solver.data.contacts, *arguments)
+            solver._switch = lambda *arguments: entries["advance_contacts_entry"](
+                solver._ramps, solver.data.contacts, *arguments
+            )
             solver._fill_terms = self.c.terms
         self.exact, self.tally = exact, Tally()
         self.torque = next(e.name for e in self.python.tasks.values() if isinstance(e, TorqueLimits))

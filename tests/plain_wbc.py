@@ -612,7 +612,7 @@ def plain(
             rows[k].append((motion.name, resting(motion, contact, progress / (1.0 - progress))))
     groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
     if wbc.robot.root == "free":
-        groups = [[falling(wbc.tasks[g.owner], g, tick) for g in level] for level in groups]
+        groups = [[falling(wbc.tasks[g.element], g, tick) for g in level] for level in groups]
     return Plain(tick, unknowns, TickProblem(groups, unknowns.n))
 
 
@@ -640,7 +640,7 @@ def by_name(groups: Iterable[RowGroup]) -> Mapping[tuple[str, str, str, bool], l
     for g in groups:
         numbers = (g.lower.tolist(), g.upper.tolist(), g.offset.tolist(), g.weights.tolist())
         for name, row, *rest_ in zip(g.names, g.A, *numbers, strict=True):
-            out[g.owner, name, g.unit, rest_[0] == rest_[1]].append((row, *rest_))
+            out[g.element, name, g.unit, rest_[0] == rest_[1]].append((row, *rest_))
     return out
 
 

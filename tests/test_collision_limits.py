@@ -56,7 +56,7 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         q, v, a = arms.random_configuration(rng), 10.0 * rng.normal(size=arms.nv), rng.normal(size=arms.nv)
         limits.set_obstacle_pose("ball", where["ball"], velocity=speed)
         problem = wbc.compute(dyn.update(q, v)).details.problem
-        found = [g for g in problem.levels[0] if g.owner == "collisions"]
+        found = [g for g in problem.levels[0] if g.element == "collisions"]
         rows = [(row @ a[arms.actuated_index], low) for g in found for row, low in zip(g.A, g.lower, strict=True)]
         nearest, speeds = limits._gaps(limits.block, q, v)
         room, rate = limits._gaps(limits.block, q, v, p)
@@ -151,7 +151,7 @@ def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
             v = speed * rng.normal(size=robot.nv)
             limits.set_obstacle_pose("ball", [0.6, 0.3, 0.2], velocity=rng.normal(size=3))
             groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
-            found = Counter(name for group in groups if group.owner == "collisions" for name in group.names)
+            found = Counter(name for group in groups if group.element == "collisions" for name in group.names)
             rooms, speeds = limits._gaps(limits.block, q, v, limits.barrier_rate)
             p, b, h = limits.barrier_rate, limits.most, rooms - SECOND_ORDER_MARGIN
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))

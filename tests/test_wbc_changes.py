@@ -230,7 +230,7 @@ def test_a_foot_that_touches_by_another_name_is_its_tasks_foot() -> None:
     wbc.add_contact(Contact(name="paw", frame=link, radius=0.02))
     for k in range(30):
         before = agrees(wbc, dyn, k, before, robot.feet[1:] if k < 5 else (*robot.feet[1:], "paw"))
-        owners = {group.owner for level in before.details.problem.levels for group in level}
+        owners = {group.element for level in before.details.problem.levels for group in level}
         assert ("FL" in owners) == (wbc.contact_activations["paw"] < 1.0)
     assert not wbc.tasks["FL"].has_reference
 
@@ -369,7 +369,7 @@ def test_elements_without_rows_are_not_read_as_the_first_ones() -> None:
         )
         c = agrees(wbc, dyn, k, None, robot.feet)
         np.testing.assert_allclose(c.acceleration[6 : 6 + count], 2.0, atol=1e-8)
-        assert sum(g.owner == "own" for g in c.details.problem.levels[0]) == (count > 0)
+        assert sum(g.element == "own" for g in c.details.problem.levels[0]) == (count > 0)
 
 
 def test_an_element_of_ones_own_takes_no_detour() -> None:

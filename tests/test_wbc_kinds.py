@@ -55,9 +55,9 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     if kind == "torque_rate":
         controller.compute(s)  # there is no rate on the first tick
     command = controller.compute(s, () if kind == "foot" else None)
-    for group in (g for level in command.details.problem.levels for g in level if g.owner == element.name):
-        wanted += int(np.count_nonzero(group.wanted))
-        limits += int(np.count_nonzero(~group.wanted))
+    for group in (g for level in command.details.problem.levels for g in level if g.element == element.name):
+        wanted += int(np.count_nonzero(group.is_equality))
+        limits += int(np.count_nonzero(~group.is_equality))
     assert wanted + limits > 0, "no branch in problem_rows.element_rows"
     if element.code == element_codes.CUSTOM:
         return

@@ -54,7 +54,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
         assert again.identical and again.equal_to_rounding and again.difference == 0.0
         assert again.record.is_same_version and again.record.tick == i
         np.testing.assert_array_equal(command.tau, tau)
-        warm += int(again.record.inputs.memory.good[0])
+        warm += int(again.record.inputs.memory.is_valid[0])
     assert warm > 6
     np.testing.assert_array_equal(again.command.tau, command.tau)
     np.testing.assert_array_equal(again.command.acceleration, command.acceleration)
@@ -147,6 +147,17 @@ def signed(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     return path
 
 
+def test_a_file_of_format_9_is_read(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
+    meta = json.loads(saved["meta"].tobytes())
+    groups = [{**group, "owner": group["element"]} for group in meta["groups"]]
+    meta |= {"format": 9, "outside": meta["nonviable"], "groups": groups}
+    old_names = {new: old for old, new in tick_file.FORMAT_9_NAMES.items()}
+    arrays = {old_names.get(name, name): array for name, array in saved.items()}
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    again = replay(signed(tmp_path / "tick.npz", arrays))
+    assert again.identical and again.record.problem.levels[0][0].element == "contact"
+
+
 def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
     path = tmp_path / "tick.npz"
     for name, array in saved.items():
@@ -219,7 +230,7 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
 ) -> None:
     array = saved[field].copy()
     array[where] = value
-    told = {"memory.starts-45": "memory.current", "model.levels-4": "memory.limit_starts"}
+    told = {"memory.limit_starts-45": "memory.current", "model.levels-4": "memory.limit_starts"}
     with pytest.raises(qd.ArgumentError, match=rf"tick\.npz: {told.get(f'{field}-{value}', field)}"):
         replay(signed(tmp_path / "tick.npz", saved | {field: array}))
 

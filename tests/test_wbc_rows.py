@@ -98,7 +98,7 @@ class Motion:
 def lacking(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
     """Of rows that want zero, by name, what x makes of them."""
     out: dict[str, float] = {}
-    for group in (g for level in c.details.problem.levels for g in level if g.owner == owner):
+    for group in (g for level in c.details.problem.levels for g in level if g.element == owner):
         out |= dict(zip(group.names, (group.A @ x - group.lower).tolist(), strict=True))
     return out
 

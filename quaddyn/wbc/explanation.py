@@ -2,9 +2,9 @@
 
 The cause of a deficit is the one limit, or else the one task, whose removal reduces the residual of the row most.  It
 is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All limits
-of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and its lower bound of
-the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes one solve, so
-explanations are for people, not for loops.
+of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and the lower bound
+of its normal force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes
+one solve, so explanations are for people, not for loops.
 """
 
 from __future__ import annotations
