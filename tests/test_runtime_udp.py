@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface, udp
+from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface
 from quaddyn.simulation import Measurement
 
 Sent = Callable[[float], float]
@@ -35,7 +35,7 @@ def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(pee
     home = ("127.0.0.1", side.port)
     with pytest.raises(qd.QuaddynError, match=rf"no reading has come from .*; does .* to 127\.0\.0\.1:{side.port}\?$"):
         side.read()
-    side._patience = 30.0
+    side._timeout = 30.0
 
     def reading(sequence: int) -> bytes:
         zero = np.zeros(leg.nu)
@@ -136,7 +136,7 @@ def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_dat
         recvfrom=lambda size: (calls.append(size), receive.recvfrom(size))[1], close=receive.close
     )
     side._drain()
-    assert len(calls) == udp.MOST == side.rejected_datagrams and set(calls) == {packets.reading_size + 1}
+    assert len(calls) == udp.MAX_DATAGRAMS_PER_READ == side.rejected_datagrams and set(calls) == {packets.reading_size + 1}
     side.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand
-from quaddyn.runtime.unitree import LOW_CMD, LOW_STATE, UnitreeInterface, crc32, crc_of_state
+from quaddyn.runtime.unitree import LOW_CMD, LOW_STATE, UnitreeInterface, crc32, state_crc
 
 #: Motor, joint: as the vendor numbers them.
 ORDER = [f"{leg}_{part}_joint" for leg in ("FR", "FL", "RR", "RL") for part in ("hip", "thigh", "calf")]
@@ -47,7 +47,7 @@ def low_state(position: list[float], tick: int = 1234) -> Message:
         wireless_remote=[0] * 40, bit_flag=0, adc_reel=0.0, temperature_ntc1=40, temperature_ntc2=41, power_v=28.5,
         power_a=2.5, fan_frequency=[0] * 4, reserve=0, crc=0,
     )  # fmt: skip
-    state.crc = crc_of_state(state)
+    state.crc = state_crc(state)
     return state
 
 
@@ -104,7 +104,7 @@ def test_a_wrong_crc_and_a_wrong_order_are_refused(go2: qd.Robot) -> None:
     state = low_state(standing(go2)[::-1])
     with pytest.raises(qd.QuaddynError, match="order of motors"):
         side.read()
-    with pytest.raises(qd.QuaddynError, match="none has come"):
+    with pytest.raises(qd.QuaddynError, match="no message has arrived"):
         UnitreeInterface(go2, lambda: None, print, low_cmd()).read()
     with pytest.raises(qd.ArgumentError, match="another machine"):
         UnitreeInterface(qd.load("solo8"), lambda: None, print, low_cmd())

@@ -1,4 +1,4 @@
-"""`GamepadOperator`: a robot driven by a gamepad, with a button that must be held."""
+"""`GamepadOperator`: operator by gamepad, with a hold button as dead-man switch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..errors import ArgumentError, QuaddynError
 from ..robot.arguments import number
 from .operator import Operator
 
-#: Deflections below this are none.
+#: Deflections below this fraction of the range are ignored.
 DEAD_ZONE = 0.1
-#: Buttons and axes of an Xbox pad as SDL counts them.
+#: Numbers of buttons and axes of an Xbox gamepad in SDL.
 BUTTONS = {"run": 0, "lie down": 1, "stop": 2, "off": 6, "reset": 7, "hold": 5}
 AXES = {"forward": 1, "left": 0, "turn": 3}
 
 
 class Pad(Protocol):
-    """What is asked of a gamepad: ``pygame.joystick.Joystick``, or what looks like one."""
+    """Methods required of a gamepad, as of ``pygame.joystick.Joystick``."""
 
     def get_axis(self, axis: int, /) -> float: ...  # noqa: D102
     def get_button(self, button: int, /) -> bool: ...  # noqa: D102
@@ -26,20 +26,21 @@ class Pad(Protocol):
 
 @renamed_attributes(most="max_velocity")
 class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
-    """Sticks move the robot while the hold button is pressed; letting it go stands still, then lies down.
+    """Operator by gamepad: sticks move the robot while the hold button is pressed; without it the robot stands.
 
-    The hold button is the dead-man: only while it is pressed does the operator live, see `Operator`.
+    The hold button is the dead-man switch: when it stays released for `deadman_timeout`, the robot lies down.
 
     Args:
-        pad: a ``pygame.joystick.Joystick``; the first one that is plugged in by default (extra: gamepad).
-        deadman_timeout: how long the button may be let go while the robot runs before it lies down [s].
+        pad: a ``pygame.joystick.Joystick``; None: the first connected one (extra: gamepad).
+        deadman_timeout: time with the hold button released after which a running robot lies down [s].
         max_velocity: velocity at full deflection: forward, leftward [m/s], yaw rate [rad/s].
-        buttons: numbers of "run", "lie down", "stop", "off", "reset", "hold"; what is left out is as in `BUTTONS`.
-        axes: numbers of "forward", "left", "turn", each negative when pushed forward or to the left; as in `AXES`.
+        buttons: numbers of the buttons "run", "lie down", "stop", "off", "reset", "hold"; missing ones as in `BUTTONS`.
+        axes: numbers of the axes "forward", "left", "turn", each negative when pushed forward or to the left; missing
+            ones as in `AXES`.
 
     Raises:
         QuaddynError: no gamepad, or pygame is not installed.
-        ArgumentError: a name that is none, or a velocity that is not positive.
+        ArgumentError: an unknown name, or a velocity that is not positive.
     """
 
     @renamed_parameters(dead_man="deadman_timeout", most="max_velocity")
@@ -65,13 +66,13 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
         self._pad, self._before, self._running = pad, dict.fromkeys(self.buttons, True), False
 
     def read_device(self, now: float) -> None:
-        """Look at the pad; one that is unplugged reads as let go."""
+        """Reads the gamepad; a disconnected one counts as released."""
         if self._pump is not None:
             self._pump()
         try:
             down = {name: bool(self._pad.get_button(number)) for name, number in self.buttons.items()}
             ways = [self._pad.get_axis(self.axes[name]) for name in ("forward", "left", "turn")]
-        except Exception:  # pygame.error of a pad that is gone
+        except Exception:  # pygame.error of a disconnected pad
             down, ways = dict.fromkeys(self.buttons, False), [0.0, 0.0, 0.0]
         pressed = {name for name in down if down[name] and not self._before[name]}
         self._before = down
@@ -92,12 +93,12 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
             self.walk((x, y, turn))
         elif self._running:
             self._velocity = (0.0, 0.0, 0.0)
-            if now - self._heard > self.deadman_timeout:  # to be asked for anew
+            if now - self._heard > self.deadman_timeout:  # "run" must be pressed again
                 self._running = False
 
 
 def _first_pad() -> tuple[Pad, Any]:
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no window is wanted
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # opens no window
     try:
         import pygame
     except ImportError:
@@ -105,5 +106,5 @@ def _first_pad() -> tuple[Pad, Any]:
     pygame.display.init()
     pygame.joystick.init()
     if not pygame.joystick.get_count():
-        raise QuaddynError("gamepad: none is plugged in")
+        raise QuaddynError("gamepad: no gamepad is connected")
     return pygame.joystick.Joystick(0), pygame.event.pump

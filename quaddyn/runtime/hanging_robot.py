@@ -1,4 +1,4 @@
-"""`HangingRobot`: a simulated robot whose trunk hangs in a stand, to rehearse what is done before the first step."""
+"""`HangingRobot`: simulated robot whose trunk is held in a stand, to rehearse the preflight checks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..urdf.tree import Array
 from .preflight_report import OperatorPrompt
 from .simulated_interface import SimulatedInterface, make_noisy_sensors
 
-#: How fast the trunk is leaned [rad/s].
-LEANING = 0.5
-#: Way into a joint's stop at which it holds with a tenth of the motor's torque [rad or m].
-SOFT = 0.01
-#: Torque of a stop where the motor's is not known [N m].
-STOP = 20.0
+#: Rate at which the trunk is tilted [rad/s].
+LEAN_RATE = 0.5
+#: Penetration of a joint stop at which it produces a tenth of the motor's torque limit [rad or m].
+STOP_PENETRATION = 0.01
+#: Torque scale of a stop of a motor without a torque limit [N m].
+DEFAULT_STOP_TORQUE = 20.0
 
 
-class _Hung(Observable):
-    """The state of the whole robot: its joints from the plant, its trunk where the stand holds it."""
+class _HangingState(Observable):
+    """State of the whole robot: joints from the plant, trunk pose from the stand."""
 
     def __init__(self, robot: Robot, plant: Simulation) -> None:
         self.robot, self.plant = robot, plant
@@ -64,14 +64,14 @@ class _Hung(Observable):
 
 @renamed_attributes(obey="perform")
 class HangingRobot(SimulatedInterface, fixed=("plant",)):
-    """A robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.
+    """Simulated robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.
 
-    Leaning the trunk turns the IMU and leaves the joints' gravity as it is: it is there for what an IMU says.
+    Tilting the trunk rotates the IMU only; the gravity load of the joints does not change.
 
     Args:
-        robot: with a free root or a fixed one.
+        robot: with a free or a fixed root.
         dt: step of the simulation [s].
-        sensors: what `read` reads with; `noisy_sensors` by default.
+        sensors: sensors of `read`; None: `make_noisy_sensors`.
 
     Attributes:
         plant: the simulation of its joints, under a fixed root.
@@ -91,31 +91,36 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
             record = to_record(robot)
             held = from_record({**record, "root": "fixed", "q_home": record["q_home"][7:]})
         self.plant = Simulation(held, dt=dt)
-        self._world = _Hung(robot, self.plant)
+        self._world = _HangingState(robot, self.plant)
         self._goal = np.zeros(3)
-        effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, STOP)
+        effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, DEFAULT_STOP_TORQUE)
         self._stop, self._lower, self._upper = (
-            0.1 * effort / SOFT,
+            0.1 * effort / STOP_PENETRATION,
             robot.lower_position_limits,
             robot.upper_position_limits,
         )
 
     @property
     def simulator(self) -> Observable:
-        """The whole robot."""
+        """The state of the whole robot."""
         return self._world
 
     @property
     def step_time(self) -> float:
-        """The simulation's step [s]."""
+        """Step of the simulation [s]."""
         return self.plant.dt
 
     def lean(self, *, roll: float = 0.0, pitch: float = 0.0) -> None:
-        """Turn the trunk to these angles, slowly, while the simulation goes on [rad]; under a free root alone."""
+        """Tilts the trunk slowly to these angles while the simulation runs; only with a free root.
+
+        Args:
+            roll: roll angle [rad].
+            pitch: pitch angle [rad].
+        """
         self._goal = np.array([number("roll", roll), number("pitch", pitch), 0.0])
 
     def perform(self, what: OperatorPrompt) -> None:
-        """Do what a preflight asks a person for."""
+        """Performs the action that a preflight prompt requests from a person."""
         self.lean(
             **{
                 OperatorPrompt.NOSE_DOWN: {"pitch": 0.35},
@@ -125,12 +130,12 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
         )
 
     def step(self) -> None:
-        """One step under the last command."""
+        """Advances the simulation by one step under the last command."""
         world, dt = self._world, self.plant.dt
-        way = np.clip(self._goal - world.rpy, -LEANING * dt, LEANING * dt)
+        way = np.clip(self._goal - world.rpy, -LEAN_RATE * dt, LEAN_RATE * dt)
         world.turning, world.rpy = way / dt, world.rpy + way
         position = self._joints.of(world.q)
         beyond = np.minimum(position - self._lower, 0.0) + np.maximum(position - self._upper, 0.0)
         v = world.v[self.robot.actuated_index]
-        stop = np.where(beyond != 0.0, -self._stop * (beyond + 2.0 * SOFT * np.clip(v, -1.0, 1.0)), 0.0)
+        stop = np.where(beyond != 0.0, -self._stop * (beyond + 2.0 * STOP_PENETRATION * np.clip(v, -1.0, 1.0)), 0.0)
         self.plant.step(self.commanded_torque() + stop)

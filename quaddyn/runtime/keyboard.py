@@ -1,4 +1,4 @@
-"""`KeyboardOperator`: a robot driven from the terminal that the loop runs in."""
+"""`KeyboardOperator`: operator that reads the keys of the terminal in which the loop runs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from ..robot.arguments import number
 from .operator import Operator
 from .stages import Stage
 
-#: Direction of each key: forward, leftward, yaw.
+#: Direction of the velocity change of each key: forward, leftward, yaw.
 DIRECTIONS = {"w": (1, 0, 0), "s": (-1, 0, 0), "a": (0, 1, 0), "d": (0, -1, 0), "q": (0, 0, 1), "e": (0, 0, -1)}
-HELP = "r run, w a s d q e move, x stand, l lie down, o off, SPACE stop at once, z forget a fault"
-#: Bytes that are looked at in a tick.
-MOST = 64
+HELP = "r run, w a s d q e move, x stand, l lie down, o off, SPACE stop at once, z clear a fault"
+#: Largest number of bytes read per tick.
+MAX_BYTES_PER_TICK = 64
 
 
 @renamed_attributes(step="velocity_step", most="max_velocity", press="handle_key", raw="raw_terminal")
 class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
-    """Keys of a terminal, see `HELP`; every key is a sign of life, and none is waited for.
+    """Operator by keys of a terminal, see `HELP`; every key restarts the dead-man timeout, and reading never waits.
 
     A terminal does not report when a key is released: the velocity stays until the next key, and a robot without an
     operator stops after `deadman_timeout`.  Run the loop inside the context `raw_terminal`, so that keys arrive without
     Enter.
 
     Args:
-        deadman_timeout: how long no key may come while the robot runs before it lies down [s].
-        step: of the velocity by each key: forward, leftward [m/s], yaw rate [rad/s].
-        most: largest of each.
-        file: of the terminal.
+        deadman_timeout: time without a key after which a running robot lies down [s].
+        velocity_step: change of the velocity by each key: forward, leftward [m/s], yaw rate [rad/s].
+        max_velocity: largest magnitude of each component, in the same units.
+        file: the terminal; None: standard input.
 
     Raises:
         ArgumentError: a time, step or bound that is not positive.
@@ -58,7 +58,7 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
 
     @contextlib.contextmanager
     def raw_terminal(self) -> Iterator[KeyboardOperator]:
-        """Let keys come at once and unseen, for as long as the context lasts; as it is where this is no terminal."""
+        """Context in which the terminal delivers keys at once and without echo; no effect if it is not a terminal."""
         if not os.isatty(self._file):
             yield self
             return
@@ -73,20 +73,20 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
             termios.tcsetattr(self._file, termios.TCSADRAIN, before)
 
     def read_device(self, now: float) -> None:
-        """Take the keys that have come."""
+        """Handles the keys that have arrived."""
         ready, _, _ = select.select([self._file], [], [], 0.0)
-        for key in os.read(self._file, MOST).decode("ascii", "ignore").lower() if ready else "":
+        for key in os.read(self._file, MAX_BYTES_PER_TICK).decode("ascii", "ignore").lower() if ready else "":
             self.handle_key(key)
 
     def handle_key(self, key: str) -> None:
-        """What a key does; one that means nothing is a sign of life."""
+        """Handles one key; an unassigned key restarts the dead-man timeout."""
         self.keep_alive()
         if key == " ":
             self.emergency_stop("space bar")
         elif key == "r":
             self.walk()
         elif key == "x":
-            self._steer((0.0, 0.0, 0.0))
+            self._set_velocity((0.0, 0.0, 0.0))
         elif key == "l":
             self.damp()
         elif key == "o":
@@ -96,8 +96,8 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
         elif key in DIRECTIONS:
             way = zip(self._velocity, DIRECTIONS[key], self.velocity_step, self.max_velocity, strict=True)
             x, y, turn = (min(max(v + sign * step, -most), most) for v, sign, step, most in way)
-            self._steer((x, y, turn))
+            self._set_velocity((x, y, turn))
 
-    def _steer(self, velocity: tuple[float, float, float]) -> None:
-        if self._goal is Stage.RUN:  # a direction alone makes nobody stand up
+    def _set_velocity(self, velocity: tuple[float, float, float]) -> None:
+        if self._goal is Stage.RUN:  # a direction key does not make the robot stand up
             self.walk(velocity)

@@ -1,4 +1,4 @@
-"""`Packets`: readings and commands as bytes, the same in shared memory, over a network and in logs.
+"""`Packets`: binary format of readings and commands in shared memory and over a network.
 
 A packet is a header and float64 numbers, little-endian, without gaps.
 
@@ -44,7 +44,7 @@ SIGNED = struct.Struct("<QdQ")
 
 
 class PacketError(QuaddynError, ValueError):
-    """Bytes that are no packet of this robot; the message says why."""
+    """Bytes that are not a packet of this robot; the message has the reason."""
 
 
 @renamed_attributes(
@@ -55,7 +55,7 @@ class PacketError(QuaddynError, ValueError):
     read_command="decode_command",
 )
 class Packets:
-    """Writes and reads packets of one robot.
+    """Encoder and decoder of the packets of one robot.
 
     Args:
         nu: number of joints.
@@ -64,7 +64,7 @@ class Packets:
     Attributes:
         nu: as given.
         nf: as given.
-        reading_size, command_size: of packets [bytes].
+        reading_size, command_size: sizes of packets [bytes].
     """
 
     def __init__(self, nu: int, nf: int) -> None:
@@ -75,7 +75,7 @@ class Packets:
         self.reading_size, self.command_size = HEADER.size + 8 * numbers, HEADER.size + 40 * nu
 
     def encode_reading(self, sequence: int, measurement: Measurement, state: int = 0) -> bytes:
-        """A reading as a packet; `state` of the robot's side, see above."""
+        """Returns a reading as a packet; `state` is the fault code of the robot's side, see the module."""
         parts = [getattr(measurement, name) for name in self._parts]
         for name, size in self._optional.items():
             value = getattr(measurement, name)
@@ -83,19 +83,19 @@ class Packets:
         return self._packed(READING, sequence, measurement.time, state, parts)
 
     def encode_command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
-        """A command as a packet."""
+        """Returns a command as a packet, with the time stamp [s] of the reading that it answers."""
         parts = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
         return self._packed(COMMAND, sequence, time, 0, parts)
 
     def sequence_number(self, data: bytes) -> int:
-        """The sequence number that bytes of a packet's size claim to have, be they a packet or not."""
+        """Returns the sequence number in bytes of the size of a packet, without validation."""
         return int.from_bytes(data[16:24], "little")
 
     def decode_reading(self, data: bytes) -> tuple[int, Measurement, int]:
-        """Sequence number, reading, and state of the robot's side of a packet.
+        """Returns sequence number, reading and fault code of the robot's side of a packet.
 
         Raises:
-            PacketError: it is none, of another robot, or damaged.
+            PacketError: not a packet of this robot, or damaged.
         """
         sequence, time, state, numbers = self._unpacked(READING, data)
         at, found = 0, dict[str, Array | None]()
@@ -108,10 +108,10 @@ class Packets:
         return sequence, Measurement(time, **found), state  # type: ignore[arg-type]
 
     def decode_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
-        """Sequence number, time stamp and command of a packet.
+        """Returns sequence number, time stamp [s] and command of a packet.
 
         Raises:
-            PacketError: it is none, of another robot, or damaged.
+            PacketError: not a packet of this robot, or damaged.
         """
         sequence, time, _, numbers = self._unpacked(COMMAND, data)
         return sequence, time, MotorCommand(*numbers.reshape(5, self.nu))
@@ -123,7 +123,7 @@ class Packets:
     def _unpacked(self, kind: int, data: bytes) -> tuple[int, float, int, Array]:
         size = self.reading_size if kind == READING else self.command_size
         if len(data) < HEADER.size:
-            raise PacketError(f"packet: {len(data)} bytes, less than a header")
+            raise PacketError(f"packet: {len(data)} bytes, shorter than a header")
         magic, version, found, nu, nf, crc, sequence, time, state = HEADER.unpack_from(data)
         if magic != MAGIC:
             raise PacketError(f"packet: begins with {magic!r}, not with {MAGIC!r}")
@@ -135,7 +135,7 @@ class Packets:
                 f"{self.nu} and {self.nf} in {size}"
             )
         if zlib.crc32(data[16:]) != crc:
-            raise PacketError("packet: damaged, its CRC is another one")
+            raise PacketError("packet: damaged, its CRC does not match")
         if not is_stamp(time):
             raise PacketError(f"packet: its time stamp is {time}, expected a finite time, 0 or more [s]")
         numbers = np.frombuffer(bytes(data), dtype="<f8", offset=HEADER.size).astype(np.float64, copy=False)

@@ -1,8 +1,8 @@
-"""`Ros2Interface`: a robot behind ROS 2 topics: joint states and an IMU come in, efforts go out.
+"""`Ros2Interface`: a robot behind ROS 2 topics, with joint states and an IMU as input and efforts as output.
 
 The messages are sensor_msgs/JointState, sensor_msgs/Imu and std_msgs/Float64MultiArray, which is what
-``effort_controllers/JointGroupEffortController`` of ros2_control takes.  rclpy is needed on the machine alone: whoever
-gives the node and the kinds of messages needs no import of ours.
+``effort_controllers/JointGroupEffortController`` of ros2_control takes.  This
+module imports rclpy only if the caller does not pass the message types.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..urdf.tree import Array, frozen
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 
-#: Callbacks that are let through in one call: a flood ends none.
-MOST = 16
+#: Largest number of callbacks per read, so that a flood of messages cannot block it.
+MAX_CALLBACKS_PER_READ = 16
 
 
 def _messages() -> Any:
@@ -36,31 +36,31 @@ def _messages() -> Any:
 
 
 class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "joints")):
-    """Topics as a robot.
+    """Robot behind ROS 2 topics.
 
-    Effort controllers know torques alone: springs and dampers of a command act here, at the newest reading, once per
-    tick, and torques are cut at the robot's limits.
+    Effort controllers accept torques only.  PD targets of a command are therefore evaluated here, at the newest
+    reading, once per tick, and the torques are clamped to the robot's limits.
 
     Args:
         robot: with the joint names of the messages.
         node: an ``rclpy.node.Node``.
-        joint_states: topic of readings; names may be in any order, and more than the robot's.
-        imu: topic of the IMU; not listened to under a fixed root.
+        joint_states: topic of the joint states; names may be in any order and include other joints.
+        imu: topic of the IMU; not subscribed with a fixed root.
         commands: topic of the efforts.
-        joints: names in the order of the controller's efforts; ``robot.actuated`` by default.
-        messages: what has `JointState`, `Imu` and `Float64MultiArray`; those of ROS 2 by default.
-        spin: lets one callback of the node through, if there is one, and does not wait; none where somebody else spins
-            the node, and rclpy's by default where `messages` are ROS 2's.
+        joints: joint names in the order of the controller's efforts; None: ``robot.actuated``.
+        messages: object with `JointState`, `Imu` and `Float64MultiArray`; None: those of ROS 2.
+        spin: runs at most one callback of the node without waiting; None: rclpy's with ROS 2 messages, none otherwise,
+            if the node is spun elsewhere.
         queue: depth of the topics' queues.
 
     Attributes:
         robot: as given.
         node: as given.
-        joints: names in the order of the efforts.
+        joints: joint names in the order of the efforts.
 
     Raises:
-        QuaddynError: ROS 2 is not there.
-        UnknownNameError: a joint that is none of the robot's.
+        QuaddynError: ROS 2 is not available.
+        UnknownNameError: a joint that the robot does not have.
     """
 
     def __init__(
@@ -81,41 +81,41 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         self._order = robot.joint_permutation(self.joints)
         if messages is None:
             messages = _messages()
-            spin = _spinning(node) if spin is None else spin
+            spin = _default_spin(node) if spin is None else spin
         self._spin, self._kind = spin, messages.Float64MultiArray
         self._turning = JointPositions.actuated(robot).turning
         self._state: tuple[float, Array, Array, Array | None] | None = None
-        self._felt: tuple[Array, Array] | None = None
-        self._places: tuple[list[str], list[int]] = [], []
-        self._wrong = ""
-        self._subscriptions = [node.create_subscription(messages.JointState, joint_states, self._hear, queue)]
+        self._imu_reading: tuple[Array, Array] | None = None
+        self._joint_indices: tuple[list[str], list[int]] = [], []
+        self._error = ""
+        self._subscriptions = [node.create_subscription(messages.JointState, joint_states, self._on_joint_state, queue)]
         if robot.root != "fixed":
-            self._subscriptions.append(node.create_subscription(messages.Imu, imu, self._feel, queue))
+            self._subscriptions.append(node.create_subscription(messages.Imu, imu, self._on_imu, queue))
         self._publisher = node.create_publisher(self._kind, commands, queue)
 
     def read(self) -> Measurement:
-        """The newest reading, at the stamp of its joint state.
+        """Returns the newest reading, with the time stamp of its joint state.
 
         Raises:
-            QuaddynError: nothing has come yet on a topic, or a joint is not in the message.
+            QuaddynError: no message has arrived yet on a topic, or a joint is missing in the message.
         """
-        for _ in range(MOST if self._spin is not None else 0):
-            before = self._state, self._felt
+        for _ in range(MAX_CALLBACKS_PER_READ if self._spin is not None else 0):
+            before = self._state, self._imu_reading
             self._spin()  # type: ignore[misc]
-            if before[0] is self._state and before[1] is self._felt:
+            if before[0] is self._state and before[1] is self._imu_reading:
                 break
-        if self._wrong:
-            raise QuaddynError(self._wrong)
+        if self._error:
+            raise QuaddynError(self._error)
         if self._state is None:
-            raise QuaddynError("JointState: none has come yet")
-        if self._felt is None and self.robot.root != "fixed":
-            raise QuaddynError("Imu: none has come yet")
+            raise QuaddynError("JointState: no message has arrived yet")
+        if self._imu_reading is None and self.robot.root != "fixed":
+            raise QuaddynError("Imu: no message has arrived yet")
         time, position, velocity, torque = self._state
-        gyro, accelerometer = (np.zeros(3), np.zeros(3)) if self._felt is None else self._felt
+        gyro, accelerometer = (np.zeros(3), np.zeros(3)) if self._imu_reading is None else self._imu_reading
         return Measurement(time, position, velocity, gyro, accelerometer, torque)
 
     def write(self, command: MotorCommand) -> None:
-        """Publish the torques that a command asks for at the newest reading; errors as of `MotorCommand.validated`."""
+        """Publishes the torques of a command at the newest reading; errors as of `MotorCommand.validated`."""
         given = command.validated(self.robot.nu)
         tau = given.tau
         if self._state is not None:
@@ -128,39 +128,39 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         self._publisher.publish(message)
 
     def close(self) -> None:
-        """Leave the topics."""
+        """Unsubscribes from the topics."""
         for subscription in self._subscriptions:
             self.node.destroy_subscription(subscription)
         self.node.destroy_publisher(self._publisher)
         self._subscriptions = []
 
     # -- what comes in -------------------------------------------------------------------------------------------
-    def _hear(self, message: Any) -> None:
+    def _on_joint_state(self, message: Any) -> None:
         names = list(message.name)
-        if names != self._places[0]:
+        if names != self._joint_indices[0]:
             missing = [joint for joint in self.robot.actuated if joint not in names]
             if missing:
-                self._wrong = f"JointState: without {', '.join(missing)}; its joints are {', '.join(names)}"
+                self._error = f"JointState: without {', '.join(missing)}; its joints are {', '.join(names)}"
                 return
-            self._places = names, [names.index(joint) for joint in self.robot.actuated]
-        self._wrong = ""
+            self._joint_indices = names, [names.index(joint) for joint in self.robot.actuated]
+        self._error = ""
         stamp, count = message.header.stamp, len(names)
         if len(message.position) != count or len(message.velocity) != count:
-            self._wrong = (
+            self._error = (
                 f"JointState: {count} names, {len(message.position)} positions, {len(message.velocity)} velocities"
             )
             return
-        at = self._places[1]
+        at = self._joint_indices[1]
         torque = frozen(np.asarray(message.effort, dtype=np.float64)[at]) if len(message.effort) == count else None
         position, velocity = (np.asarray(part, dtype=np.float64)[at] for part in (message.position, message.velocity))
         self._state = stamp.sec + 1e-9 * stamp.nanosec, frozen(position), frozen(velocity), torque
 
-    def _feel(self, message: Any) -> None:
+    def _on_imu(self, message: Any) -> None:
         parts = message.angular_velocity, message.linear_acceleration
         gyro, accelerometer = (frozen([each.x, each.y, each.z]) for each in parts)
-        self._felt = gyro, accelerometer
+        self._imu_reading = gyro, accelerometer
 
 
-def _spinning(node: Any) -> Callable[[], object]:
+def _default_spin(node: Any) -> Callable[[], object]:
     rclpy = importlib.import_module("rclpy")
     return lambda: rclpy.spin_once(node, timeout_sec=0.0)

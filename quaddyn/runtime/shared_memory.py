@@ -1,4 +1,4 @@
-"""`SharedMemory`: readings and commands between two processes, in rings that nobody waits for."""
+"""`SharedMemory`: lock-free exchange of readings and commands between two processes."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ MAGIC, VERSION = b"QDRING", 2
 #: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.
 HEAD = struct.Struct("<6sHIII")
 STATUS, NEWEST, BEGIN = 32, 96, 128
-#: Packets that a ring holds: a reader that is interrupted while it copies finds the next one.
+#: Number of packets in a ring: a reader that is interrupted while it copies finds a newer one.
 SLOTS = 64
-#: What a reader tries before it says that there is nothing.
+#: Number of attempts of a reader.
 TRIES = 8
 
 
 @renamed_attributes(reading="read_reading", command="read_command", put_reading="write_packet")
 class SharedMemory:
-    """A file that two processes map: a ring of readings, a ring of commands, and eight numbers of status.
+    """File that two processes map: a ring of readings, a ring of commands, and eight status values.
 
-    There are no locks: each ring has one writer, which writes a packet (see `packets`) into the next slot and then the
-    packet's sequence number into the head.  A reader takes the newest one, and believes its CRC and its number alone,
-    so that a slot that is written while it is read is seen for what it is.
+    There are no locks.  Each ring has one writer, which writes a packet (see `packets`) into the next slot and then the
+    packet's sequence number into the head.  A reader copies the newest packet and validates its CRC and sequence
+    number, so that a slot that is overwritten meanwhile is detected.
 
     Args:
-        path: of the file; in ``/dev/shm`` it never touches a disk.
+        path: path of the file; in ``/dev/shm`` it is never written to a disk.
         nu: number of joints.
         nf: number of feet.
-        create: make the file, or begin anew in one that is there; otherwise it must be there.
+        create: whether to create the file, or clear an existing one; otherwise it must exist.
 
     Raises:
         QuaddynError: the file is of another version or robot.
@@ -65,7 +65,7 @@ class SharedMemory:
             if create:
                 if found.strip(b"\0") and not found.startswith(MAGIC):
                     raise QuaddynError(f"{self.path}: not shared memory, and would be overwritten; give another path")
-                os.ftruncate(file, size)  # not to zero first: the other side may have mapped the file
+                os.ftruncate(file, size)  # without truncating to zero first: the other side may have mapped the file
             elif found != head or self._file.st_size != size:
                 raise QuaddynError(f"{self.path}: not shared memory of {nu} joints and {nf} feet, version {VERSION}")
             self._map = mmap.mmap(file, size)
@@ -78,35 +78,35 @@ class SharedMemory:
         self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
 
     def write_reading(self, measurement: Measurement, state: int = 0) -> int:
-        """Put a reading into its ring, with the state of the robot's side; its sequence number."""
+        """Writes a reading with the fault code of the robot's side, 0 for none; returns its sequence number."""
         sequence = int(self._newest[0]) + 1
         self.write_packet(self.packets.encode_reading(sequence, measurement, state), sequence)
         return sequence
 
     def write_packet(self, packet: bytes, sequence: int) -> None:
-        """Put a packet with a reading into its ring."""
+        """Writes an encoded reading with its sequence number."""
         self._put(0, packet, sequence)
 
     def write_command(self, time: float, command: MotorCommand) -> int:
-        """Put a command into its ring; its sequence number."""
+        """Writes a command with the time stamp [s] of the reading that it answers; returns its sequence number."""
         sequence = int(self._newest[1]) + 1
         self._put(1, self.packets.encode_command(sequence, time, command), sequence)
         return sequence
 
     def read_reading(self) -> tuple[int, Measurement, int] | None:
-        """The newest reading with its number and the state of the robot's side, None if there is none."""
+        """Returns sequence number, reading and fault code of the newest reading; None before the first one."""
         return self._take(0, self.packets.decode_reading)
 
     def read_command(self) -> tuple[int, float, MotorCommand] | None:
-        """The newest command with its number and time stamp, None if there is none."""
+        """Returns sequence number, time stamp and command of the newest command; None before the first one."""
         return self._take(1, self.packets.decode_command)
 
     def remove(self) -> None:
-        """Remove the file from its path, unless another one has taken its place; what is mapped stays."""
+        """Removes the file unless another one has replaced it; existing mappings stay valid."""
         remove_same(self.path, self._file)
 
     def close(self) -> None:
-        """Unmap the file; it stays."""
+        """Unmaps the file, which stays."""
         del self.status, self._newest
         self._map.close()
 
@@ -117,7 +117,7 @@ class SharedMemory:
         self._newest[ring] = sequence
 
     def _take(self, ring: int, read: Callable[[bytes], tuple[int, Any, Any]]) -> tuple[int, Any, Any] | None:
-        """The newest packet of a ring, as `read` finds it."""
+        """Returns the newest packet of a ring, decoded by `read`."""
         size = self._sizes[ring]
         for _ in range(TRIES):
             sequence = int(self._newest[ring])
@@ -129,20 +129,20 @@ class SharedMemory:
                 if found[0] == sequence:
                     return found
             except PacketError:
-                pass  # overwritten meanwhile
+                pass  # overwritten while it was copied
         return None
 
 
 class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "memory")):
-    """The robot that another process plays or drives, see `RobotServer`.
+    """Robot that another process serves, see `RobotServer`.
 
     Args:
-        robot: the same as there.
-        path: of the shared memory.
+        robot: the same robot as in the other process.
+        path: path of the shared memory.
 
     Raises:
-        FileAccessError, QuaddynError: a file that `SharedMemory` does not take.
-        OSError: there is none.
+        FileAccessError, QuaddynError: a file that `SharedMemory` rejects.
+        OSError: the file does not exist.
     """
 
     def __init__(self, robot: Robot, path: str | os.PathLike[str]) -> None:
@@ -153,10 +153,10 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         self._stamps, self._state = TimeStampFilter(), 0
 
     def read(self) -> Measurement:
-        """The newest reading whose time stamp is later than that of the one before.
+        """Returns the newest reading whose time stamp is later than that of the previous one.
 
         Raises:
-            QuaddynError: none has come yet.
+            QuaddynError: no reading has arrived yet.
         """
         found = self.memory.read_reading()
         if found is not None:
@@ -173,7 +173,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on; errors as of `MotorCommand.validated`."""
+        """Sets the command that the motors follow from now on; errors as of `MotorCommand.validated`."""
         stamp = 0.0 if self._newest is None else self._newest.time
         self.memory.write_command(stamp, command.validated(self.robot.nu))
 

@@ -1,4 +1,4 @@
-"""`UdpInterface`: a robot behind UDP, with the packets of `quaddyn.runtime.packets`, one a datagram."""
+"""`UdpInterface`: a robot behind UDP, with one packet of `quaddyn.runtime.packets` per datagram."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from .motor_command import MotorCommand
 from .packets import PacketError, Packets
 from .time_stamps import TimeStampFilter
 
-#: Datagrams that are taken in one call, so that a flood costs a tick a fraction of a millisecond.
-MOST = 64
+#: Largest number of datagrams read per call, so that a flood costs a tick a fraction of a millisecond.
+MAX_DATAGRAMS_PER_READ = 64
 
 
 @renamed_attributes(refused="rejected_datagrams")
 class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
-    """Readings from a robot and commands to it as datagrams; only those of the peer count, and only newer ones.
+    """Robot that sends readings and receives commands as datagrams; only newer ones of the peer are accepted.
 
-    The socket is connected to the peer, so that the system drops what strangers send before it takes room or time.
+    The socket is connected to the peer, so that the operating system drops datagrams of other senders.
 
     Args:
-        robot: whose joints these are.
-        peer: address and port of the robot; addresses that are not of this machine must be given as such, no name is
-            looked up.
-        port: to listen at; 0 for a free one, see `port`.
-        bind: address to listen at; this machine alone by default.
-        patience: how long the first `read` waits for a reading [s].
+        robot: the robot.
+        peer: IPv4 address and port of the robot; host names are not resolved.
+        port: local port; 0: a free one, see `port`.
+        bind: local address; by default the loopback interface only.
+        timeout: how long the first `read` waits for a reading [s].
 
     Attributes:
         robot: as given.
@@ -43,7 +42,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             was invalid or not later than the last one; overtaken datagrams are not counted.
 
     Raises:
-        ArgumentError: an address that is none.
+        ArgumentError: not an IPv4 address.
         OSError: the port cannot be opened, or the peer cannot be reached from `bind`.
     """
 
@@ -63,7 +62,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             except ValueError:
                 raise ArgumentError(f"{name}: expected an IPv4 address such as 192.168.1.2, got {address!r}") from None
         self.robot, self.peer, self.rejected_datagrams = robot, (str(peer[0]), int(peer[1])), 0
-        self._packets, self._patience = Packets(robot.nu, len(robot.feet)), float(timeout)
+        self._packets, self._timeout = Packets(robot.nu, len(robot.feet)), float(timeout)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((bind, port))
@@ -78,23 +77,23 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
 
     @property
     def port(self) -> int:
-        """That is listened at."""
+        """Local port."""
         return int(self._socket.getsockname()[1])
 
     def read(self) -> Measurement:
-        """The newest reading that has arrived.
+        """Returns the newest reading that has arrived.
 
         Raises:
-            QuaddynError: none has come yet.
+            QuaddynError: no reading has arrived yet.
         """
         self._drain()
         if self._newest is None:
-            select.select([self._socket], [], [], self._patience)
+            select.select([self._socket], [], [], self._timeout)
             self._drain()
         if self._newest is None:
             (peer, theirs), (here, port) = self.peer, self._socket.getsockname()
             others = (
-                f"; {self.rejected_datagrams} datagrams were rejected_datagrams: they are no packets of it"
+                f"; {self.rejected_datagrams} datagrams were rejected: they are not packets of this robot"
                 if self.rejected_datagrams
                 else ""
             )
@@ -110,23 +109,23 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """Send a command; errors as of `MotorCommand.validated`."""
+        """Sends a command; errors as of `MotorCommand.validated`."""
         self._sent += 1
         stamp = 0.0 if self._newest is None else self._newest.time
         data = self._packets.encode_command(self._sent, stamp, command.validated(self.robot.nu))
         try:
             self._socket.send(data)
-        except ConnectionError:  # of an earlier one, as in `_drain`; this one was not sent
+        except ConnectionError:  # error of an earlier datagram; this one was not sent
             self._socket.send(data)
 
     def close(self) -> None:
-        """Close the port."""
+        """Closes the port."""
         self._socket.close()
 
     def _drain(self) -> None:
-        """Take at most `MOST` datagrams that have arrived and keep the newest reading; older ones are not read."""
+        """Reads at most `MAX_DATAGRAMS_PER_READ` datagrams and keeps the newest reading; older ones are not decoded."""
         arrived = list[bytes]()
-        for _ in range(MOST):
+        for _ in range(MAX_DATAGRAMS_PER_READ):
             try:
                 data, sender = self._socket.recvfrom(self._packets.reading_size + 1)
             except BlockingIOError:
@@ -135,10 +134,10 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
                 continue
             if sender == self.peer and len(data) == self._packets.reading_size:
                 arrived.append(data)
-            else:  # strangers' may have come before the socket was connected
+            else:  # of other senders, before the socket was connected
                 self.rejected_datagrams += 1
         for data in sorted(arrived, key=self._packets.sequence_number, reverse=True):
-            if self._packets.sequence_number(data) <= self._received:  # what was overtaken on its way is old
+            if self._packets.sequence_number(data) <= self._received:  # an overtaken datagram is old
                 break
             try:
                 sequence, measurement, state = self._packets.decode_reading(data)

@@ -21,16 +21,16 @@ from .interface import RobotInterface
 from .motor_command import MotorCommand
 
 LEGS = ("FR", "FL", "RR", "RL")
-#: Layouts in memory, over which the CRC is taken: little-endian, aligned to 4 bytes.
+#: Memory layouts of the messages, of which the CRC is computed: little-endian, aligned to 4 bytes.
 LOW_CMD = struct.Struct("<4B4IH2x" + "B3x5f3I" * 20 + "4B" + "55Bx2I")
 LOW_STATE = struct.Struct("<4B4IH2x" + "13fb3x" + "B3x7fb3x3I" * 20 + "4BiH4b15H" + "8hI41B3xf2b2x2f4h2I")
-#: Mode of a motor that follows commands.
+#: Motor mode in which commands are followed.
 SERVO = 0x01
-#: Of the CRC, and how far beyond its limits a joint may be before the order is doubted [rad].
-POLYNOMIAL, DOUBTFUL = 0x04C11DB7, 0.2
+#: Polynomial of the CRC, and distance of a joint beyond its limits in the first reading that is rejected [rad].
+POLYNOMIAL, MAX_INITIAL_OVERTRAVEL = 0x04C11DB7, 0.2
 
 
-def _table() -> tuple[int, ...]:
+def _crc_table() -> tuple[int, ...]:
     out = []
     for byte in range(256):
         crc = byte << 24
@@ -40,20 +40,20 @@ def _table() -> tuple[int, ...]:
     return tuple(out)
 
 
-TABLE = _table()
+CRC_TABLE = _crc_table()
 
 
 def crc32(data: bytes) -> int:
-    """CRC-32 of 32-bit words, most significant bit first, from all ones, not inverted at the end (CRC-32/MPEG-2)."""
+    """Returns the CRC-32/MPEG-2 of 32-bit words: most significant bit first, initially all ones, not inverted."""
     crc = 0xFFFFFFFF
     for at in range(0, len(data), 4):
         for byte in reversed(data[at : at + 4]):
-            crc = ((crc << 8) & 0xFFFFFFFF) ^ TABLE[(crc >> 24) ^ byte]
+            crc = ((crc << 8) & 0xFFFFFFFF) ^ CRC_TABLE[(crc >> 24) ^ byte]
     return crc
 
 
-def crc_of_command(message: Any) -> int:
-    """The CRC that a LowCmd is to carry."""
+def command_crc(message: Any) -> int:
+    """Returns the CRC of a LowCmd message."""
     m = message
     parts: list[Any] = [*m.head, m.level_flag, m.frame_reserve, *m.sn, *m.version, m.bandwidth]
     for motor in m.motor_cmd:
@@ -62,8 +62,8 @@ def crc_of_command(message: Any) -> int:
     return crc32(LOW_CMD.pack(*parts)[:-4])
 
 
-def crc_of_state(message: Any) -> int:
-    """The CRC that a LowState is to carry."""
+def state_crc(message: Any) -> int:
+    """Returns the CRC of a LowState message."""
     m, imu, bms = message, message.imu_state, message.bms_state
     parts: list[Any] = [*m.head, m.level_flag, m.frame_reserve, *m.sn, *m.version, m.bandwidth]
     parts += [*imu.quaternion, *imu.gyroscope, *imu.accelerometer, *imu.rpy, imu.temperature]
@@ -78,17 +78,18 @@ def crc_of_state(message: Any) -> int:
 
 
 class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors")):
-    """A Go2, or what speaks like it.
+    """Go2, or a robot with the same messages.
 
     Args:
-        robot: a quadruped with three joints a leg.
-        receive: gives the newest LowState, or None where none has come yet; may give the same one again.
+        robot: a quadruped with three joints per leg.
+        receive: returns the newest LowState, or None before the first one; may return the same one again.
         publish: sends a LowCmd.
-        command: a LowCmd to fill in at every `write`, as the vendor's package makes it: head, mode and version set.
+        command: a LowCmd that is filled in at every `write`, as the vendor's package makes it: head, mode and version
+            set.
 
     Attributes:
         robot: as given.
-        motors: (nu,) the number of each joint's motor, in torque order.
+        motors: (nu,) motor number of each joint, in torque order.
 
     Raises:
         ArgumentError: a robot with other legs.
@@ -105,20 +106,21 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         self._feet = [LEGS.index(foot) for foot in robot.feet]
         self._receive, self._publish, self._message = receive, publish, command
         self._first = True
-        self._known: tuple[Any, Measurement] | None = None
+        self._last_reading: tuple[Any, Measurement] | None = None
 
     def read(self) -> Measurement:
-        """The newest reading; its time stamp is the message's tick, in milliseconds.
+        """Returns the newest reading; its time stamp is the message's tick [ms] in seconds.
 
         Raises:
-            QuaddynError: none has come, its CRC is wrong, or joints are where they cannot be, as in a wrong order.
+            QuaddynError: no message has arrived, its CRC is wrong, or joints are far beyond their limits, as with a
+                wrong order of motors.
         """
         state = self._receive()
         if state is None:
-            raise QuaddynError("LowState: none has come yet")
-        if self._known is not None and self._known[0] is state:
-            return self._known[1]
-        if (found := crc_of_state(state)) != state.crc:
+            raise QuaddynError("LowState: no message has arrived yet")
+        if self._last_reading is not None and self._last_reading[0] is state:
+            return self._last_reading[1]
+        if (found := state_crc(state)) != state.crc:
             raise QuaddynError(f"LowState: its CRC is {state.crc:#010x}, expected {found:#010x}")
         motors, imu = [state.motor_state[i] for i in self.motors.tolist()], state.imu_state
         measurement = Measurement(
@@ -134,25 +136,25 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         if self._first:
             self._check(measurement)
             self._first = False
-        self._known = state, measurement
+        self._last_reading = state, measurement
         return measurement
 
     def write(self, command: MotorCommand) -> None:
-        """Send a LowCmd with its CRC; errors as of `MotorCommand.validated`."""
+        """Sends a LowCmd with its CRC; errors as of `MotorCommand.validated`."""
         given = command.validated(self.robot.nu)
         parts = zip(given.position, given.velocity, given.tau, given.stiffness, given.damping, strict=True)
         for number, (q, dq, tau, kp, kd) in zip(self.motors.tolist(), parts, strict=True):
             motor = self._message.motor_cmd[number]
             motor.mode = SERVO
             motor.q, motor.dq, motor.tau, motor.kp, motor.kd = float(q), float(dq), float(tau), float(kp), float(kd)
-        self._message.crc = crc_of_command(self._message)
+        self._message.crc = command_crc(self._message)
         self._publish(self._message)
 
     def _check(self, m: Measurement) -> None:
         robot = self.robot
         beyond = np.maximum(robot.lower_position_limits - m.position, m.position - robot.upper_position_limits)
         worst = int(np.argmax(beyond))
-        if beyond[worst] > DOUBTFUL:
+        if beyond[worst] > MAX_INITIAL_OVERTRAVEL:
             raise QuaddynError(
                 f"LowState: joint {robot.actuated[worst]} reads {m.position[worst]:+.2f} rad, {beyond[worst]:.2f} rad "
                 "beyond its limits; is the order of motors FR, FL, RR, RL, each hip, thigh, calf?"
