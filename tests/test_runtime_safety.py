@@ -14,7 +14,7 @@ from safety_in_c import LIMITS, SafetyInC, differences
 import quaddyn as qd
 from quaddyn.compiler import interpret
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
-from quaddyn.runtime.faults import CODES
+from quaddyn.runtime.faults import FAULT_CODES
 from quaddyn.runtime.safety_checks import (
     CONTROLLER_ABORT,
     CONTROLLER_FAILURE,
@@ -129,7 +129,7 @@ def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: T
     found = reports[first].fault
     assert found.name == fault.named, str(found)
     assert first + 1 <= deadline
-    assert np.isclose(found.time, DT * first) and found.code == CODES[fault.named]
+    assert np.isclose(found.time, DT * first) and found.code == FAULT_CODES[fault.named]
     assert all(r.fault is found for r in reports[first:])  # latched
     for r in reports[first:]:
         assert not r.command.tau.any() and not r.command.stiffness.any() and (r.command.damping > 0.0).all()
@@ -328,7 +328,7 @@ def test_limits_that_are_none_are_refused(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="name"):
         export_safety(Safety(go2, dt=DT), "unused", name="2 legs")
     with pytest.raises(qd.ArgumentError, match="code"):
-        Safety(go2, dt=DT).raise_fault(CODES["tilted"], "")
+        Safety(go2, dt=DT).raise_fault(FAULT_CODES["tilted"], "")
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.0, "again", "ahead"])

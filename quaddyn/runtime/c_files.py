@@ -1,4 +1,4 @@
-"""`SourceFiles`: what is written beside an exported controller, from templates in C99."""
+"""`SourceFiles`: generated C99 files, and templates that they are made from."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..version import __version__
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Files in C99.
+    """Generated C99 files.
 
     Attributes:
-        name: what files and functions begin with.
-        files: texts by name of the file.
+        name: prefix of file and function names.
+        files: texts by file name.
     """
 
     name: str
     files: dict[str, str]
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write the files to a folder, which is made if it is missing.
+        """Writes the files to a folder, which is created if it does not exist.
 
         Raises:
             OSError: a file cannot be written.
@@ -37,11 +37,11 @@ class SourceFiles:
             (out / file).write_text(text, encoding="ascii")
 
 
-def c_name(name: str | None, default: str) -> str:
-    """What files and functions are to begin with.
+def validate_c_name(name: str | None, default: str) -> str:
+    """Returns the prefix of files and functions: `name`, or a C identifier made from `default` if `name` is None.
 
     Raises:
-        ArgumentError: a name that is none to C.
+        ArgumentError: `name` is not a valid C identifier.
     """
     if name is None:
         return identifier(default).lstrip("_")
@@ -50,27 +50,27 @@ def c_name(name: str | None, default: str) -> str:
     return name
 
 
-def filled(text: str, name: str, parts: Mapping[str, str]) -> str:
-    """A template with its words replaced, in one go: what is filled in may contain the same words.
+def fill_template(text: str, name: str, parts: Mapping[str, str]) -> str:
+    """Returns a template with its placeholders replaced in one pass, since replacements may contain placeholders.
 
     Args:
-        text: has NAME, UPPER and VERSION besides.
-        name: of the files.
-        parts: by word.
+        text: template, in which NAME, UPPER and VERSION are placeholders, too.
+        name: prefix of the files.
+        parts: replacement of each placeholder.
     """
     parts = {"UPPER": name.upper(), "NAME": name, "VERSION": __version__} | dict(parts)
     words = re.compile("|".join(sorted(parts, key=len, reverse=True)))
     return words.sub(lambda found: parts[found[0]], text).encode("ascii", "backslashreplace").decode()
 
 
-def core_named(text: str, prefix: str, name: str, about: str) -> str:
-    """Compiled functions under the name of what is written, so that two fit into one program."""
+def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:
+    """Returns compiled functions with the prefix of the export, so that two exports fit into one program."""
     text = re.sub(rf"\b{prefix}_", f"{name}_core_", text)
     return f"/* {about} Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
-def strings(names: tuple[str, ...]) -> str:
-    """Entries of an array of strings."""
+def c_string_list(names: tuple[str, ...]) -> str:
+    """Returns the entries of a C array of strings."""
     return ", ".join(
         '"{}"'.format(each.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"'))
         for each in names

@@ -19,7 +19,7 @@ from ..estimation.invariant_filter import (
 from ..kernels import tick_terms_c
 from ..robot.joint_positions import JointPositions
 from ..wbc.export_data import StaticData
-from .c_files import SourceFiles, c_name, core_named, filled, strings
+from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
 /* NAME: where the base of ROBOT is and how it moves, from encoders, an IMU and standing feet. Written by quaddyn
@@ -230,15 +230,15 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     if not isinstance(estimator, BaseEstimator):
         raise ArgumentTypeError(f"estimator: expected a BaseEstimator, got {type(estimator).__name__}")
     robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
-    name = c_name(name, f"{robot.name}_estimator")
+    name = validate_c_name(name, f"{robot.name}_estimator")
     model, memory = StaticData(""), StaticData("never")
     state = estimator._memory._replace(scratch=np.zeros_like(estimator._memory.scratch))
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
         "MODEL": model.structure(estimator._model, "model", "FilterModel").replace("static ", "static const ", 1),
         "MEMORY": memory.structure(state, "memory", "FilterMemory"),
-        "JOINTS": strings(robot.actuated),
-        "FEET": strings(robot.feet),
+        "JOINTS": c_string_list(robot.actuated),
+        "FEET": c_string_list(robot.feet),
         "RATE": ", ".join(map(str, robot.actuated_index.tolist())),
         "TURNING": ", ".join(str(int(x)) for x in joints.turning),
         "CONFIGURATION": ", ".join(map(repr, estimator.state()[0].tolist())),
@@ -255,10 +255,10 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
         "The filter.",
     )
     files = {
-        f"{name}.h": filled(_HEADER, name, parts),
-        f"{name}.c": filled(_SOURCE, name, parts),
-        f"{name}_core.h": core_named(core.header, "estimation_invariant_filter", name, about),
-        f"{name}_core.c": core_named(core.source, "estimation_invariant_filter", name, about),
+        f"{name}.h": fill_template(_HEADER, name, parts),
+        f"{name}.c": fill_template(_SOURCE, name, parts),
+        f"{name}_core.h": rename_core_functions(core.header, "estimation_invariant_filter", name, about),
+        f"{name}_core.c": rename_core_functions(core.source, "estimation_invariant_filter", name, about),
         f"{name}_terms.h": terms.header,
         f"{name}_terms.c": terms.source,
     }

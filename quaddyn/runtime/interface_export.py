@@ -7,7 +7,7 @@ import os
 from ..errors import ArgumentTypeError
 from ..robot.robot import Robot
 from . import packets, shared_memory
-from .c_files import SourceFiles, c_name, filled, strings
+from .c_files import SourceFiles, c_string_list, fill_template, validate_c_name
 from .packets import Packets
 
 _HEADER = """\
@@ -261,7 +261,7 @@ def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
     """`export_interface` without writing; the same arguments and errors."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-    name = c_name(name, f"{robot.name}_interface")
+    name = validate_c_name(name, f"{robot.name}_interface")
     nu, nf, layout = robot.nu, len(robot.feet), Packets(robot.nu, len(robot.feet))
     slots, begin = shared_memory.SLOTS, shared_memory.BEGIN
     head = shared_memory.HEAD.pack(shared_memory.MAGIC, shared_memory.VERSION, slots, nu, nf)
@@ -281,7 +281,7 @@ def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
         "COMMAND_SIZE_": layout.command_size,
     }
     parts = {word: str(number) for word, number in numbers.items()}
-    parts |= {"JOINTS": strings(robot.actuated), "FEET}": strings(robot.feet) + "}", "ROBOT": robot.name}
+    parts |= {"JOINTS": c_string_list(robot.actuated), "FEET}": c_string_list(robot.feet) + "}", "ROBOT": robot.name}
     parts["HEAD_BYTES"] = ", ".join(map(str, head))
     header, source = _HEADER, _SOURCE
     if nf:
@@ -290,4 +290,6 @@ def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
         lines = [line for line in header.splitlines(keepends=True) if "UPPER_FEET" not in line]
         header = "".join(lines).replace("joints and of the feet", "joints")
         source = "".join(line for line in source.splitlines(keepends=True) if "UPPER_FEET" not in line)
-    return SourceFiles(name, {f"{name}.h": filled(header, name, parts), f"{name}.c": filled(source, name, parts)})
+    return SourceFiles(
+        name, {f"{name}.h": fill_template(header, name, parts), f"{name}.c": fill_template(source, name, parts)}
+    )

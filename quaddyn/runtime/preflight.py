@@ -1,7 +1,7 @@
-"""`preflight`: readings, limits, order and signs of joints, IMU and gravity, before a robot stands for the first time.
+"""`preflight`: checks readings, limits, joint order, signs, IMU and gravity before a robot stands for the first time.
 
-What a program can tell it tells; what only a person sees it says what to look at.  A swap that motors and encoders
-share, for instance, is seen by nobody but the one who watches which leg moves.
+Results that a program can decide are reported as passed or failed.  For the others, the report states what a person has
+to inspect: a swap that motors and encoders share, for instance, is visible only as the wrong leg moving.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from .safety import Safety
 from .safety_limits import SafetyLimits
 from .stages import Stage
 
-#: How long readings at rest are looked at, and how long a joint's torque rises at most [s].
-RESTING, RISING = 1.0, 1.0
-#: How far a joint is to move [rad or m], how long it is then looked at, and may take to come to rest [s].
-WIGGLE, SETTLING, CALMING = 0.06, 0.4, 8.0
-#: Duration of the way to the home pose, and of holding it [s].
-MOVING, HOLDING = 2.0, 1.0
-#: How far the trunk is to be leaned [rad], and how long a person may take for it [s].
-LEAN, PATIENCE = 0.25, 20.0
-#: What is asked of readings at rest: share that is new, gyroscope [rad/s], 1 g to within [m/s^2], angle [rad].
-FRESH, STILL, ONE_G, UPRIGHT = 0.9, 0.05, 0.5, 0.3
-#: What feet in the air may read, beside 5 % of the weight [N].
-UNLOADED = 2.0
-#: The vertical of a trunk that is level, its axes.
-UP = np.array([0.0, 0.0, 1.0])
-#: What may be between measured torques and gravity: a share of it, and of the effort limits.
-SHARE, FLOOR = 0.15, 0.03
+#: Duration of the readings at rest, and longest torque ramp of a joint [s].
+REST_TIME, TORQUE_RAMP_TIME = 1.0, 1.0
+#: Displacement at which a test ends [rad or m], time of one test for rest, and longest time to come to rest [s].
+TEST_DISPLACEMENT, SETTLING_TIME, MAX_SETTLING_TIME = 0.06, 0.4, 8.0
+#: Duration of the motion to the home pose, and of holding it [s].
+MOVE_TIME, HOLD_TIME = 2.0, 1.0
+#: Tilt of the trunk that is requested [rad], and longest time for it [s].
+LEAN_ANGLE, MAX_PERSON_TIME = 0.25, 20.0
+#: Requirements at rest: fraction of new readings, gyroscope rate [rad/s], deviation from 1 g [m/s^2], tilt [rad].
+MIN_NEW_FRACTION, REST_RATE, GRAVITY_TOLERANCE, MAX_REST_TILT = 0.9, 0.05, 0.5, 0.3
+#: Largest force of an unloaded foot sensor, or 5 % of the weight if that is more [N].
+MAX_UNLOADED_FORCE = 2.0
+#: Vertical of a level trunk in its axes.
+VERTICAL = np.array([0.0, 0.0, 1.0])
+#: What may be angle_between measured torques and gravity: a share of it, and of the effort limits.
+GRAVITY_TOLERANCE_FRACTION, TORQUE_TOLERANCE_FRACTION = 0.15, 0.03
 
 
 Steps = Generator[MotorCommand, Measurement, None]
 
 
 class _Preflight(Controller):
-    """The steps one after the other, a tick at a time."""
+    """Controller that performs the checks one after the other, one tick at a time."""
 
     def __init__(
         self,
         robot: Robot,
         dt: float,
         share: float,
-        ask: Callable[[OperatorPrompt], object] | None,
+        prompt: Callable[[OperatorPrompt], object] | None,
         joints: Sequence[str],
     ) -> None:
-        self.robot, self.dt, self._ask = robot, dt, ask
-        self._wiggled = [robot.actuated.index(name) for name in joints]
+        self.robot, self.dt, self._prompt = robot, dt, prompt
+        self._tested_joints = [robot.actuated.index(name) for name in joints]
         pd = JointPD(robot, dt=dt)
         self._kp, self._kd = pd.kp, pd.kd
         known = np.isfinite(robot.effort_limits)
-        self.most = share * np.where(known, robot.effort_limits, 2.0 * pd.kp * WIGGLE / share)
-        self._loose = MotorCommand.from_damping(pd.kd)
+        self.max_torque = share * np.where(known, robot.effort_limits, 2.0 * pd.kp * TEST_DISPLACEMENT / share)
+        self._damping = MotorCommand.from_damping(pd.kd)
         self.checks: list[PreflightCheck] = []
         self.done = False
         self._steps: Steps | None = None
@@ -77,72 +77,72 @@ class _Preflight(Controller):
     def compute(
         self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ) -> MotorCommand:
-        """The next tick; damping when all is done."""
+        """Returns the command of the next tick; damping after the last check."""
         if self.done:
-            return self._loose
+            return self._damping
         try:
             if self._steps is None:
-                self._steps = self._all(measurement)
+                self._steps = self._run_checks(measurement)
                 return next(self._steps)
             return self._steps.send(measurement)
         except StopIteration:
             self.done = True
-            return self._loose
+            return self._damping
 
-    def _say(self, name: str, passed: bool | None, found: str, look: str = "") -> bool:
+    def _add_check(self, name: str, passed: bool | None, found: str, look: str = "") -> bool:
         self.checks.append(PreflightCheck(name, passed, found, look))
         return passed is not False
 
-    def _loosely(self, seconds: float) -> Generator[MotorCommand, Measurement, list[Measurement]]:
-        """Readings under damping alone."""
+    def _read_damped(self, seconds: float) -> Generator[MotorCommand, Measurement, list[Measurement]]:
+        """Collects readings for a time [s] under damping."""
         out = []
         for _ in range(max(2, round(seconds / self.dt))):
-            out.append((yield self._loose))
+            out.append((yield self._damping))
         return out
 
-    def _at_rest(self) -> Generator[MotorCommand, Measurement, list[Measurement]]:
-        """Readings under damping, once joints have come to rest or `CALMING` is over."""
+    def _wait_for_rest(self) -> Generator[MotorCommand, Measurement, list[Measurement]]:
+        """Collects readings under damping until the joints rest or `MAX_SETTLING_TIME` has passed."""
         readings: list[Measurement] = []
-        for _ in range(round(CALMING / SETTLING)):
-            readings = yield from self._loosely(SETTLING)
-            if np.abs(np.mean([m.velocity for m in readings], axis=0)).max() < STILL:
+        for _ in range(round(MAX_SETTLING_TIME / SETTLING_TIME)):
+            readings = yield from self._read_damped(SETTLING_TIME)
+            if np.abs(np.mean([m.velocity for m in readings], axis=0)).max() < REST_RATE:
                 break
         return readings
 
-    def _all(self, m: Measurement) -> Steps:
-        yield from self._at_rest()
-        readings = yield from self._loosely(RESTING)
-        self._limits(readings[-1])
-        sound = self._readings(readings)
-        up = self._level(readings) if self.robot.root == "free" else True
+    def _run_checks(self, m: Measurement) -> Steps:
+        yield from self._wait_for_rest()
+        readings = yield from self._read_damped(REST_TIME)
+        self._check_limits(readings[-1])
+        sound = self._check_readings(readings)
+        up = self._check_imu_at_rest(readings) if self.robot.root == "free" else True
         if not sound:
-            self._say("order and signs of joints", None, "not tried: readings are not sound")
+            self._add_check("order and signs of joints", None, "not tried: readings are not sound")
             return
         moved = True
-        for i in self._wiggled:
-            as_asked = yield from self._wiggle(i)
+        for i in self._tested_joints:
+            as_asked = yield from self._excite_joint(i)
             moved = moved and as_asked
-        if len(self._wiggled) < self.robot.nu:
-            self._say("gravity", None, "not tried: not all joints were moved before")
+        if len(self._tested_joints) < self.robot.nu:
+            self._add_check("gravity", None, "not tried: not all joints were moved before")
         elif moved:
-            yield from self._gravity(readings)
+            yield from self._check_gravity(readings)
         else:
-            self._say("gravity", None, "not tried: a joint does not move as it must")
+            self._add_check("gravity", None, "not tried: a joint does not move as it must")
         if self.robot.root == "free":
             if not up:
-                self._say("IMU axes", None, "not tried: at rest it is not level already")
-            elif self._ask is None:
-                self._say("IMU axes", None, "not tried: nobody leans the trunk", OperatorPrompt.NOSE_DOWN.value)
+                self._add_check("IMU axes", None, "not tried: at rest it is not level already")
+            elif self._prompt is None:
+                self._add_check("IMU axes", None, "not tried: nobody leans the trunk", OperatorPrompt.NOSE_DOWN.value)
             else:
-                yield from self._axes(self._ask)
+                yield from self._check_imu_axes(self._prompt)
 
     # -- at rest -------------------------------------------------------------------------------------------------
-    def _limits(self, m: Measurement) -> None:
+    def _check_limits(self, m: Measurement) -> None:
         robot = self.robot
         for name, values in (("effort", robot.effort_limits), ("velocity", robot.velocity_limits)):
             missing = [joint for joint, x in zip(robot.actuated, values, strict=True) if not np.isfinite(x)]
             least = f"{np.min(values):.3g} to {np.max(values):.3g} {'N m' if name == 'effort' else 'rad/s'}"
-            self._say(
+            self._add_check(
                 f"{name} limits",
                 not missing,
                 f"none for {', '.join(missing)}; give them to quaddyn.load" if missing else least,
@@ -152,98 +152,107 @@ class _Preflight(Controller):
         worst = int(np.argmax(beyond))
         inside = bool(beyond[worst] < 0.1)
         where = f"{robot.actuated[worst]} reads {m.position[worst]:+.2f}, {beyond[worst]:.2f} beyond its limit"
-        self._say("positions", inside, "all within limits" if inside else where, "order and zero of the encoders")
+        self._add_check("positions", inside, "all within limits" if inside else where, "order and zero of the encoders")
 
-    def _readings(self, readings: list[Measurement]) -> bool:
+    def _check_readings(self, readings: list[Measurement]) -> bool:
         times = np.array([m.time for m in readings])
         new = float(np.mean(np.diff(times) > 0.0))
-        fresh = new >= FRESH
+        fresh = new >= MIN_NEW_FRACTION
         found = f"{100.0 * new:.0f} % of {len(times)} ticks of {1e3 * self.dt:g} ms brought a new one"
         look = "does the robot send as often as that? is this machine, or the link, busy with something else?"
-        sound = self._say("readings", fresh, found, "" if fresh else look)
+        sound = self._add_check("readings", fresh, found, "" if fresh else look)
         speed = np.abs(np.mean([m.velocity for m in readings], axis=0))
         fast = int(np.argmax(speed))
-        at_rest = bool(speed[fast] < 5.0 * STILL)
+        at_rest = bool(speed[fast] < 5.0 * REST_RATE)
         said = f"at most {speed[fast]:.3f} rad/s on average, {self.robot.actuated[fast]}"
-        self._say("joint velocities at rest", at_rest, said, "" if at_rest else "does the robot hang still?")
+        self._add_check("joint velocities at rest", at_rest, said, "" if at_rest else "does the robot hang still?")
         m = readings[-1]
         if m.temperature is not None:
             hot = float(np.max(m.temperature))
-            self._say("motor temperatures", hot < 60.0, f"at most {hot:.0f} degrees Celsius")
+            self._add_check("motor temperatures", hot < 60.0, f"at most {hot:.0f} degrees Celsius")
         if m.foot_forces is not None:
             weight = self.robot.mass * float(np.linalg.norm(self.robot.model.gravity.linear))
             most = float(
                 np.max(np.abs(np.mean([m.foot_forces for m in readings if m.foot_forces is not None], axis=0)))
             )
-            unloaded = most < max(0.05 * weight, UNLOADED)
-            self._say("foot sensors in the air", unloaded, f"at most {most:.1f} N", "press each foot: does it rise?")
+            unloaded = most < max(0.05 * weight, MAX_UNLOADED_FORCE)
+            self._add_check(
+                "foot sensors in the air", unloaded, f"at most {most:.1f} N", "press each foot: does it rise?"
+            )
         return sound and at_rest
 
-    def _level(self, readings: list[Measurement]) -> bool:
-        """What the IMU says at rest; the mean reading is kept."""
+    def _check_imu_at_rest(self, readings: list[Measurement]) -> bool:
+        """Checks the IMU at rest; stores the mean gyroscope reading as its bias."""
         felt = np.mean([m.accelerometer for m in readings], axis=0)
         self._bias = np.mean([m.gyro for m in readings], axis=0)
         size, turn = float(np.linalg.norm(felt)), float(np.linalg.norm(self._bias))
-        self._say("gyroscope at rest", turn < STILL, f"{turn:.4f} rad/s", "" if turn < STILL else "does it hang still?")
-        one = abs(size - 9.81) < ONE_G
-        self._say("accelerometer at rest", one, f"{size:.2f} m/s^2, expected 9.81", "" if one else "are units m/s^2?")
+        self._add_check(
+            "gyroscope at rest",
+            turn < REST_RATE,
+            f"{turn:.4f} rad/s",
+            "" if turn < REST_RATE else "does it hang still?",
+        )
+        one = abs(size - 9.81) < GRAVITY_TOLERANCE
+        self._add_check(
+            "accelerometer at rest", one, f"{size:.2f} m/s^2, expected 9.81", "" if one else "are units m/s^2?"
+        )
         if not one:
             return False
-        angle = between(felt / size, UP)
+        angle = angle_between(felt / size, VERTICAL)
         axis = int(np.argmax(np.abs(felt)))
         points = f"{'+-'[int(felt[axis] < 0.0)]}{'xyz'[axis]}"
-        return self._say(
+        return self._add_check(
             "IMU vertical",
-            angle < UPRIGHT,
+            angle < MAX_REST_TILT,
             f"{np.rad2deg(angle):.0f} degrees off the trunk's +z; its {points} axis points up",
             "is the trunk level? is the IMU turned in its mount? Safety(imu_rotation=), BaseEstimator(imu=)",
         )
 
     # -- joints --------------------------------------------------------------------------------------------------
-    def _wiggle(self, i: int) -> Generator[MotorCommand, Measurement, bool]:
-        """A torque that rises on one joint until something moves."""
+    def _excite_joint(self, i: int) -> Generator[MotorCommand, Measurement, bool]:
+        """Applies a rising torque to one joint until a joint moves, and checks which one and in which direction."""
         robot, name = self.robot, self.robot.actuated[i]
-        before = np.mean([m.position for m in (yield from self._at_rest())[-10:]], axis=0)
+        before = np.mean([m.position for m in (yield from self._wait_for_rest())[-10:]], axis=0)
         room = robot.upper_position_limits[i] - before[i], before[i] - robot.lower_position_limits[i]
         sign = 1.0 if room[0] > 0.2 or room[0] > room[1] else -1.0
         moved, tau, none, k = np.zeros(robot.nu), np.zeros(robot.nu), np.zeros(robot.nu), 0
         damping = np.where(np.arange(robot.nu) == i, 0.3, 1.0) * self._kd
-        for k in range(round(RISING / self.dt)):
-            tau[i] = sign * self.most[i] * min(1.0, 1.2 * (k + 1) * self.dt / RISING)
+        for k in range(round(TORQUE_RAMP_TIME / self.dt)):
+            tau[i] = sign * self.max_torque[i] * min(1.0, 1.2 * (k + 1) * self.dt / TORQUE_RAMP_TIME)
             m = yield MotorCommand(tau.copy(), none, none, none, damping)
             moved = m.position - before
-            if np.abs(moved).max() > WIGGLE:
+            if np.abs(moved).max() > TEST_DISPLACEMENT:
                 break
-        found, way = self._pushed(i, moved, before, (k + 1) * self.dt)
-        look = f"{self._motion(i, sign, before)}, and nothing else"
+        found, way = self._identify_moved_joint(i, moved, before, (k + 1) * self.dt)
+        look = f"{self._describe_motion(i, sign, before)}, and nothing else"
         label = f"order and sign of {name}"
-        if np.abs(moved).max() < 0.5 * WIGGLE:
+        if np.abs(moved).max() < 0.5 * TEST_DISPLACEMENT:
             said = (
                 f"did not move under {abs(tau[i]):.1f} N m; is the motor on, does it rest on a stop, is it too little?"
             )
-            passed = self._say(label, False, said, look)
+            passed = self._add_check(label, False, said, look)
         elif found != i:
             other = robot.actuated[found]
             said = f"a torque on it moved {other} by {moved[found]:+.2f} rad: motors or encoders are in another order"
-            passed = self._say(label, False, said, look)
+            passed = self._add_check(label, False, said, look)
         else:
             said = f"{tau[i]:+.1f} N m moved it by {moved[i]:+.2f} rad" + (
                 "" if way == sign else ": torque or encoder counts the wrong way"
             )
-            passed = self._say(label, way == sign, said, look)
+            passed = self._add_check(label, way == sign, said, look)
         return passed
 
-    def _pushed(self, i: int, moved: Array, position: Array, duration: float) -> tuple[int, float]:
-        """The joint that a torque on joint i has acted on, and the sign of its motion.
+    def _identify_moved_joint(self, i: int, moved: Array, position: Array, duration: float) -> tuple[int, float]:
+        """Returns the joint on which a torque on joint i has acted, and the sign of its motion.
 
-        It is the one that moves most, but joints that hang move along by their inertia: if another one moves most,
-        each is asked how the model would answer to a torque on it that rises for so long [s], against inertia, damping
-        and gravity, and the one that explains the motion best counts.
+        Usually it is the joint that moves most.  Hanging joints also move by their inertial coupling: if another joint
+        moves most, the motion is compared with the model's response to a torque ramp of this duration [s] on each joint
+        (inertia, damping and gravity), and the best match is returned.
         """
         most = int(np.argmax(np.abs(moved)))
         if most == i:
             return i, float(np.sign(moved[i]))
-        dyn, q, at = Dynamics(self.robot), self._posed(position), self.robot.actuated_index
+        dyn, q, at = Dynamics(self.robot), self._configuration(position), self.robot.actuated_index
         block, still = np.ix_(at, at), np.zeros(self.robot.nv)
         K = dyn.rnea_derivatives(q, still, still)[0][block]
         ways = np.linalg.pinv(6.0 / duration**2 * dyn.crba(q)[block] + 2.0 / duration * np.diag(self._kd) + K)
@@ -251,20 +260,23 @@ class _Preflight(Controller):
         found = int(np.argmax(np.abs(match)))
         return found, float(np.sign(match[found]))
 
-    def _posed(self, position: Array) -> Array:
-        """(nq,) with these joints and the trunk level at the origin."""
+    def _configuration(self, position: Array) -> Array:
+        """Returns the configuration (nq,) with these joint positions and a level trunk at the origin."""
         q = self.robot.configuration(joints=position)
         if self.robot.root == "free":
             q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
         return q
 
-    def _motion(self, i: int, sign: float, position: Array) -> str:
-        """What is seen of a joint's motion."""
+    def _describe_motion(self, i: int, sign: float, position: Array) -> str:
+        """Returns the visible motion of a joint in words, for the person at the robot."""
         robot, name = self.robot, self.robot.actuated[i]
         leg = next((leg for leg in robot.legs.values() if name in leg.joints), None)
         if leg is None:
             return f"{name} turns {'forward' if sign > 0 else 'backward'} about its axis"
-        way = sign * Dynamics(robot).frame_jacobian(self._posed(position), leg.name)[:3, robot.velocity_index(name)]
+        way = (
+            sign
+            * Dynamics(robot).frame_jacobian(self._configuration(position), leg.name)[:3, robot.velocity_index(name)]
+        )
         size = float(np.linalg.norm(way))
         words = [
             word[0] if x > 0.0 else word[1]
@@ -273,33 +285,37 @@ class _Preflight(Controller):
         ]
         return f"foot {leg.name} moves {' and '.join(words)}" if size > 1e-6 else f"leg {leg.name} turns"
 
-    def _gravity(self, readings: list[Measurement]) -> Steps:
-        """Held at home, torques must be those that the model's masses weigh."""
+    def _check_gravity(self, readings: list[Measurement]) -> Steps:
+        """Holds the home pose and compares the torques with the gravity torques of the model."""
         robot, pd = self.robot, (self._kp, self._kd)
         m = readings[-1]
         start = m.position
-        for m in (yield from self._at_rest()):
+        for m in (yield from self._wait_for_rest()):
             start = m.position
         lower, upper = robot.lower_position_limits + 0.1, robot.upper_position_limits - 0.1
         home = np.array([robot.decompose(robot.q_home).joints[name] for name in robot.actuated])
         home = np.where(lower < upper, np.clip(home, lower, upper), home)
         held: list[tuple[Array, Array]] = []
-        for k in range(round((MOVING + HOLDING) / self.dt)):
-            s = min(1.0, k * self.dt / MOVING)
+        for k in range(round((MOVE_TIME + HOLD_TIME) / self.dt)):
+            s = min(1.0, k * self.dt / MOVE_TIME)
             goal = start + s * s * (3.0 - 2.0 * s) * (home - start)
             command = MotorCommand.from_targets(goal, np.zeros(robot.nu), *pd)
             m = yield command
-            if k * self.dt > MOVING + 0.5 * HOLDING:
+            if k * self.dt > MOVE_TIME + 0.5 * HOLD_TIME:
                 torque = command.compute_torque(m.position, m.velocity) if m.torque is None else m.torque
                 held.append((m.position, np.asarray(torque)))
         position, torque = (np.mean([each[j] for each in held], axis=0) for j in (0, 1))
-        q = self._posed(position)
+        q = self._configuration(position)
         if robot.root == "free":
             felt = pin.Quaternion.FromTwoVectors(m.accelerometer, np.array([0.0, 0.0, 1.0]))
             q[3:7] = felt.coeffs()
         wanted = Dynamics(robot).gravity(q)[robot.actuated_index]
-        effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, self.most)
-        allowed = SHARE * np.abs(wanted) + FLOOR * effort + robot.friction[robot.actuated_index]
+        effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, self.max_torque)
+        allowed = (
+            GRAVITY_TOLERANCE_FRACTION * np.abs(wanted)
+            + TORQUE_TOLERANCE_FRACTION * effort
+            + robot.friction[robot.actuated_index]
+        )
         apart = np.abs(torque - wanted)
         worst = int(np.argmax(apart / allowed))
         scale = float(torque @ wanted / max(float(wanted @ wanted), 1e-9))
@@ -307,68 +323,70 @@ class _Preflight(Controller):
         said = f"torques that hold it are {scale:.2f} times the model's"
         if not fine:
             said += f"; {robot.actuated[worst]} gives {torque[worst]:+.2f} N m, the model {wanted[worst]:+.2f}"
-        self._say("gravity", fine, said, "torque constants, gears, masses of what is mounted on the legs")
-        yield from self._at_rest()
+        self._add_check("gravity", fine, said, "torque constants, gears, masses of what is mounted on the legs")
+        yield from self._wait_for_rest()
 
     # -- the IMU's axes ------------------------------------------------------------------------------------------
-    def _axes(self, ask: Callable[[OperatorPrompt], object]) -> Steps:
-        """Leaned by a person: where gravity goes, and whether the gyroscope says the same."""
+    def _check_imu_axes(self, prompt: Callable[[OperatorPrompt], object]) -> Steps:
+        """Checks accelerometer and gyroscope while a person tilts the trunk as prompted."""
         for what, axis in ((OperatorPrompt.NOSE_DOWN, 0), (OperatorPrompt.LEFT_DOWN, 1)):
-            ask(what)
-            m = yield self._loose
+            prompt(what)
+            m = yield self._damping
             felt: Array | None = None
             up: Array | None = None
             carried: Array | None = None
             last, waited = m.time, 0.0
             window: list[Array] = []
-            while waited < PATIENCE:
-                m = yield self._loose
+            while waited < MAX_PERSON_TIME:
+                m = yield self._damping
                 waited += self.dt
-                sensed = direction(m.accelerometer)
-                if sensed is not None:  # a sensor that drops out for a moment says nothing
+                sensed = unit_vector(m.accelerometer)
+                if sensed is not None:  # ignores a sensor that drops out for a moment
                     window = [*window[-9:], sensed]
-                    felt = direction(np.mean(window, axis=0))
+                    felt = unit_vector(np.mean(window, axis=0))
                 if up is None:
                     up = carried = sensed
                 elif carried is not None:
-                    carried = direction(carried + (m.time - last) * np.cross(carried, m.gyro - self._bias))
+                    carried = unit_vector(carried + (m.time - last) * np.cross(carried, m.gyro - self._bias))
                 last = m.time
-                if between(felt, up) > LEAN:
+                if angle_between(felt, up) > LEAN_ANGLE:
                     break
             label = f"IMU axes, {what.name.lower().replace('_', ' ')}"
             way = np.zeros(3) if felt is None or up is None else felt - up
-            seen, angle = int(np.argmax(np.abs(way))), between(felt, carried)
-            if waited >= PATIENCE:
-                self._say(label, None, "the trunk was not leaned far enough", what.value)
+            seen, angle = int(np.argmax(np.abs(way))), angle_between(felt, carried)
+            if waited >= MAX_PERSON_TIME:
+                self._add_check(label, None, "the trunk was not leaned far enough", what.value)
             elif seen != axis or way[axis] > 0.0:
                 to = f"{'+-'[int(way[seen] < 0.0)]}{'xyz'[seen]}"
-                self._say(label, False, f"gravity went to {to}, expected -{'xyz'[axis]}", "turned or mirrored mount")
+                self._add_check(
+                    label, False, f"gravity went to {to}, expected -{'xyz'[axis]}", "turned or mirrored mount"
+                )
             elif angle > 0.1:
                 off = f"the gyroscope turned the vertical {np.rad2deg(angle):.0f} degrees elsewhere than gravity went"
-                self._say(label, False, off, "order, signs and units of its axes")
+                self._add_check(label, False, off, "order, signs and units of its axes")
             else:
-                self._say(label, True, f"gyroscope and gravity agree to {np.rad2deg(angle):.1f} degrees")
-            ask(OperatorPrompt.LEVEL)
-            for _ in range(round(PATIENCE / self.dt)):
-                m = yield self._loose
-                felt, turning = direction(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
-                if felt is not None and between(felt, UP) < 0.5 * LEAN and turning < 2.0 * STILL:
+                self._add_check(label, True, f"gyroscope and gravity agree to {np.rad2deg(angle):.1f} degrees")
+            prompt(OperatorPrompt.LEVEL)
+            for _ in range(round(MAX_PERSON_TIME / self.dt)):
+                m = yield self._damping
+                felt, turning = unit_vector(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
+                if felt is not None and angle_between(felt, VERTICAL) < 0.5 * LEAN_ANGLE and turning < 2.0 * REST_RATE:
                     break
 
 
-def direction(x: Array) -> Array | None:
-    """(3,) of length 1; None of what has no length to speak of, as an accelerometer's in a fall or without power."""
+def unit_vector(x: Array) -> Array | None:
+    """Returns the unit vector (3,) of x; None if x has no length, as an accelerometer in free fall or without power."""
     length = float(np.linalg.norm(x))
     return x / length if length > 1e-3 else None
 
 
-def between(x: Array | None, y: Array | None) -> float:
-    """Angle between two directions [rad]; 0 where one of them is not known."""
+def angle_between(x: Array | None, y: Array | None) -> float:
+    """Returns the angle between two directions [rad]; 0 if one of them is unknown."""
     return 0.0 if x is None or y is None else math.acos(float(np.clip(x @ y, -1.0, 1.0)))
 
 
-class _UntilDone(Operator):
-    """Wants the loop to run until the steps are over, or something is wrong."""
+class _PreflightOperator(Operator):
+    """Operator that runs the loop until the checks are completed or a fault occurs."""
 
     def __init__(self, steps: _Preflight) -> None:
         super().__init__()
@@ -381,7 +399,7 @@ class _UntilDone(Operator):
             self.loop.request_stop()
 
 
-@renamed_parameters(share="torque_fraction", ask="prompt")
+@renamed_parameters(share="torque_fraction", prompt="prompt")
 def preflight(
     interface: RobotInterface,
     *,
@@ -392,27 +410,28 @@ def preflight(
     prompt: Callable[[OperatorPrompt], object] | None = None,
     limits: SafetyLimits | None = None,
 ) -> PreflightReport:
-    """Look a robot over that hangs in a stand with its legs in the air.
+    """Checks a robot that hangs in a stand with its legs in the air.
 
-    Readings at rest, limits, then one joint at a time by a torque that rises until something moves, under damping; if
-    all are in order and of the right sign, the home pose is held and torques are compared with the model's gravity; at
-    last the trunk is leaned for the IMU's axes.  Nothing stiff is commanded before signs are known.
+    First readings at rest and limits, then one joint at a time with a rising torque under damping until it moves.  If
+    all joints are in order and of the right sign, the home pose is held and the torques are compared with the model's
+    gravity torques.  Finally the trunk is tilted to check the IMU axes.  Stiff targets are commanded only after the
+    signs have been checked.
 
     Args:
         interface: the robot.
-        clock: that of the machine by default; a simulated robot is its own.
+        clock: None: the system clock; a simulated robot is its own clock.
         dt: period [s].
-        torque_fraction: largest torque on a joint that is tested, as a fraction of its effort limit.
-        joints: names of those to wiggle; all by default, and gravity only after all.
-        prompt: is told what a person should do, and returns at once; without it the trunk is not leaned.
-        limits: of the safety layer meanwhile; twice the wiggling torque, and nothing about the vertical, by default.
+        torque_fraction: largest test torque of a joint as a fraction of its effort limit.
+        joints: names of the joints to test; None: all.  Gravity is checked only after all joints.
+        prompt: called with the action requested from a person, returns at once; None: the trunk is not tilted.
+        limits: limits of the safety layer; None: twice the test torque, and no limits of tilt and position.
 
     Returns:
-        What was found; a fault of the safety layer is one of the checks.
+        The checks; a fault of the safety layer is one of them.
 
     Raises:
-        ArgumentError: a share that is none, or a robot that cannot hang.
-        UnknownNameError: a joint that is none.
+        ArgumentError: a fraction out of range, or a robot that cannot hang.
+        UnknownNameError: a joint that the robot does not have.
     """
     if not 0.0 < number("torque_fraction", torque_fraction) <= 1.0:
         raise ArgumentError(
@@ -420,9 +439,7 @@ def preflight(
         )
     robot = interface.robot
     if robot.root == "planar" or not robot.nu:
-        raise ArgumentError(
-            f"interface: {robot.name!r} cannot be looked over: a free or fixed root and motors are needed"
-        )
+        raise ArgumentError(f"interface: {robot.name!r} cannot be checked: it needs a free or fixed root and motors")
     joints = robot.actuated if joints is None else several("joints", joints, "joint names")
     for name in joints:
         if name not in robot.actuated:
@@ -437,7 +454,7 @@ def preflight(
             max_overtravel=math.inf,
             max_reading_age=0.1,
         )
-    operator = _UntilDone(steps)
+    operator = _PreflightOperator(steps)
     safety = Safety(robot, dt=dt, limits=limits)
     loop = operator.loop = ControlLoop(interface, steps, operator=operator, safety=safety, clock=clock)
     report = loop.run()

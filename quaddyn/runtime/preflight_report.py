@@ -1,4 +1,4 @@
-"""`PreflightReport`: what was looked at before a robot stands for the first time, and what a person is asked for."""
+"""`PreflightReport`: results of the preflight checks, and the actions requested from a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..deprecation import renamed_fields
 
 
 class OperatorPrompt(enum.Enum):
-    """What the person at the robot is asked for."""
+    """Action requested from the person at the robot."""
 
     NOSE_DOWN = "lean the trunk forward, nose down, by 20 degrees"
     LEVEL = "bring the trunk back to level"
@@ -19,13 +19,13 @@ class OperatorPrompt(enum.Enum):
 @renamed_fields(found="result", look="inspection_hint")
 @dataclass(frozen=True, slots=True)
 class PreflightCheck:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        name: such as "order and sign of FL_hip_joint".
-        passed: None where it was not tried, or is for a person alone to judge.
-        found: in words.
-        look: what to look at on the real robot; "" for nothing.
+        name: name, such as "order and sign of FL_hip_joint".
+        passed: None if it was not performed, or if only a person can decide.
+        result: result as text.
+        inspection_hint: what to inspect on the real robot; "" for nothing.
     """
 
     name: str
@@ -42,17 +42,17 @@ class PreflightCheck:
 
 @dataclass(frozen=True, slots=True)
 class PreflightReport:
-    """What a preflight found.
+    """Results of a preflight.
 
     Attributes:
-        checks: in order.
+        checks: the checks in order.
     """
 
     checks: tuple[PreflightCheck, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether all that was tried is as it must be, and everything was tried."""
+        """Whether every check was performed and passed."""
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..estimation import BaseEstimator
 from ..wbc import WholeBodyController
 from ..wbc.export import controller_c
-from .c_files import SourceFiles, c_name, filled
+from .c_files import SourceFiles, fill_template, validate_c_name
 from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
@@ -200,7 +200,7 @@ def program_c(
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
     robot = controller.robot
-    name = c_name(name, robot.name)
+    name = validate_c_name(name, robot.name)
     if robot.root != "free" or not robot.feet:
         raise ArgumentError(f"controller: the program stands on feet, {robot.name!r} has none or no free root")
     estimator = BaseEstimator(robot, dt=controller.dt) if estimator is None else estimator
@@ -223,6 +223,6 @@ def program_c(
         "SOURCES": " ".join(sorted(file for file in files if file.endswith(".c"))),
         "ROBOT": robot.name,
     }
-    files["main.c"] = filled(_MAIN, name, parts)
-    files["CMakeLists.txt"] = filled(_CMAKE, name, parts)
+    files["main.c"] = fill_template(_MAIN, name, parts)
+    files["CMakeLists.txt"] = fill_template(_CMAKE, name, parts)
     return SourceFiles(name, files)

@@ -1,4 +1,4 @@
-"""`Recording`: every tick of a loop in a mapped file of fixed size, whole after a crash."""
+"""`Recording`: every tick of a loop in a mapped file of fixed size, complete also after a crash."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ MAGIC, VERSION = b"QDRLOG", 1
 #: Magic, version, bytes of the JSON text that follows, where records begin, bytes of a record, number of records.
 HEAD = struct.Struct("<6sHIIIQ")
 STAGES = tuple(Stage)
-PLACES = {stage: i for i, stage in enumerate(STAGES)}
-MOTOR = MotorCommand.__slots__
-#: Of a mapped file; records begin at a whole number of these.
+STAGE_INDICES = {stage: i for i, stage in enumerate(STAGES)}
+COMMAND_FIELDS = MotorCommand.__slots__
+#: Page size of a mapped file; records start at a multiple of it.
 PAGE = 4096
 
 
 def record_type(sizes: Mapping[str, int]) -> np.dtype[Any]:
-    """A record: `number` counts from 1 and is written last, so that one that was not finished is not taken for one.
+    """Returns the type of a record; `number` counts from 1 and is written last, so that partial records are skipped.
 
     Args:
-        sizes: of a robot: nu, nf, nq, nv.
+        sizes: sizes of the robot: nu, nf, nq, nv.
     """
     nu = sizes["nu"]
     arrays = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
     arrays |= {"torque": nu, "foot_forces": sizes["nf"], "temperature": nu}
     arrays |= {"velocity_wanted": 3, "q": sizes["nq"], "v": sizes["nv"]}
-    arrays |= {f"{of}_{name}": nu for of in ("wanted", "command") for name in MOTOR}
+    arrays |= {f"{of}_{name}": nu for of in ("wanted", "command") for name in COMMAND_FIELDS}
     return np.dtype(
         [
             ("number", "<u8"),
@@ -62,22 +62,20 @@ def record_type(sizes: Mapping[str, int]) -> np.dtype[Any]:
 
 
 class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity")):
-    """A ring of the last ticks in a file that is made in full at the beginning, and mapped.
+    """Ring of the last ticks in a file that is allocated and mapped at the start.
 
-    A tick is copied into memory, nothing more.  All of the file is reserved at the beginning: a disk that fills up
-    later changes nothing, and one that is full already is an error here, before anything moves.  What was recorded is
-    there after the process was killed, since the pages belong to the system.  `load_recording` reads the file at any
-    time, also while it is written.
+    Recording a tick copies it into memory.  The whole file is reserved at the start: a disk that fills up later has no
+    effect, and a full disk is an error before anything moves.  Data survive a killed process, since the pages belong to
+    the operating system.  `load_recording` reads the file at any time, also while it is written.
 
-    The system writes pages back when it likes, and a disk that is slow may hold up who writes to them; a file in
-    ``/dev/shm`` knows no disk.
+    The system writes pages back at any time, and a slow disk may delay the writer; a file in ``/dev/shm`` avoids that.
 
     Args:
-        path: of the file; one that is there is replaced.
-        robot: that is recorded.
-        controller: whose configuration is kept, for a replay.
-        dt: period of the loop [s]; the controller's by default.
-        seconds: how long the ring goes back [s].
+        path: path of the file; an existing one is replaced.
+        robot: the recorded robot.
+        controller: controller whose configuration is stored for a replay; None: none.
+        dt: period of the loop [s]; None: that of the controller.
+        seconds: duration that the ring holds [s].
 
     Attributes:
         path: as given.
@@ -86,7 +84,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
 
     Raises:
         ArgumentError: neither a controller nor a period, or a time that is not positive.
-        OSError: there is no room for the file, or no permission.
+        OSError: no space for the file, or no permission.
     """
 
     def __init__(
@@ -105,7 +103,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
             if not 0.0 < value < np.inf:
                 raise ArgumentError(f"{name}: expected a positive time [s], got {value}")
         self.path, self.robot, self.capacity = Path(path), robot, max(1, round(seconds / dt))
-        about = _about(robot, controller, dt)
+        about = _describe_run(robot, controller, dt)
         kind, text = record_type(about["sizes"]), json.dumps(about).encode()
         begin = -(-(HEAD.size + len(text)) // PAGE) * PAGE
         size = begin + self.capacity * kind.itemsize
@@ -122,12 +120,12 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._map[: HEAD.size] = HEAD.pack(MAGIC, VERSION, len(text), begin, kind.itemsize, self.capacity)
         self._map[HEAD.size : HEAD.size + len(text)] = text
         self._records: Any = np.frombuffer(self._map, dtype=kind, count=self.capacity, offset=begin)
-        self._records["number"] = 0  # also brings every page into memory
+        self._records["number"] = 0  # also loads every page into memory
         self._rows = np.frombuffer(self._map, np.uint8, self.capacity * kind.itemsize, begin).reshape(self.capacity, -1)
         self._numbers = self._records["number"]
         self._one = one = np.zeros(1, dtype=kind)
         self._row = one.view(np.uint8)
-        # Numbers and words lie side by side: one copy for all of a kind.
+        # Values of one type are adjacent: one copy for all of them.
         at = {name: place for name, (_, place, *_) in (kind.fields or {}).items()}
         self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
         self._words = self._row[at["stage"] : at["status"]].view(np.int16)
@@ -142,7 +140,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._count = 0
 
     def record(self, tick: LoopTick) -> None:
-        """Copy a tick into the ring."""
+        """Copies a tick into the ring."""
         m, request, wanted, command, none = (
             tick.measurement,
             tick.request,
@@ -178,8 +176,8 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         fault = tick.fault
         code = 0 if fault is None else fault.code
         self._words[:] = (
-            PLACES[tick.stage],
-            PLACES[request.target_stage],
+            STAGE_INDICES[tick.stage],
+            STAGE_INDICES[request.target_stage],
             bool(request.stop_reason),
             tick.was_reset,
             code,
@@ -194,17 +192,17 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._count += 1
         self._last[0] = self._count
         self._numbers[at] = 0
-        self._rows[at] = self._row  # whose number is 0
+        self._rows[at] = self._row  # its number is still 0
         self._numbers[at] = self._count
 
     def close(self) -> None:
-        """Unmap the file."""
+        """Unmaps the file."""
         del self._records, self._rows, self._numbers
         self._map.close()
 
 
-def _about(robot: Robot, controller: Controller | None, dt: float) -> dict[str, Any]:
-    """What a log says of itself."""
+def _describe_run(robot: Robot, controller: Controller | None, dt: float) -> dict[str, Any]:
+    """Returns the description of a run in its log: robot, versions, machine, period, controller."""
     import pinocchio
 
     return {

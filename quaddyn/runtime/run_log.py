@@ -1,4 +1,4 @@
-"""`RunLog`: what a recording holds, to look at, to compare, and to replay bit for bit."""
+"""`RunLog`: ticks of a recording, to inspect, compare, plot and replay bit for bit."""
 
 from __future__ import annotations
 
@@ -26,31 +26,34 @@ from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen
 from .controller import Controller
 from .motor_command import MotorCommand
-from .recording import HEAD, MAGIC, MOTOR, STAGES, VERSION, record_type
+from .recording import COMMAND_FIELDS, HEAD, MAGIC, STAGES, VERSION, record_type
 from .run_mcap import write
 from .stages import Stage
 from .walking_controller import make_walking_controller
 
-#: A size of a robot in a recording, at most.
-MOST_SIZE = 1 << 20
-#: Largest time on the clock of a loop [s]: a century.
-LATEST = 4e9
-#: How far the length of a recorded quaternion may be from one.
-UNIT_TOLERANCE = 1e-3
-#: Parts of a reading: those of every robot, and those of some.
-READ, PERHAPS = ("position", "velocity", "gyro", "accelerometer"), ("torque", "foot_forces", "temperature")
+#: Largest size of a robot in a recording.
+MAX_SIZE = 1 << 20
+#: Largest time of the clock of a loop [s]: a century.
+MAX_LOOP_TIME = 4e9
+#: Tolerance of the norm of a recorded quaternion.
+QUATERNION_TOLERANCE = 1e-3
+#: Sensor fields of every robot, and of some robots.
+REQUIRED_SENSORS, OPTIONAL_SENSORS = (
+    ("position", "velocity", "gyro", "accelerometer"),
+    ("torque", "foot_forces", "temperature"),
+)
 
 
 @renamed_fields(differing="n_different", largest="max_difference", first="first_different")
 @dataclass(frozen=True, slots=True)
 class LogReplay:
-    """What a controller makes of recorded readings.
+    """Comparison of the commands of a controller on recorded readings with the recorded commands.
 
     Attributes:
-        ticks: that were computed again.
-        n_different: of these, whose command is another one by at least a bit.
-        max_difference: difference of a feed-forward torque [N m].
-        first_different: number of the first tick that differs, from 0 in the log; None where none does.
+        ticks: number of ticks computed.
+        n_different: number of ticks with a command that differs in any bit.
+        max_difference: largest difference of a feed-forward torque [N m].
+        first_different: number of the first tick that differs, from 0 in the log; None without one.
     """
 
     ticks: int
@@ -60,18 +63,18 @@ class LogReplay:
 
     @property
     def identical(self) -> bool:
-        """Whether all commands are the same bit for bit."""
+        """Whether all commands are equal bit for bit."""
         return self.n_different == 0
 
 
 @renamed_attributes(asked="commanded_torques", actuators="fit_actuators", about="metadata")
 class RunLog:
-    """The ticks of a recording, oldest first.
+    """Ticks of a recording, oldest first.
 
     Attributes:
-        about: what the recording says of itself: robot, versions, machine, period, controller.
+        metadata: description of the run: robot, versions, machine, period, controller.
         records: (n,) structured array, see `quaddyn.runtime.recording.record_type`.
-        path: of its file, for messages.
+        path: path of the file, for messages.
     """
 
     @renamed_parameters(about="metadata")
@@ -83,36 +86,36 @@ class RunLog:
 
     @property
     def name(self) -> str:
-        """Of the robot."""
+        """Name of the robot."""
         return str(self.metadata["robot"]["name"])
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """(n,) of each tick."""
+        """(n,) stage of each tick."""
         return tuple(STAGES[i] for i in self.records["stage"])
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Every fault that was latched, in words, in order."""
+        """Messages of all faults in order."""
         words = [text.decode("ascii") for text in self.records["reason"]]
         return tuple(word for word, before in zip(words, ["", *words], strict=False) if word and word != before)
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many ticks ended with each status of the controller."""
+        """Number of ticks by status of the controller."""
         return dict(Counter(text.decode("ascii") for text in self.records["status"].tolist() if text))
 
     def robot(
         self, source: str | os.PathLike[str] | None = None, *, packages: Iterable[str | os.PathLike[str]] = ()
     ) -> Robot:
-        """The robot with all its resolved numbers, from the log alone.
+        """Returns the robot with all parameters, from the log alone.
 
         Args:
-            source: a catalogue name or file of the same robot, where meshes are wanted.
+            source: a catalogue name or file of the same robot, for its meshes; None: without meshes.
             packages: as of `quaddyn.load`.
 
         Raises:
-            ArgumentError: the log's description of the robot is damaged, or `source` is another robot.
+            ArgumentError: the description in the log is damaged, or `source` is another robot.
         """
         try:
             robot = from_record(self.metadata["robot"], source=source, packages=packages)
@@ -124,28 +127,27 @@ class RunLog:
         return robot
 
     def measurement(self, i: int) -> Measurement:
-        """The reading of tick i."""
+        """Returns the reading of tick i."""
         return _measurement(self._columns, i)
 
     @property
     def _columns(self) -> dict[str, Any]:
-        """Every quantity by name: views, of which one tick is read faster than of a record."""
+        """All fields by name as views, whose entries are read faster than those of a record."""
         return {name: self.records[name] for name in self.records.dtype.names or ()}
 
     def state(self, i: int, robot: Robot) -> tuple[Array, Array | None]:
-        """What the controller believed in at tick i: q (nq,) and v (nv,).
+        """Returns the state that the controller estimated at tick i: q (nq,) and v (nv,).
 
-        Where it estimated nothing, q has the joints as they were read and the base as in `robot.q_home`, and there is
-        no v.
+        Without an estimate, q has the measured joints and the base of `robot.q_home`, and v is None.
 
         Raises:
-            ArgumentError: q is no configuration of the robot: the file is damaged.
+            ArgumentError: q is not a configuration of the robot: the file is damaged.
         """
         r = self.records[i]
         if np.isfinite(r["q"]).all() and np.isfinite(r["v"]).all():
             q = np.array(r["q"])
             lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_norm_slices]
-            if any(abs(length - 1.0) > UNIT_TOLERANCE for length in lengths):
+            if any(abs(length - 1.0) > QUATERNION_TOLERANCE for length in lengths):
                 raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is no configuration of {robot.name}")
             return q, np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
@@ -153,22 +155,22 @@ class RunLog:
 
     @property
     def commanded_torques(self) -> Array:
-        """(n, nu) torques that the motors were asked for, springs and dampers at the reading included [N m]."""
+        """(n, nu) torques of the commands at the readings, PD terms included [N m]."""
         r = self._columns
-        command = MotorCommand(*(np.array(r[f"command_{name}"]) for name in MOTOR))
+        command = MotorCommand(*(np.array(r[f"command_{name}"]) for name in COMMAND_FIELDS))
         turning = JointPositions.actuated(self.robot()).turning
         return command.compute_torque(r["position"], r["velocity"], turning)
 
     def fit_actuators(self) -> ActuatorFit:
-        """Delay and torque-speed line of the motors, of torques as they measure them, see `fit_actuators`.
+        """Fits delay and torque-speed line of the motors to the measured torques, see `fit_actuators`.
 
-        The delay is that from a reading to the one that has the torque it led to, of which a period is the loop's own:
-        ``log.fit_actuators().actuators(robot, period=log.metadata["dt"])`` are the motors for a plant in the same loop.
-        Only ticks with a new reading count, and only those that a controller had a say in: damping follows the joint
-        more closely than readings tell.
+        The delay is the time from a reading to the reading with the resulting torque, of which one period is that of
+        the loop: ``log.fit_actuators().actuators(robot, period=log.metadata["dt"])`` are the motors for a plant in the
+        same loop.  Only ticks with a new reading and with the controller are used, since damping acts on the true joint
+        velocity between readings.
 
         Raises:
-            ArgumentError: the robot measures no torques, readings were not finite, or the log is too short.
+            ArgumentError: no measured torques, readings that are not finite, or a log that is too short.
         """
         r = self._columns
         if np.isnan(r["torque"]).any():
@@ -205,16 +207,15 @@ class RunLog:
 
     # -- the same again ------------------------------------------------------------------------------------------
     def replay(self, controller: Controller | None = None) -> LogReplay:
-        """Feed the recorded readings to a controller, and compare its commands with the recorded ones.
+        """Computes the commands of a controller on the recorded readings and compares them with the recorded ones.
 
-        The bits are the same on machines with the same processor features and libraries, see `about`.
+        The bits are equal on machines with the same processor features and libraries, see `metadata`.
 
         Args:
-            controller: as it was before its first tick; made again from the log by default.
+            controller: in its state before the first tick; None: made from the log.
 
         Raises:
-            ArgumentError: the log does not say of which kind the controller was, does not go back to where it began, or
-                is damaged.
+            ArgumentError: the log has no known controller, does not contain its start, or is damaged.
         """
         r = self._columns
         if controller is None:
@@ -224,7 +225,7 @@ class RunLog:
             robot = self.robot()
             try:
                 controller = make_walking_controller(robot, configuration)
-            except Exception as error:  # options of any name and type
+            except Exception as error:  # the options may have any name and type
                 raise ArgumentError(f"{self.path}: its controller is damaged: {error}") from error
         begins = np.flatnonzero(r["reset"])
         if not len(begins):
@@ -234,7 +235,7 @@ class RunLog:
         controller.warmup()
         ticks = n_different = 0
         largest, first = 0.0, None
-        wanted = [(name, r[f"wanted_{name}"]) for name in MOTOR]
+        wanted = [(name, r[f"wanted_{name}"]) for name in COMMAND_FIELDS]
         stages, resets = r["stage"].tolist(), r["reset"].tolist()
         for i in range(int(begins[0]), len(stages)):
             stage = STAGES[stages[i]]
@@ -249,7 +250,7 @@ class RunLog:
             x, y, turn = r["velocity_wanted"][i].tolist()
             try:
                 command = controller.compute(measurement, stage, (x, y, turn))
-            except Exception:  # what a loop answers with damping
+            except Exception:  # the loop responds with damping
                 command = MotorCommand.from_damping(r["wanted_damping"][i])
             ticks += 1
             if any([getattr(command, name).tobytes() != column[i].tobytes() for name, column in wanted]):
@@ -259,10 +260,10 @@ class RunLog:
         return LogReplay(ticks, n_different, largest, first)
 
     def compare(self, other: RunLog) -> dict[str, float]:
-        """Largest difference of each quantity, by name, over the ticks that both have.
+        """Returns the largest difference of each field, by name, over the ticks that both logs contain.
 
         Raises:
-            ArgumentError: logs of robots with other joints, or without a tick in common.
+            ArgumentError: logs of robots with other joints, or without a common tick.
         """
         if self.metadata["joints"] != other.metadata["joints"] or self.metadata["sizes"] != other.metadata["sizes"]:
             raise ArgumentError(f"other: of {other.name!r}, with other joints than {self.name!r}")
@@ -282,7 +283,7 @@ class RunLog:
 
     # -- for others ----------------------------------------------------------------------------------------------
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw positions, velocities, torques, foot forces and lateness over time (extra: plot).
+        """Plots positions, velocities, torques, foot forces and latency over time to a file (extra: plot).
 
         Raises:
             QuaddynError: matplotlib is not installed.
@@ -301,7 +302,7 @@ class RunLog:
         return Path(path)
 
     def to_mcap(self, path: str | os.PathLike[str]) -> Path:
-        """Write an MCAP file, see `quaddyn.runtime.run_mcap` (extra: mcap).
+        """Writes an MCAP file, see `quaddyn.runtime.run_mcap` (extra: mcap).
 
         Raises:
             QuaddynError: the package mcap is not installed.
@@ -311,9 +312,9 @@ class RunLog:
 
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:
-    """The reading of tick i."""
-    parts: dict[str, Array | None] = {name: frozen(columns[name][i]) for name in READ}
-    for name in PERHAPS:
+    """Returns the reading of tick i."""
+    parts: dict[str, Array | None] = {name: frozen(columns[name][i]) for name in REQUIRED_SENSORS}
+    for name in OPTIONAL_SENSORS:
         part = frozen(columns[name][i])
         # A sensor that is there reads a number first, as a rule: only then is all of it looked at.
         missing = not len(part) or (math.isnan(part[0]) and bool(np.isnan(part).all()))
@@ -322,14 +323,17 @@ def _measurement(columns: dict[str, Any], i: int) -> Measurement:
 
 
 def load_recording(path: str | os.PathLike[str]) -> RunLog:
-    """Read a recording: all whole ticks, oldest first; also one whose process was killed, or still writes.
+    """Reads a recording: all complete ticks, oldest first, also while it is written or after its process was killed.
+
+    Args:
+        path: path of the file.
 
     Raises:
-        ArgumentError: the file is none, of another version, or cut short.
-        OSError: it cannot be read.
+        ArgumentError: not a recording, of another version, or truncated.
+        OSError: the file cannot be read.
     """
     with open_regular(path) as file:
-        # Mapped: of a file of ten minutes, what is kept below is a copy already.
+        # Mapped, since the complete records are copied below.
         total = os.fstat(file.fileno()).st_size
         data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""
     if len(data) < HEAD.size or data[:6] != MAGIC:
@@ -339,7 +343,7 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         raise ArgumentError(f"{path}: of version {version}, this is version {VERSION}")
     try:
         about = json.loads(data[HEAD.size : HEAD.size + length])
-        _check_about(about)
+        _validate_metadata(about)
         kind = record_type(about["sizes"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise ArgumentError(f"{path}: its description is damaged ({type(error).__name__}: {error})") from None
@@ -352,22 +356,22 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
     kept = records[whole]
     same = (kept["number"] == numbers[whole]) & (kept["last"] == numbers[whole])  # a loop may write meanwhile
     kept = kept if same.all() else kept[same]
-    for name, wrong in _damage(kept):
+    for name, wrong in _find_damage(kept):
         if wrong.any():
             tick = int(np.flatnonzero(wrong)[0])
             raise ArgumentError(f"{path}: tick {tick} is damaged, its {name} is {kept[name][tick]!r}")
     return RunLog(about, kept, str(path))
 
 
-def _check_about(about: Any) -> None:
-    """Refuse a description that lacks something or has it of another type.
+def _validate_metadata(about: Any) -> None:
+    """Validates the description of a run.
 
     Raises:
-        KeyError: something is missing.
-        ValueError: something is of another type or size.
+        KeyError: an entry is missing.
+        ValueError: an entry is of a wrong type or size.
     """
     sizes = {name: about["sizes"][name] for name in ("nu", "nf", "nq", "nv")}
-    if not all(type(size) is int and 0 <= size <= MOST_SIZE for size in sizes.values()):
+    if not all(type(size) is int and 0 <= size <= MAX_SIZE for size in sizes.values()):
         raise ValueError(f"sizes: {sizes}")
     for name, count in (("joints", sizes["nu"]), ("feet", sizes["nf"])):
         if type(about[name]) is not list or not all(type(each) is str for each in about[name]):
@@ -385,10 +389,10 @@ def _check_about(about: Any) -> None:
             raise ValueError(f"robot: {name} is of type {type(about['robot'][name]).__name__}")
 
 
-def _damage(records: np.ndarray[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Returns by field that a loop writes (n,) whether its value is impossible; values of sensors are not judged."""
+def _find_damage(records: np.ndarray[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields each field that the loop writes and (n,) whether its value is impossible; sensors are not checked."""
     for name in ("deadline", "begun"):
-        yield name, ~(np.abs(records[name]) <= LATEST)
+        yield name, ~(np.abs(records[name]) <= MAX_LOOP_TIME)
     for name in ("stage", "goal"):
         yield name, (records[name] < 0) | (records[name] >= len(STAGES))
     for name in ("status", "reason"):

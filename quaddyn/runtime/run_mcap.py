@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 
 from ..simulation.mcap_file import HEADER, IMU, JOINTS, NUMBER, NUMBERS, POSE, WORDS, Message, schema, write_ticks
-from .recording import MOTOR, STAGES
+from .recording import COMMAND_FIELDS, STAGES
 
 MOTORS, FEET, HEAT, TICK = (f"quaddyn/msg/{name}" for name in ("MotorCommand", "FootForces", "Temperatures", "Tick"))
 TEXT = {"type": "string"}
 SCHEMAS = {
-    MOTORS: schema(header=HEADER, name=WORDS, **dict.fromkeys(("effort", *MOTOR[1:]), NUMBERS)),
+    MOTORS: schema(header=HEADER, name=WORDS, **dict.fromkeys(("effort", *COMMAND_FIELDS[1:]), NUMBERS)),
     FEET: schema(header=HEADER, name=WORDS, force=NUMBERS),
     HEAT: schema(header=HEADER, name=WORDS, temperature=NUMBERS),
     TICK: schema(
@@ -92,7 +92,7 @@ def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> lis
         ("/imu", IMU, "imu", {"angular_velocity": xyz("gyro"), "linear_acceleration": xyz("accelerometer")}),
     ]
     for topic, of in (("/joint_commands", "command"), ("/wanted", "wanted")):
-        parts = {"effort" if name == "tau" else name: finite(f"{of}_{name}") for name in MOTOR}
+        parts = {"effort" if name == "tau" else name: finite(f"{of}_{name}") for name in COMMAND_FIELDS}
         out.append((topic, MOTORS, "", {"name": joints, **parts}))
     if have["foot_forces"]:
         out.append(("/feet", FEET, "", {"name": about["feet"], "force": finite("foot_forces")}))

@@ -8,7 +8,7 @@ from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
 from ..wbc.export_data import StaticData
-from .c_files import SourceFiles, c_name, core_named, filled, strings
+from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
 from .faults import FAULT_TEXTS
 from .safety import Safety
 from .safety_filter import filter_command
@@ -185,7 +185,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     if not isinstance(safety, Safety):
         raise ArgumentTypeError(f"safety: expected a Safety, got {type(safety).__name__}")
     robot = safety.robot
-    name = c_name(name, f"{robot.name}_safety")
+    name = validate_c_name(name, f"{robot.name}_safety")
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
@@ -194,8 +194,8 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
     parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
-    parts["JOINTS"] = strings(robot.actuated)
-    parts["NAMES"] = strings(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
+    parts["JOINTS"] = c_string_list(robot.actuated)
+    parts["NAMES"] = c_string_list(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
     parts["ABOUT"] = ", ".join(
         [
             "0",
@@ -213,9 +213,9 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
         parts[f"{sensor.upper()}_"] = f"needed(reading->{sensor}, 3)" if robot.root == "free" else "given(NULL, 3)"
     core, about = c_source([filter_command], f"{name}_core"), "What a tick consists of."
     files = {
-        f"{name}.h": filled(_HEADER, name, parts),
-        f"{name}.c": filled(_SOURCE, name, parts),
-        f"{name}_core.h": core_named(core.header, "runtime_safety_filter", name, about),
-        f"{name}_core.c": core_named(core.source, "runtime_safety_filter", name, about),
+        f"{name}.h": fill_template(_HEADER, name, parts),
+        f"{name}.c": fill_template(_SOURCE, name, parts),
+        f"{name}_core.h": rename_core_functions(core.header, "runtime_safety_filter", name, about),
+        f"{name}_core.c": rename_core_functions(core.source, "runtime_safety_filter", name, about),
     }
     return SourceFiles(name, files)
