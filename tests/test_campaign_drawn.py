@@ -63,7 +63,7 @@ from quaddyn.campaigns.trial_runner import _Figures, run_trial
 from quaddyn.campaigns.trial_setup import make_trial_setup, sensor_noise
 from quaddyn.campaigns.trial_terrain import _relief, make_trial_terrain
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
-from quaddyn.campaigns.worker_failures import WorkerDied, deaths
+from quaddyn.campaigns.worker_failures import WorkerDied, count_worker_deaths
 from quaddyn.campaigns.worker_memory import case_rng
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import GAITS, LocomotionController, Morphology
@@ -571,9 +571,9 @@ def test_what_is_added_is_made_safe_after_a_fifth_of_a_second(tmp_path: Any, mon
     with Store.open(path, campaign) as kept:
         assert kept._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert kept._connection.execute("PRAGMA synchronous").fetchone() == (2,)
-        kept.add_poison("one", "its worker died", "SIGKILL")
+        kept.add_killed_case("one", "its worker died", "SIGKILL")
         clock.now += 0.1
-        kept.add_poison("two", "its worker died", "SIGKILL")
+        kept.add_killed_case("two", "its worker died", "SIGKILL")
         kept.commit(now=False)
         assert (safe(), len(kept), "one" in kept, "none" in kept) == (0, 2, True, False)
         clock.now += 0.09
@@ -582,10 +582,10 @@ def test_what_is_added_is_made_safe_after_a_fifth_of_a_second(tmp_path: Any, mon
         clock.now += 0.02
         kept.commit(now=False)
         assert safe() == 2
-        kept.add_poison("three", "its worker died", "SIGKILL")
+        kept.add_killed_case("three", "its worker died", "SIGKILL")
         kept.commit()
         assert safe() == 3
-        kept.add_poison("four", "its worker died", "SIGKILL")
+        kept.add_killed_case("four", "its worker died", "SIGKILL")
     assert safe() == 4
 
 
@@ -631,33 +631,33 @@ def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first()
 def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = SimpleNamespace(now=50.0), []
     monkeypatch.setattr(campaign_runner.time, "monotonic", lambda: clock.now)
-    task = campaign_runner._Drive(Throws(1), campaign_runner._Here(), None, told.append, 100)  # type: ignore[arg-type]
+    task = campaign_runner._CampaignRun(Throws(1), campaign_runner._InProcessExecutor(), None, told.append, 100)  # type: ignore[arg-type]
     task.ran, task.skipped, task.failures = 20, 30, 4
     clock.now += 0.09
-    task._tell()
+    task._report_progress()
     assert told == []
     clock.now += 3.91
-    task._tell()
+    task._report_progress()
     clock.now += 0.05
-    task._tell()
+    task._report_progress()
     assert told == [Progress(50, 100, 5.0, 10.0, 4)]
-    task._tell(last=True)
+    task._report_progress(last=True)
     assert told[1].rate == pytest.approx(20 / 4.05) and len(told) == 2
     task._total = None
-    task._tell(last=True)
+    task._report_progress(last=True)
     assert told[2].remaining is None
     task._total, task.ran = 100, 0
-    task._tell(last=True)
+    task._report_progress(last=True)
     assert told[3][2:] == (0.0, None, 4)
 
 
 def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
-    for executor, most in ((campaign_runner._Here(), 1), (SimpleNamespace(slots=20), 80),
+    for executor, most in ((campaign_runner._InProcessExecutor(), 1), (SimpleNamespace(slots=20), 80),
                            (SimpleNamespace(slots=2), 64),
                            (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
-        assert campaign_runner._enough(executor) == most  # type: ignore[arg-type]
+        assert campaign_runner._max_in_flight(executor) == most  # type: ignore[arg-type]
     own = CampaignError("mine")
-    assert campaign_runner._broken(own) is own
+    assert campaign_runner._executor_error(own) is own
     for error, words in (
         (
             campaign_runner.BrokenExecutor("x"),
@@ -667,7 +667,7 @@ def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
         (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
         (ValueError("x"), "a worker cannot run the campaign: ValueError: x"),
     ):
-        assert str(campaign_runner._broken(error)) == f"{words}. What is done is kept; run it again to go on"
+        assert str(campaign_runner._executor_error(error)) == f"{words}. What is done is kept; run it again to go on"
 
 
 def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
@@ -684,7 +684,12 @@ def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
 def test_deaths_are_counted_by_who_tells_of_them() -> None:
     killed = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
     other = type("KilledWorker", (Exception,), {"__module__": "elsewhere"})
-    assert [deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [1, 3, None, None]
+    assert [count_worker_deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [
+        1,
+        3,
+        None,
+        None,
+    ]
 
 
 def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:

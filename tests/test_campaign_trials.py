@@ -28,7 +28,7 @@ from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import proportions
 from quaddyn.campaigns.trial_runner import _Figures, run_trial
-from quaddyn.campaigns.trial_setup import _sensors, burdened, make_trial_setup
+from quaddyn.campaigns.trial_setup import _sensors, make_trial_setup, with_trunk_load
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 
@@ -211,7 +211,7 @@ def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
 def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: float) -> None:
     p = Morphology.from_robot(go2)
     case = Trial(robot="go2", payload=payload, com_offset=0.02, com_offset_direction=0.5)
-    real = burdened(go2, p, case)
+    real = with_trunk_load(go2, p, case)
     q = np.array(go2.q_home)
     before, after = (qd.Dynamics(robot).center_of_mass(q) for robot in (go2, real))
     assert real.mass == pytest.approx(go2.mass + payload, rel=1e-12)

@@ -24,7 +24,7 @@ from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import DemoCheck, RequestedValue
 from quaddyn.runtime.preflight_report import PreflightReport
-from quaddyn.runtime.run_log import Replay, RunLog
+from quaddyn.runtime.run_log import LogReplay, RunLog
 from quaddyn.wbc import WholeBodyController, tick_file
 
 runner = CliRunner()
@@ -278,7 +278,7 @@ def test_log_compare_and_replay_end_with_1_where_something_differs(
     assert code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
     assert code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
     assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "of no controller"
-    for again, wanted in ((Replay(3, 0, 0.0, None), 0), (Replay(3, 1, 1e-9, 2), 1)):
+    for again, wanted in ((LogReplay(3, 0, 0.0, None), 0), (LogReplay(3, 1, 1e-9, 2), 1)):
         monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)
         assert code("log", "replay", tmp_path / "one") == wanted
         assert code("log", "replay", tmp_path / "one", "--json") == wanted

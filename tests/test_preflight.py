@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import HangingRobot, MotorCommand, OperatorPrompt, RealTimeOptions, preflight
-from quaddyn.runtime.hanging_robot import SOFT
+from quaddyn.runtime.hanging_robot import STOP_PENETRATION
 from quaddyn.runtime.preflight import _Preflight
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.simulation import Measurement
@@ -243,7 +243,7 @@ def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: flo
     robot.step()
     moving, still = (tau - robot.commanded_torque() for tau in asked)
     np.testing.assert_allclose(still, -side * robot._stop * 0.1)
-    np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * SOFT * 0.5)
+    np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * STOP_PENETRATION * 0.5)
 
 
 def test_a_report_ends_with_how_many_checks_there_were() -> None:

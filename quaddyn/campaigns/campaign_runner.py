@@ -1,4 +1,4 @@
-"""Drive a campaign on an executor: cases out, outcomes into the store, nothing lost and nothing twice."""
+"""`run`: distributes the cases of a campaign to an executor and stores each outcome exactly once."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .campaign import Campaign, Failure, Record
 from .outcome_counts import OutcomeCounts
 from .plain_values import encode
 from .store import COMMIT_EVERY, MEMORY, Store, StoredCase
-from .worker_calls import WorkerReply, work
-from .worker_failures import LIVES, deaths
+from .worker_calls import WorkerReply, run_cases
+from .worker_failures import MAX_WORKER_DEATHS, count_worker_deaths
 
 
 class Progress(NamedTuple):
-    """How far a campaign is.
+    """Progress of a campaign.
 
     Attributes:
-        done: cases that are in the store, those of earlier runs too.
-        total: of all cases; None if unknown.
+        done: number of cases in the store, those of earlier runs included.
+        total: number of all cases; None if unknown.
         rate: cases of this run per second [1/s].
-        remaining: time until the end at this rate [s]; None if unknown.
-        failures: cases of this run without a record.
+        remaining: estimated time to the end [s]; None if unknown.
+        failures: number of cases of this run without a record.
     """
 
     done: int
@@ -43,13 +43,13 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a run of a campaign came to.
+    """Result of a run of a campaign.
 
     Attributes:
-        campaign: that ran.
-        ran: number of cases that ran now.
+        campaign: the campaign.
+        ran: number of cases that ran.
         skipped: number of cases that were in the store already.
-        seconds: it took [s].
+        seconds: duration [s].
     """
 
     campaign: Campaign[Any]
@@ -61,7 +61,7 @@ class Summary:
 
     @property
     def rows(self) -> Iterator[StoredCase]:
-        """What became of every case, in the order of the cases."""
+        """Stored result of every case, in the order of the cases."""
         store = self._store
         with Store.read(store, type(self.campaign)) if isinstance(store, str) else nullcontext(store) as reader:
             for case in self.campaign.cases() if self._cases is None else self._cases:
@@ -71,12 +71,12 @@ class Summary:
 
     @property
     def results(self) -> Iterator[tuple[Any, Record | Failure]]:
-        """Every case with its record, or with why there is none, in the order of the cases."""
+        """Every case with its record or failure, in the order of the cases."""
         return ((row.case, row.result) for row in self.rows)
 
     @cached_property
     def tally(self) -> OutcomeCounts:
-        """Successes, and failures by reason."""
+        """Numbers of successes, and of failures by reason."""
         return OutcomeCounts.from_rows(self.campaign, self.rows)
 
 
@@ -92,24 +92,24 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     ignore_mismatch: bool = False,
 ) -> Summary:
-    """Run the cases of a campaign that are not in the store.
+    """Runs the cases of a campaign that are not in the store.
 
-    Exceptions of a case are results.  So is "poison": a case whose worker dies three times.  An interrupt ends it at
-    once with what is done kept; running it again goes on.
+    Exceptions of a case are stored as its result, and so is the death of its worker process if it occurs three times.
+    An interrupt ends the run at once and keeps all finished results; a further run continues.
 
     Args:
-        campaign: what to run.
-        executor: `workers`, `cluster`, or any other; by default this process, one case after the other.
-        store: a file, made if it is not there; an open store; by default memory.
-        cases: only these; by default all of the campaign.
-        batch: cases sent to a worker at a time, for short ones.
-        in_flight: most batches sent and not answered; by default what keeps the executor's workers busy.
-        progress: called from time to time.
+        campaign: the campaign.
+        executor: `process_pool`, `dask_executor`, or any other; None: this process, one case after the other.
+        store: a file, created if it does not exist, or an open store; None: memory.
+        cases: the cases to run; None: all cases of the campaign.
+        batch: number of cases that are sent to a worker at a time; larger for short cases.
+        in_flight: largest number of batches in progress; None: enough to keep the workers busy.
+        progress: called from time to time; None: not called.
         ignore_mismatch: see `Store.open`.
 
     Raises:
         StoreError: the store cannot be used, or its disk is full.
-        CampaignError: the executor broke, or a worker has another version or model.
+        CampaignError: the executor failed, or a worker has another version or model.
     """
     for name, value in (("batch", batch), ("in_flight", in_flight)):
         if value is not None and (not isinstance(value, int) or value < 1):
@@ -122,7 +122,7 @@ def run(
     else:
         kept, ours = Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch), True
     total = campaign.count() if chosen is None else len(chosen)
-    drive = _Drive(campaign, executor or _Here(), kept, progress, total)
+    drive = _CampaignRun(campaign, executor or _InProcessExecutor(), kept, progress, total)
     began = time.perf_counter()
     try:
         drive.run(campaign.cases() if chosen is None else iter(chosen), batch, in_flight)
@@ -136,14 +136,14 @@ def run(
 
 
 class _Task(NamedTuple):
-    """Cases that travel together, as text and as they are."""
+    """Cases that are sent to a worker together, as text and as objects."""
 
     texts: tuple[str, ...]
     cases: tuple[Any, ...]
 
 
-class _Drive:
-    """The client's loop: bounded cases out, outcomes in."""
+class _CampaignRun:
+    """Main loop of the client: sends a bounded number of cases and receives outcomes."""
 
     def __init__(
         self,
@@ -156,56 +156,56 @@ class _Drive:
         self.ran = self.skipped = self.failures = 0
         self._campaign, self._executor, self._store = campaign, executor, store
         self._progress, self._total = progress, total
-        self._began = self._told = time.monotonic()
+        self._began = self._last_report = time.monotonic()
         self._arrivals: queue.SimpleQueue[Future[WorkerReply]] = queue.SimpleQueue()
-        self._flying: dict[Future[WorkerReply], _Task] = {}
-        self._out: set[str] = set()
-        self._again: deque[_Task] = deque()
+        self._in_flight: dict[Future[WorkerReply], _Task] = {}
+        self._pending_texts: set[str] = set()
+        self._retry: deque[_Task] = deque()
         self._deaths: Counter[str] = Counter()
 
     def run(self, cases: Iterator[Any], batch: int, in_flight: int | None) -> None:
-        feed = self._feed(cases, batch)
+        feed = self._next_tasks(cases, batch)
         try:
             while True:
-                most = in_flight or _enough(self._executor)
-                while len(self._flying) < most and (task := next(feed, None)) is not None:
+                most = in_flight or _max_in_flight(self._executor)
+                while len(self._in_flight) < most and (task := next(feed, None)) is not None:
                     self._send(task)
-                self._tell()
-                if not self._flying:
-                    if not self._again:
+                self._report_progress()
+                if not self._in_flight:
+                    if not self._retry:
                         return
                     continue
                 try:
-                    self._take(self._arrivals.get(timeout=COMMIT_EVERY))
+                    self._receive(self._arrivals.get(timeout=COMMIT_EVERY))
                 except queue.Empty:
                     pass
                 self._store.commit(now=False)
         except BaseException:
-            for future in self._flying:
+            for future in self._in_flight:
                 future.cancel()
             raise
         finally:
-            self._tell(last=True)
+            self._report_progress(last=True)
 
-    def _feed(self, cases: Iterator[Any], batch: int) -> Iterator[_Task | None]:
-        """What to send next: first what came back from dead workers, then cases that are not in the store."""
+    def _next_tasks(self, cases: Iterator[Any], batch: int) -> Iterator[_Task | None]:
+        """Yields the next task: first those of dead workers, then cases that are not in the store; None for none."""
         texts: list[str] = []
         held: list[Any] = []
         ended = False
         while True:
-            if self._again:
-                yield self._again.popleft()
+            if self._retry:
+                yield self._retry.popleft()
                 continue
             if ended:
                 yield None
                 continue
             for case in cases:
                 text = encode(case)
-                if text in self._out or text in self._store:
+                if text in self._pending_texts or text in self._store:
                     self.skipped += 1
-                    self._tell()
+                    self._report_progress()
                     continue
-                self._out.add(text)
+                self._pending_texts.add(text)
                 texts.append(text)
                 held.append(case)
                 if len(texts) == batch:
@@ -219,57 +219,57 @@ class _Drive:
 
     def _send(self, task: _Task) -> None:
         try:
-            future = self._executor.submit(work, self._campaign, task.cases)
+            future = self._executor.submit(run_cases, self._campaign, task.cases)
         except (BrokenExecutor, RuntimeError) as error:
-            raise _broken(error) from error
-        self._flying[future] = task
+            raise _executor_error(error) from error
+        self._in_flight[future] = task
         future.add_done_callback(self._arrivals.put)
 
-    def _take(self, future: Future[WorkerReply]) -> None:
-        task = self._flying.pop(future)
+    def _receive(self, future: Future[WorkerReply]) -> None:
+        task = self._in_flight.pop(future)
         try:
             answer = future.result()
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            died = deaths(error)
+            died = count_worker_deaths(error)
             if died is None:
-                raise _broken(error) from error
-            self._bury(task, died, error)
+                raise _executor_error(error) from error
+            self._record_killed_case(task, died, error)
             return
         self._store.check(answer.worker)
         self._store.add(task.texts, answer.outcomes, answer.worker)
         self.ran += len(task.texts)
         self.failures += sum(outcome.record is None for outcome in answer.outcomes)
-        self._out.difference_update(task.texts)
+        self._pending_texts.difference_update(task.texts)
 
-    def _bury(self, task: _Task, died: int, error: BaseException) -> None:
-        """A worker died: its cases run again, each by itself, until it is clear whose fault it is."""
+    def _record_killed_case(self, task: _Task, died: int, error: BaseException) -> None:
+        """Handles the death of a worker: its cases run again one by one, until a case has killed too many workers."""
         if len(task.texts) > 1:
-            self._again.extend(_Task((t,), (c,)) for t, c in zip(task.texts, task.cases, strict=True))
+            self._retry.extend(_Task((t,), (c,)) for t, c in zip(task.texts, task.cases, strict=True))
             return
         (text,) = task.texts
         self._deaths[text] += died
-        if self._deaths[text] < LIVES:
-            self._again.append(task)
+        if self._deaths[text] < MAX_WORKER_DEATHS:
+            self._retry.append(task)
             return
-        self._store.add_poison(text, f"its worker died {self._deaths.pop(text)} times", str(error))
+        self._store.add_killed_case(text, f"its worker died {self._deaths.pop(text)} times", str(error))
         self.ran += 1
         self.failures += 1
-        self._out.discard(text)
+        self._pending_texts.discard(text)
 
-    def _tell(self, *, last: bool = False) -> None:
+    def _report_progress(self, *, last: bool = False) -> None:
         now = time.monotonic()
-        if self._progress is None or (not last and now < self._told + 0.1):
+        if self._progress is None or (not last and now < self._last_report + 0.1):
             return
-        self._told = now
+        self._last_report = now
         done, rate = self.ran + self.skipped, self.ran / max(now - self._began, 1e-9)
         remaining = (self._total - done) / rate if self._total is not None and rate > 0.0 else None
         self._progress(Progress(done, self._total, rate, remaining, self.failures))
 
 
-class _Here(Executor):
-    """This process, one after the other."""
+class _InProcessExecutor(Executor):
+    """Executor that runs each call at once in this process."""
 
     slots = 1
 
@@ -279,15 +279,15 @@ class _Here(Executor):
         return future
 
 
-def _enough(executor: Executor) -> int:
-    """Batches in flight that keep the workers of an executor busy."""
-    if isinstance(executor, _Here):
+def _max_in_flight(executor: Executor) -> int:
+    """Returns the number of batches in progress that keeps the workers of an executor busy."""
+    if isinstance(executor, _InProcessExecutor):
         return 1
     slots = getattr(executor, "slots", None) or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
     return max(64, 4 * int(slots))
 
 
-def _broken(error: BaseException) -> CampaignError:
+def _executor_error(error: BaseException) -> CampaignError:
     if isinstance(error, CampaignError):
         return error
     if isinstance(error, BrokenExecutor):

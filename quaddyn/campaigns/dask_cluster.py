@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, CampaignError
-from .worker_failures import LIVES
+from .worker_failures import MAX_WORKER_DEATHS
 from .worker_processes import interrupts_blocked
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ def _local(count: int) -> Any:
     import dask
 
     settings = {
-        "distributed.scheduler.allowed-failures": LIVES - 1,
+        "distributed.scheduler.allowed-failures": MAX_WORKER_DEATHS - 1,
         # A worker holds what it runs and nothing else, so that its death is nobody else's.
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.http.routes": [],

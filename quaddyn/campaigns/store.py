@@ -1,8 +1,8 @@
-"""Results of a campaign in one SQLite file, kept through any death of the program.
+"""`Store`: results of a campaign in one SQLite file, which survive a crash of the program.
 
-Only the client writes.  The journal is a write-ahead log: readers may look on while a campaign runs, and what was
-committed stays whatever happens next.  The writer always has a transaction open, so a second one is refused, and the
-lock ends with its process.
+Only the client writes.  The journal is a write-ahead log: the store can be read while a campaign runs, and committed
+results are preserved.  The writer always holds a transaction, so that a second writer is rejected; the lock ends with
+its process.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ CREATE VIEW runs AS
 
 
 def _normal(text: str) -> str:
-    """The text of a definition, spaces and line breaks alike."""
+    """Returns a definition with normalized white space."""
     return " ".join(text.split())
 
 
-#: How each table is defined, as SQLite keeps it.
+#: Definition of each table, as SQLite stores it.
 _TABLES = {
     re.split(r"\W+", text, maxsplit=3)[2]: text
     for text in map(_normal, _SCHEMA.rstrip(";\n").split(";\n"))
     if text.startswith("CREATE TABLE")
 }
-#: Committed this often [s]: what a lost machine loses of work.
+#: Interval of commits [s], which bounds the work lost in a crash of the machine.
 COMMIT_EVERY = 0.2
 
 
 class StoredCase(NamedTuple):
-    """A case of a store and what became of it.
+    """Case of a store with its result.
 
     Attributes:
-        number: of the case in this store, as in ``runs.db#17``.
-        case: of the type of the campaign's cases.
-        result: its record, or why there is none.
-        seconds: CPU time that it took [s].
-        time: it arrived, seconds since 1970 [s].
+        number: number of the case in this store, as in ``runs.db#17``.
+        case: the case, of the type of the campaign's cases.
+        result: its record, or the reason for which there is none.
+        seconds: CPU time [s].
+        time: time of arrival, since 1970 [s].
         worker: host and process id; "" if its workers died.
         package: version of this package.
         model: the campaign's `model_hash`.
@@ -87,7 +87,7 @@ class StoredCase(NamedTuple):
 
 
 class Store:
-    """Results of one campaign; made by `Store.open` to write and `Store.read` to look."""
+    """Results of one campaign in an SQLite file; opened by `Store.open` for writing and `Store.read` for reading."""
 
     def __init__(self, connection: sqlite3.Connection, path: str, campaign: Campaign[Any]) -> None:
         self.path, self.campaign = path, campaign
@@ -100,15 +100,15 @@ class Store:
     @classmethod
     @renamed_parameters(force="ignore_mismatch")
     def open(cls, path: str | os.PathLike[str], campaign: Campaign[Any], *, ignore_mismatch: bool = False) -> Self:
-        """Make a store, or go on with one.
+        """Creates a store, or opens one to continue it.
 
         Args:
-            path: of the file, on a disk of this machine; ":memory:" for none.
-            campaign: whose results it holds.
-            ignore_mismatch: go on although the results in it come from another version or model.
+            path: path of the file, on a local disk; ":memory:" for memory.
+            campaign: campaign of the results.
+            ignore_mismatch: continue although the stored results are of another version or model.
 
         Raises:
-            StoreError: it is of another campaign, version or model, is damaged, or another process writes to it.
+            StoreError: a store of another campaign, version or model, a damaged file, or another process writes to it.
         """
         name = os.fspath(path)
         with _explained(name):
@@ -145,15 +145,15 @@ class Store:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], campaign: type[Campaign[Any]] | None = None) -> Self:
-        """Look at a store, also while a campaign writes to it.
+        """Opens a store for reading, also while a campaign writes to it.
 
         Args:
-            path: of the file.
-            campaign: kind of campaign; by default the registered one of the name in the store.  No module is imported
-                because a store names it: stores come from anywhere.
+            path: path of the file.
+            campaign: type of the campaign; None: the registered one of the name in the store.  No module is imported
+                because a store names it, since stores may come from anywhere.
 
         Raises:
-            StoreError: there is none, it is damaged, or of another campaign or one that is not registered.
+            StoreError: no such file, a damaged one, or a store of another or an unregistered campaign.
         """
         name = os.fspath(path)
         if not Path(name).is_file():
@@ -186,13 +186,13 @@ class Store:
             return int(self._connection.execute("SELECT count(*) FROM results").fetchone()[0])
 
     def __contains__(self, text: str) -> bool:
-        """Whether the case that `encode` wrote is there."""
+        """Returns whether the store has the case with this encoded text."""
         with _explained(self.path):
             query = "SELECT 1 FROM results WHERE key = ?"
             return self._connection.execute(query, (key(text),)).fetchone() is not None
 
     def check(self, worker: Worker) -> None:
-        """Refuse a worker that computes something else.
+        """Rejects a worker whose results would differ.
 
         Raises:
             CampaignError: it has another version of this package or another model.
@@ -203,15 +203,15 @@ class Store:
             raise CampaignError(f"worker {worker.name} has another model: its robot file or options differ from here")
 
     def add(self, texts: Sequence[str], outcomes: Sequence[Outcome], worker: Worker) -> None:
-        """Keep outcomes of encoded cases; a case that is there stays as it is."""
+        """Adds outcomes of encoded cases; a case that is stored already is not changed."""
         number, now = self._worker(worker), time.time()
         self._insert(
             (key(text), text, o.record, o.error, False, o.trace, o.seconds, now, number, self._session)
             for text, o in zip(texts, outcomes, strict=True)
         )
 
-    def add_poison(self, text: str, error: str, trace: str) -> None:
-        """Keep that the workers of an encoded case die, and how the last one did."""
+    def add_killed_case(self, text: str, error: str, trace: str) -> None:
+        """Stores that the workers of an encoded case died, and how the last one did."""
         self._insert([(key(text), text, None, error, True, trace, 0.0, time.time(), None, self._session)])
 
     def _insert(self, rows: Iterable[tuple[object, ...]]) -> None:
@@ -233,7 +233,7 @@ class Store:
         return known
 
     def commit(self, *, now: bool = True) -> None:
-        """Make safe what was added; without `now` only if the oldest of it is `COMMIT_EVERY` old."""
+        """Commits the added results; without `now` only if the oldest is older than `COMMIT_EVERY`."""
         if self._uncommitted is None or (not now and time.monotonic() < self._uncommitted + COMMIT_EVERY):
             return
         self._uncommitted = None
@@ -242,32 +242,32 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
 
     def close(self) -> None:
-        """Make safe what was added, and let go of the file."""
+        """Commits the added results and closes the file."""
         try:
             self.commit()
         finally:
             self._connection.close()
 
     def rows(self) -> Iterator[StoredCase]:
-        """All cases in order of arrival."""
+        """Yields all cases in order of arrival."""
         return self._rows("ORDER BY number")
 
     def row(self, number: int) -> StoredCase:
-        """One case.
+        """Returns the case of a number.
 
         Raises:
-            StoreError: there is none of this number.
+            StoreError: no such case.
         """
         for found in self._rows("WHERE number = ?", number):
             return found
         raise StoreError(f"{self.path}#{number}: no such case; it holds {len(self)}, numbered from 1")
 
     def find(self, text: str) -> StoredCase | None:
-        """The case that `encode` wrote, if it is there."""
+        """Returns the stored case with this encoded text; None if there is none."""
         return next(self._rows("WHERE key = ?", key(text)), None)
 
     def processors(self) -> list[str]:
-        """The different processors of its workers."""
+        """Returns the different processors of the workers."""
         with _explained(self.path):
             found = [p for (p,) in self._connection.execute("SELECT DISTINCT processor FROM workers ORDER BY 1")]
         if not all(isinstance(p, str) for p in found):
@@ -308,10 +308,10 @@ _KINDS: dict[str, Any] = {
 
 
 def _typed(where: str, values: Sequence[Any]) -> Sequence[Any]:
-    """The values of a row, which SQLite keeps whatever types its columns have.
+    """Returns the values of a row after checking their types, which SQLite does not enforce.
 
     Raises:
-        StoreError: one of another type.
+        StoreError: a value of another type.
     """
     for value, (name, kind) in zip(values, _KINDS.items(), strict=True):
         if not isinstance(value, kind):
@@ -323,7 +323,7 @@ def _typed(where: str, values: Sequence[Any]) -> Sequence[Any]:
 
 @contextlib.contextmanager
 def _fitting(where: str) -> Iterator[None]:
-    """What does not fit its type as an error that names the store."""
+    """Context that turns decoding errors into errors that name the store."""
     try:
         yield
     except ArgumentError as error:
@@ -331,10 +331,10 @@ def _fitting(where: str) -> Iterator[None]:
 
 
 def _first(connection: sqlite3.Connection, path: str, query: str, kind: type[Any] = str) -> Any:
-    """The value that a query finds first.
+    """Returns the first value that a query finds.
 
     Raises:
-        StoreError: there is none, or of another type.
+        StoreError: no value, or one of another type.
     """
     found = connection.execute(query).fetchone()
     if found is None or type(found[0]) is not kind:
@@ -349,13 +349,13 @@ def _check_whole(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _check_format(connection: sqlite3.Connection, path: str) -> str:
-    """The name of a store's campaign.
+    """Returns the name of a store's campaign after checking its format.
 
-    Tables are looked at only once they are known to be those of this module: what another file calls so may be a view
-    that never ends.
+    Tables are read only if their definitions are those of this module: a foreign file may define views under the same
+    names that never end.
 
     Raises:
-        StoreError: it is no store, or of another format.
+        StoreError: not a store, or of another format.
     """
     connection.execute("PRAGMA trusted_schema=OFF")
     found = {}
@@ -399,18 +399,18 @@ def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model:
         if was_package != __version__:
             raise StoreError(
                 f"{path} holds results of quaddyn {str(was_package)[:40]}, this is {__version__}; "
-                "start another store, or force it"
+                "use another store, or ignore the mismatch (--ignore-mismatch)"
             )
         if was_model != model:
             raise StoreError(
                 f"{path} holds results of another model or other options ({str(was_model)[:8]!r}, now {model[:8]!r}); "
-                "start another store, or force it"
+                "use another store, or ignore the mismatch (--ignore-mismatch)"
             )
 
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """SQLite's errors as ours."""
+    """Context that turns errors of SQLite into errors that name the store and the cause."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages quote names of a damaged file
@@ -427,7 +427,7 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _no_space(path: str) -> bool:
-    """Whether an input or output error means that: SQLite's shared memory is a file beside the store."""
+    """Returns whether an input or output error means a full disk: SQLite has a shared-memory file beside the store."""
     try:
         return shutil.disk_usage(Path(path).absolute().parent).free < 1 << 16
     except OSError:

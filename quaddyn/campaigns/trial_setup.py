@@ -1,4 +1,4 @@
-"""The scene of a `Trial`: ground, payload, sensors and motors, made of its numbers."""
+"""`make_trial_setup`: robot, controller, plant, terrain, sensors and motors of a `Trial`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAKERS: Mapping[str, type] = {
     "mujoco": MujocoPlant,
 }
 #: Arguments that a trial gives itself, or that are no plain values.
-_TAKEN = {
+_RESERVED_ARGUMENTS = {
     "self", "robot", "dt", "gait", "wbc", "name", "terrain", "floor", "spheres", "actuators", "friction",
     "phase_offsets", "footprint_scale",
 }  # fmt: skip
@@ -54,14 +54,14 @@ DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
 
 @dataclass
 class TrialSetup:
-    """What a trial is run with; all of it is new, so that no run depends on another.
+    """Objects of one run; all are new, so that runs are independent.
 
     Attributes:
-        robot: that the controller knows.
-        controller: of `robot`.
-        plant: moves the robot as it is, payload included; in its first state.
-        sensors, estimator: where the controller is not told the true state.
-        feels: whether the controller is told which feet touch the ground.
+        robot: model of the controller.
+        controller: controller of `robot`.
+        plant: the simulated robot, with payload and model errors, in its initial state.
+        sensors, estimator: None if the controller is given the true state.
+        feels: whether the controller is given the measured foot contacts.
     """
 
     robot: Robot
@@ -73,12 +73,17 @@ class TrialSetup:
 
 
 def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> TrialSetup:
-    """Make the scene of a case.
+    """Makes the objects of one run.
+
+    Args:
+        case: the trial.
+        robot: model of the controller.
+        rng: random generator of the trial.
 
     Raises:
         ArgumentError: a robot that cannot walk, or a number out of range.
-        UnknownNameError: an option of that name does not exist.
-        QuaddynError: MuJoCo is asked for and not installed.
+        UnknownNameError: an option that does not exist.
+        QuaddynError: MuJoCo is requested and not installed.
     """
     given = _options(case)
     gait = find_gait(case.gait)
@@ -88,7 +93,7 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
     told = None if not case.terrain_known or terrain is None else Terrain.from_surfaces(terrain)
     controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
     p = controller.morphology
-    real = with_model_error(burdened(robot, p, case), p, case.model_error, rng)
+    real = with_model_error(with_trunk_load(robot, p, case), p, case.model_error, rng)
     motors = None
     if case.torque_scale != 1.0:
         motors = Actuators(real, effort=case.torque_scale * real.effort_limits)
@@ -109,12 +114,12 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
 
 
 def option_names() -> dict[str, list[str]]:
-    """Names of the options there are, by what they belong to."""
+    """Returns the names of all options by their owner: controller, gait or plant."""
     return {
         maker: [
             name
             for name, p in inspect.signature(vars(make)["__init__"]).parameters.items()
-            if name not in _taken(maker)
+            if name not in _reserved_arguments(maker)
         ]
         for maker, make in MAKERS.items()
     }
@@ -129,12 +134,12 @@ def _present_name(option: str, plant: str) -> str:
     return f"{owner}.{RENAMED.get(f'{maker.__module__}.{maker.__qualname__}({name})', name)}"
 
 
-def _taken(maker: str) -> set[str]:
-    return _TAKEN - {"friction"} if maker == "controller" else _TAKEN
+def _reserved_arguments(maker: str) -> set[str]:
+    return _RESERVED_ARGUMENTS - {"friction"} if maker == "controller" else _RESERVED_ARGUMENTS
 
 
 def _options(case: Trial) -> dict[str, dict[str, Any]]:
-    """The options of a case by what they belong to; those of the plant under its name."""
+    """Returns the options of a case by their owner; those of the plant under its name."""
     kind, _, contact = case.plant.partition(":")
     known = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
              for maker, names in option_names().items() if maker not in PLANTS or maker == kind
@@ -153,8 +158,8 @@ def _options(case: Trial) -> dict[str, dict[str, Any]]:
     return given
 
 
-def burdened(robot: Robot, p: Morphology, case: Trial) -> Robot:
-    """The robot with a payload on its trunk, or with its trunk's mass moved, such that the whole CoM moves by `com`."""
+def with_trunk_load(robot: Robot, p: Morphology, case: Trial) -> Robot:
+    """Returns the robot with a payload, or with a displaced trunk mass, so that the whole CoM moves by `com_offset`."""
     extra = case.payload
     if not (extra or case.com_offset):
         return robot
@@ -210,7 +215,7 @@ def with_model_error(robot: Robot, p: Morphology, error: float, rng: np.random.G
 
 
 def encoders(noise: float = 1.0) -> Encoders:
-    """Encoders of trials, with so many times their noise."""
+    """Returns the encoders of trials, with noise scaled by a factor."""
     return Encoders(
         position_noise=noise * POSITION_NOISE,
         velocity_noise=noise * VELOCITY_NOISE,
@@ -219,7 +224,7 @@ def encoders(noise: float = 1.0) -> Encoders:
 
 
 def imu(noise: float = 1.0) -> Imu:
-    """The IMU of trials, with so many times its noise."""
+    """Returns the IMU of trials, with noise scaled by a factor."""
     return Imu(
         gyro_noise=noise * GYRO_NOISE,
         accelerometer_noise=noise * ACCELEROMETER_NOISE,
@@ -231,7 +236,7 @@ def imu(noise: float = 1.0) -> Imu:
 
 
 def sensor_noise() -> SensorNoise:
-    """What an estimate believes that knows the sensors of trials exactly."""
+    """Returns the noise parameters of an estimator that match the sensors of trials exactly."""
     return SensorNoise(
         position=POSITION_NOISE,
         velocity=VELOCITY_NOISE,
@@ -249,11 +254,11 @@ def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
 
 
 def check_options(case: Trial) -> None:
-    """Refuse options that do not exist, before any work is done.
+    """Rejects options that do not exist, before any run.
 
     Raises:
-        UnknownNameError: an option of that name does not exist.
-        ArgumentError: an option is named twice.
+        UnknownNameError: an option that does not exist.
+        ArgumentError: an option that is given twice.
     """
     names = [name for name, _ in case.options]
     if len(set(names)) < len(names):

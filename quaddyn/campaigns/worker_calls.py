@@ -1,4 +1,4 @@
-"""What a worker does with the cases it is sent, and what it answers."""
+"""Functions that run in worker processes: `run_cases` runs cases and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What became of a case.
+    """Outcome of a case.
 
     Attributes:
-        record: as JSON; None where it raised.
-        error: type and text of the exception; None for a record.
-        trace: where it was raised; None for a record.
-        seconds: CPU time of the thread that ran it [s].
+        record: the record as JSON; None if the case raised.
+        error: type and text of the exception; None with a record.
+        trace: traceback; None with a record.
+        seconds: CPU time of the thread [s].
     """
 
     record: str | None
@@ -37,11 +37,11 @@ class Outcome(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A process that ran cases.
+    """Process that runs cases.
 
     Attributes:
         name: host and process id.
-        processor: name and features, as machine code is made for them; records are bit-equal among equal ones.
+        processor: name and features, for which machine code is compiled; records are bit-equal on equal ones.
         package: version of this package there.
         model: `Campaign.model_hash` there.
     """
@@ -53,15 +53,15 @@ class Worker(NamedTuple):
 
 
 class WorkerReply(NamedTuple):
-    """What a worker sends back: an outcome for each case, in order."""
+    """Reply of a worker: an outcome for each case, in order."""
 
     outcomes: list[Outcome]
     worker: Worker
 
 
-def work(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
-    """Run cases; their exceptions are outcomes, not raised."""
-    worker = here(campaign)
+def run_cases(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
+    """Runs cases and returns their outcomes; exceptions of cases are outcomes, not raised."""
+    worker = describe_worker(campaign)
     if len(cases) > 1 and type(campaign).run_batch is not Campaign.run_batch:
         start = time.thread_time()
         try:
@@ -72,10 +72,10 @@ def work(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
             return WorkerReply([Outcome(encode_record(r), None, None, each) for r in records], worker)
         except Exception:  # whose fault it is shows when they run one by one
             pass
-    return WorkerReply([_alone(campaign, case) for case in cases], worker)
+    return WorkerReply([_run_case(campaign, case) for case in cases], worker)
 
 
-def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
+def _run_case(campaign: Campaign[Any], case: Any) -> Outcome:
     start = time.thread_time()
     try:
         return Outcome(encode_record(campaign.run(case)), None, None, time.thread_time() - start)
@@ -83,24 +83,24 @@ def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
         raise
     except BaseException as error:
         trace = "".join(traceback.format_tb(error.__traceback__))
-        return Outcome(None, _described(error), trace, time.thread_time() - start)
+        return Outcome(None, _describe_error(error), trace, time.thread_time() - start)
 
 
 def rerun_case(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:
-    """What became of a case, now that it runs in a viewer."""
+    """Runs a case again in a viewer and returns its record, or the failure."""
     try:
         return campaign.replay(case, viewer)
     except Exception as error:
-        return Failure(_described(error))
+        return Failure(_describe_error(error))
 
 
-def _described(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip()
 
 
 @functools.lru_cache(maxsize=64)
-def here(campaign: Campaign[Any]) -> Worker:
-    """This process, as a worker for a campaign."""
+def describe_worker(campaign: Campaign[Any]) -> Worker:
+    """Returns the description of this process as a worker of a campaign."""
     return Worker(f"{socket.gethostname()}:{os.getpid()}", _processor(), __version__, campaign.model_hash())
 
 

@@ -1,4 +1,4 @@
-"""What a worker keeps between cases, and the random numbers of a case."""
+"""Robots cached in a worker process, and the random numbers of a case."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .campaign import hash_texts
 
 @functools.lru_cache(maxsize=64)
 def load_cached_robot(source: str, **options: Any) -> Robot:
-    """`quaddyn.load`, once for each worker: a robot is read, judged and resolved with the first case that needs it.
+    """Loads a robot by `quaddyn.load`, once per process.
 
     Args:
         source: a catalogue name, a path or URDF text.
-        **options: of `quaddyn.load`, hashable.
+        **options: options of `quaddyn.load`, hashable.
     """
     return load(source, **options)
 
 
 def hash_robot(source: str, **options: Any) -> str:
-    """Digest of a robot as it was resolved: its file and the options, for `Campaign.model_hash`."""
+    """Returns a hash of the resolved source of a robot and the options, for `Campaign.model_hash`."""
     return hash_texts(load_cached_robot(source, **options).source, repr(sorted(options.items())))
 
 
 def case_rng(seed: int, *case: int) -> np.random.Generator:
-    """The random numbers of one case of a campaign: ``SeedSequence(entropy=seed, spawn_key=case)``."""
+    """Returns the random generator of one case: ``SeedSequence(entropy=seed, spawn_key=case)``."""
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=case))

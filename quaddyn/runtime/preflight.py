@@ -45,7 +45,7 @@ MIN_NEW_FRACTION, REST_RATE, GRAVITY_TOLERANCE, MAX_REST_TILT = 0.9, 0.05, 0.5, 
 MAX_UNLOADED_FORCE = 2.0
 #: Vertical of a level trunk in its axes.
 VERTICAL = np.array([0.0, 0.0, 1.0])
-#: What may be angle_between measured torques and gravity: a share of it, and of the effort limits.
+#: Tolerance of the gravity check: fractions of the gravity torque and of the effort limit.
 GRAVITY_TOLERANCE_FRACTION, TORQUE_TOLERANCE_FRACTION = 0.15, 0.03
 
 
