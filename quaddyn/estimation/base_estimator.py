@@ -244,12 +244,12 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
             if not (np.isfinite(number(name, value)) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive standard deviation, got {value}")
-        seen = None if position is None else check_vector("position", position, (3,), "x, y, z")
+        measured = None if position is None else check_vector("position", position, (3,), "x, y, z")
         if orientation is not None:
             R = rotation_of("orientation", orientation)
             core.correct_attitude(f, np.array(pin.log3(f.R @ R.T)), float(orientation_noise) ** 2)
-        if seen is not None:
-            core.correct_position(f, seen + f.R @ self._model.lever, float(position_noise) ** 2)
+        if measured is not None:
+            core.correct_position(f, measured + f.R @ self._model.lever, float(position_noise) ** 2)
         return self.state()
 
     def predict(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:

@@ -29,10 +29,10 @@ def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) ->
     """
     model, n = robot.model, len(frame_points)
     points = BodyPoints(np.zeros(n, np.int64), np.zeros((n, 3)), np.zeros((n, 1 + robot.nv), np.int64))
-    for i, (name, place) in enumerate(frame_points):
+    for i, (name, position) in enumerate(frame_points):
         frame = model.frames[robot.frame_id(name)]
         points.joint[i] = frame.parentJoint
-        points.position[i] = frame.placement.translation + frame.placement.rotation @ place
+        points.position[i] = frame.placement.translation + frame.placement.rotation @ position
         moving = sorted(model.idx_vs[j] + k for j in model.supports[frame.parentJoint] for k in range(model.nvs[j]))
         points.chain[i, 0], points.chain[i, 1 : 1 + len(moving)] = len(moving), moving
     return points

@@ -140,7 +140,7 @@ def dot(x: Vector, y: Vector, m: int) -> float:
 @compiled(inline=False)
 def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool:
     """Returns whether all singular values of A are provably above the tolerance; computes ``w.G = A^T A``."""
-    most = 0.0
+    max_row_sum = 0.0
     for i in range(k):
         for j in range(i + 1):
             s = dot(w.A[i], w.A[j], m)
@@ -150,12 +150,12 @@ def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool
         s = 0.0
         for j in range(k):
             s += abs(w.G[i, j])
-        most = max(most, s)  # no eigenvalue is larger
-    share = max(tolerance, MIN_PROVABLE_TOLERANCE)
+        max_row_sum = max(max_row_sum, s)  # no eigenvalue is larger
+    scale = max(tolerance, MIN_PROVABLE_TOLERANCE)
     for i in range(k):
         for j in range(i + 1):
             w.factor[i, j] = w.G[i, j]
-        w.factor[i, i] -= share * share * most
+        w.factor[i, i] -= scale * scale * max_row_sum
     return k <= m and factor_in_place(w.factor, k)
 
 
@@ -211,14 +211,14 @@ def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
     largest, rank = 0.0, 0
     for i in range(k):
         largest = max(largest, dot(A[i], A[i], m))
-    least = max(tolerance, ROUNDING_TOLERANCE * float(max(k, m)))
+    threshold = max(tolerance, ROUNDING_TOLERANCE * float(max(k, m)))
     for i in range(k):
         square = dot(A[i], A[i], m)
-        if square > least * least * largest:
+        if square > threshold * threshold * largest:
             rank += 1
-            share = dot(A[i], w.b, m) / square
+            scale = dot(A[i], w.b, m) / square
             for r in range(k):
-                w.forces[r] += share * V[i, r]
+                w.forces[r] += scale * V[i, r]
     return rank
 
 

@@ -231,14 +231,14 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         for name, value in (("position_deviation", position_deviation), ("tilt_deviation", tilt_deviation)):
             if not 0.0 <= number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected 0 or more, got {value}")
-        place = check_vector("pose", pose.translation, (3,), "position of the sensor")
+        position = check_vector("pose", pose.translation, (3,), "position of the sensor")
         turned = check_vector("pose", pose.rotation, (3, 3), "rotation of the sensor")
         if follow:
-            self.recenter(place[:2])
-        self._add_drift_variance(place)
+            self.recenter(position[:2])
+        self._add_drift_variance(position)
 
         with np.errstate(invalid="ignore"):  # NaN and infinity stand for directions in which nothing was seen
-            x, y, z = turned @ cloud.T + place[:, None]
+            x, y, z = turned @ cloud.T + position[:, None]
             u, v = x / self.resolution - self._first[0], y / self.resolution - self._first[1]
         n, m = self.shape
         there = (u > -0.5) & (u < n - 0.5) & (v > -0.5) & (v < m - 0.5) & np.isfinite(z)
@@ -247,7 +247,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             sigma = sigma[there] if sigma.ndim else sigma
         if len(z):
             cell = (u + 0.5).astype(np.intp) * m + (v + 0.5).astype(np.intp)
-            common = tilt_deviation**2 * ((x - place[0]) ** 2 + (y - place[1]) ** 2) + position_deviation**2
+            common = tilt_deviation**2 * ((x - position[0]) ** 2 + (y - position[1]) ** 2) + position_deviation**2
             self._fuse_points(cell, z, sigma, common)
         return len(z)
 
@@ -265,15 +265,17 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         np.maximum.at(top, cell, z)
         weight = (z >= top[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, only the highest points
         total = np.bincount(cell, weight, height.size)
-        seen = np.flatnonzero(total)
-        mean, shared = (np.bincount(cell, weight * x, height.size)[seen] / total[seen] for x in (z, common))
-        measured = 1.0 / total[seen] + shared  # many points reduce their own noise, not that of the pose
-        before, P = height[seen], variance[seen]
+        measured_cells = np.flatnonzero(total)
+        mean, shared = (
+            np.bincount(cell, weight * x, height.size)[measured_cells] / total[measured_cells] for x in (z, common)
+        )
+        measured = 1.0 / total[measured_cells] + shared  # many points reduce their own noise, not that of the pose
+        before, P = height[measured_cells], variance[measured_cells]
         off, gain = mean - before, P / (P + measured)
         agree = off**2 <= self.outlier_gate**2 * (P + measured)
-        height[seen] = np.where(np.isnan(before), mean, np.where(agree, before + gain * off, before))
+        height[measured_cells] = np.where(np.isnan(before), mean, np.where(agree, before + gain * off, before))
         widened = np.where(agree, (1.0 - gain) * P, P + (off / self.outlier_gate) ** 2)
-        variance[seen] = np.where(np.isnan(before), measured, widened)
+        variance[measured_cells] = np.where(np.isnan(before), measured, widened)
 
     def _add_drift_variance(self, place: Array) -> None:
         """Increases the variance of all heights for the distance to the last sensor position."""
@@ -294,13 +296,13 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         by = first - self._first
         if not by.any():
             return
-        kept, wanted = [], []
+        kept, target = [], []
         for d, n in zip(by.tolist(), self.shape, strict=True):
             kept.append(slice(min(max(d, 0), n), max(min(n + d, n), 0)))
-            wanted.append(slice(min(max(-d, 0), n), max(min(n - d, n), 0)))
+            target.append(slice(min(max(-d, 0), n), max(min(n - d, n), 0)))
         for name in ("_height", "_variance"):
             new = np.full(self.shape, np.nan)
-            new[tuple(wanted)] = getattr(self, name)[tuple(kept)]
+            new[tuple(target)] = getattr(self, name)[tuple(kept)]
             setattr(self, name, new)
         self._first = first
 

@@ -73,9 +73,9 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         if not (np.isfinite(stiction) and stiction > 0.0):
             raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))
-        n, share = robot.nv, 1.0 if joint_friction else 0.0
+        n, friction_factor = robot.nv, 1.0 if joint_friction else 0.0
         self._filter = ResidualFilter(
-            self.dt, np.array(self.beta), share * robot.damping, share * robot.friction, stiction,
+            self.dt, np.array(self.beta), friction_factor * robot.damping, friction_factor * robot.friction, stiction,
             np.array(robot.actuated_index, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((2, n)),
             np.zeros(1, dtype=np.int64),
         )  # fmt: skip

@@ -94,21 +94,21 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
         self.observer = MomentumObserver(robot, dt=dt, gain=np.inf)  # a filter would mix successive stances
         self._feet = ContactSet.of_feet(robot)
         span = 0.1 * robot.mass ** (1.0 / 3.0) if max_offset is None else number("max_offset", max_offset)
-        most = 0.5 * robot.mass if max_mass is None else number("max_mass", max_mass)
+        max_std = 0.5 * robot.mass if max_mass is None else number("max_mass", max_mass)
         self._gravity = np.array(robot.model.gravity.linear)
         if noise is None:
             noise = 0.01 * robot.mass * float(np.linalg.norm(self._gravity)) * span
         for name, value in (
             ("time_constant", time_constant),
             ("noise", noise),
-            ("max_mass", most),
+            ("max_mass", max_std),
             ("max_offset", span),
         ):
             if not 0.0 < number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._decay = float(np.exp(-self.observer.dt / time_constant))
         self._weight = self.observer.dt / noise**2  # per time, since successive readings are correlated
-        self._prior_information = np.diag(1.0 / np.array([most, *(most * span for _ in range(3))]) ** 2)
+        self._prior_information = np.diag(1.0 / np.array([max_std, *(max_std * span for _ in range(3))]) ** 2)
         self._weight_moment = -cross_matrix(self._gravity)  # per first moment, world axes
         self.reset()
 
@@ -151,8 +151,8 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
 
     def loaded_robot(self) -> Robot:
         """Returns the robot with the estimated payload; see `quaddyn.robot.with_payload`."""
-        found = self.estimate
-        return with_payload(self.robot, found.mass, found.com, link=self.link)
+        payload = self.estimate
+        return with_payload(self.robot, payload.mass, payload.com, link=self.link)
 
     def _columns(self, s: State) -> Array:
         """Computes the generalized force (nv, 4) of the payload's weight per unit of mass and first moment."""

@@ -171,8 +171,8 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         Args:
             min_slip_time: minimum time of slip without deceleration, minus the time with it [s].
         """
-        least = float(estimate_slip_friction(self._model, self._memory, number("time", min_slip_time) / self.dt))
-        return None if least == math.inf else least
+        friction = float(estimate_slip_friction(self._model, self._memory, number("time", min_slip_time) / self.dt))
+        return None if friction == math.inf else friction
 
     @property
     def max_held_ratio(self) -> float:

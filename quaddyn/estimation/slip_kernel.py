@@ -85,10 +85,10 @@ def update_slip_probabilities(
     along, shear = local(3), local(3)
     f.creep[0] *= m.creep_decay
     f.creep[1] *= m.creep_decay
-    known = f.creep[1] + m.holding_variance / m.creep_prior_variance
-    compliance = min(max(f.creep[0] / known, 0.0), m.max_creep)
+    information = f.creep[1] + m.holding_variance / m.creep_prior_variance
+    compliance = min(max(f.creep[0] / information, 0.0), m.max_creep)
     doubt = (
-        m.holding_variance / known + m.creep_relative_variance * compliance * compliance
+        m.holding_variance / information + m.creep_relative_variance * compliance * compliance
     )  # variance of the compliance
     for i in range(len(in_contact)):
         if in_contact[i] == 0:
@@ -144,9 +144,9 @@ def update_slip_probabilities(
         # Recursive least squares for tangential over normal force, weighted with the slip probability.  A foot that a
         # soft contact brakes is below the friction limit.
         if not braked:
-            share = (1.0 - m.evidence_decay) * p
-            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + share * tangential * pressing
-            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + share * pressing * pressing
+            weight = (1.0 - m.evidence_decay) * p
+            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + weight * tangential * pressing
+            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + weight * pressing * pressing
         if pressing < m.min_normal_force or f.touchdown_variance[i] > m.settled_variance:
             continue
         f.held_ratio[i] += m.holding_alpha * (
@@ -203,17 +203,17 @@ def estimate_slip_friction(m: SlipModel, f: SlipMemory, updates: float) -> float
         f: state.
         updates: minimum time of slip without deceleration [updates].
     """
-    least = math.inf
+    smallest = math.inf
     for i in range(len(f.is_slipping)):
         if f.is_slipping[i] != 0 and f.evidence[i, 1] > m.min_evidence and f.unbraked_updates[i] >= updates:
-            least = min(least, f.evidence[i, 0] / f.evidence[i, 1])
-    return least
+            smallest = min(smallest, f.evidence[i, 0] / f.evidence[i, 1])
+    return smallest
 
 
 @entry("the slip detector")
 def find_max_held_ratio(f: SlipMemory) -> float:
     """Returns the largest ratio of tangential to normal force that a foot has held without slipping for some time."""
-    most = 0.0
+    largest = 0.0
     for i in range(len(f.held_ratio)):
-        most = max(most, f.held_ratio[i])
-    return most
+        largest = max(largest, f.held_ratio[i])
+    return largest

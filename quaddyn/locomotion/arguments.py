@@ -44,13 +44,13 @@ def validate_jump(
         height = number("height", height)
         if not (math.isfinite(height) and height > 0.0):
             raise ArgumentError(f"height: expected a rise above 0 m, or None, got {height}")
-    way, turn = [number("distance", x) for x in several("distance", distance, "numbers")], number("turn", turn)
-    if len(way) != 2 or not all(map(math.isfinite, (*way, turn))):
+    displacement, turn = [number("distance", x) for x in several("distance", distance, "numbers")], number("turn", turn)
+    if len(displacement) != 2 or not all(map(math.isfinite, (*displacement, turn))):
         raise ArgumentError(
             "distance, turn: expected two finite lengths, forward and leftward [m], and a finite angle [rad], got "
-            f"{tuple(way)} and {turn}"
+            f"{tuple(displacement)} and {turn}"
         )
-    return height, (way[0], way[1]), turn
+    return height, (displacement[0], displacement[1]), turn
 
 
 def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:

@@ -108,7 +108,7 @@ def sample_cop(
         shares: (4,) present load fractions of the feet; written.
     """
     phase, period, duty, first, last = falls.phase, falls.period, falls.duty, falls.first, falls.last
-    point, now, number, begin, end, share = local(4, 2), local(4), local(4), local(4), local(4), local(4)
+    point, now, number, begin, end, load = local(4, 2), local(4), local(4), local(4), local(4), local(4)
     zx, zy, later = 0.0, 0.0, 0.0
     for i in range(4):
         point[i, 0], point[i, 1] = feet[i, 0], feet[i, 1]
@@ -130,18 +130,18 @@ def sample_cop(
                 if n > now[i]:
                     time = (n + 0.5 * duty + falls.offsets[i] - phase) * period
                     point[i, 0], point[i, 1] = predict_foothold(time, i, travel)
-            share[i] = compute_load_fraction(x, begin[i], end[i], falls.loading)
-            total += share[i]
+            load[i] = compute_load_fraction(x, begin[i], end[i], falls.loading)
+            total += load[i]
         if total > 0.0:
             zx, zy, later = 0.0, 0.0, 0.0
         for i in range(4):
-            share[i] /= max(total, 1e-12)
+            load[i] /= max(total, 1e-12)
             if number[i] > now[i]:
-                later += share[i]
-            zx += share[i] * point[i, 0]
-            zy += share[i] * point[i, 1]
+                later += load[i]
+            zx += load[i] * point[i, 0]
+            zy += load[i] * point[i, 1]
             if k == 0:
-                shares[i] = share[i]
+                shares[i] = load[i]
         points[k, 0], points[k, 1], future[k] = zx, zy, later
 
 
@@ -183,10 +183,10 @@ def preview_com(
     for back in range(last):
         k = last - 1 - back
         cycle = falls.phase + (k + 0.5) * step / falls.period
-        place = (cycle - math.floor(cycle)) * len(stiffness)
-        i = min(int(place), len(stiffness) - 1)
+        position = (cycle - math.floor(cycle)) * len(stiffness)
+        i = min(int(position), len(stiffness) - 1)
         j = i + 1 if i + 1 < len(stiffness) else 0
-        at = stiffness[i] + (place - i) * (stiffness[j] - stiffness[i])
+        at = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
         if at != square:
             square = at
             rate = math.sqrt(square)

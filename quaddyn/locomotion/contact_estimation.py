@@ -100,8 +100,8 @@ class ContactEstimation:
                 the shanks of some robots are so light that a swing foot cannot press harder.
             swinging: names of the mid-swing feet, which are far from the ground.
         """
-        found = self._estimator.update(state, tau)
-        self.forces, self.stacked_forces = found.forces, found.stacked_forces.reshape(-1, 3)
+        estimate = self._estimator.update(state, tau)
+        self.forces, self.stacked_forces = estimate.forces, estimate.stacked_forces.reshape(-1, 3)
         self._time += self._dt
         self._update_error(swinging)
         self._detector.update(self._time, self.stacked_forces, normal=normals)
@@ -110,7 +110,7 @@ class ContactEstimation:
         pressing = max(self._blocked_foot_force, self.uncertainty)
         touching = {
             *self._detector.feet_in_contact,
-            *(foot for foot in blocked if found.forces[foot] @ normals[self._foot_index[foot]] > pressing),
+            *(foot for foot in blocked if estimate.forces[foot] @ normals[self._foot_index[foot]] > pressing),
         }
         return tuple(foot for foot in FEET if foot in touching)
 

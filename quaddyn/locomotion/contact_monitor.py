@@ -112,8 +112,11 @@ class ContactMonitor:
             return False
         if self._update_ground_force(rate, before[0], GROUND_FORCE_TIME) > FALLING_FORCE_FRACTION * p.gravity:
             return False
-        way = feet - before[1]
-        return math.sqrt(float((way * way).sum(axis=1).max())) > MAX_STANCE_FOOT_SPEED * p.speed_scale * dt
+        displacement = feet - before[1]
+        return (
+            math.sqrt(float((displacement * displacement).sum(axis=1).max()))
+            > MAX_STANCE_FOOT_SPEED * p.speed_scale * dt
+        )
 
     @property
     def is_supported(self) -> bool:
@@ -164,8 +167,8 @@ class ContactMonitor:
             time: time constant of the filter [sqrt(l/g)].
         """
         push = (rate - before) / self._dt + self._p.gravity
-        share = self._dt / (time * self._p.time_scale + self._dt)
+        alpha = self._dt / (time * self._p.time_scale + self._dt)
         self._ground_force = (
-            push if self._ground_force is None else self._ground_force + share * (push - self._ground_force)
+            push if self._ground_force is None else self._ground_force + alpha * (push - self._ground_force)
         )
         return self._ground_force

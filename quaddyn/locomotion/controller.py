@@ -284,8 +284,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        wanted = as_velocity_command(velocity)
-        told = None if measured_contacts is None else validate_feet(measured_contacts)
+        requested = as_velocity_command(velocity)
+        contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
         motion = CentroidalState.from_state(state, quad.base, quad.morphology.heading, quad.estimators.com_shift(state))
         period = self._period.update(motion)
@@ -295,11 +295,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
                 f"{period:.2g} s; call it at its period, or make it with another dt"
             )
             warnings.warn(self._timing, RuntimeWarning, stacklevel=2)
-        command = self._tick(state, motion, wanted, told)
+        command = self._tick(state, motion, requested, contacts)
         return replace(command, timing=self._timing) if self._timing else command
 
     def _tick(
-        self, state: State, motion: CentroidalState, wanted: Array, measured_contacts: tuple[str, ...] | None
+        self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
     ) -> LocomotionCommand:
         quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
         if quad.ground is None:
@@ -308,16 +308,16 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         walking.update_velocity_filter(motion)
         flight.detect_lost_ground(motion, measured_contacts)
         if quad.mode is LocomotionMode.RIGHTING:
-            return fall.advance_righting(state, motion, wanted)
+            return fall.advance_righting(state, motion, requested)
         why = fall.detect(state, motion)
         if why:
             flight.end()
-            return fall.fold_legs(state, wanted, why)
+            return fall.fold_legs(state, requested, why)
         if quad.mode is LocomotionMode.JUMPING:
-            return flight.compute_jump(state, motion, wanted)
+            return flight.compute_jump(state, motion, requested)
         if quad.mode in (LocomotionMode.AIRBORNE, LocomotionMode.LANDING):
-            return flight.compute_landing(state, motion, wanted, measured_contacts)
-        return walking.compute(state, motion, wanted, measured_contacts, flight.jump_plan)
+            return flight.compute_landing(state, motion, requested, measured_contacts)
+        return walking.compute(state, motion, requested, measured_contacts, flight.jump_plan)
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
@@ -370,8 +370,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         Raises:
             ArgumentError: `angle` is not in [0, pi / 2), `friction` is negative, or `velocity` is invalid.
         """
-        within, friction = self.clamp_velocity(velocity), self.friction if friction is None else friction
-        return self._quadruped.capability.slope_limit_reason(self.gait, within, angle, direction, friction)
+        clamped, friction = self.clamp_velocity(velocity), self.friction if friction is None else friction
+        return self._quadruped.capability.slope_limit_reason(self.gait, clamped, angle, direction, friction)
 
     def _clamp_and_explain(self, velocity: Sequence[float] | Array) -> tuple[Array, str]:
         """Returns the clamped velocity (3,) [m/s, rad/s] and the reason, "" if it was not limited."""

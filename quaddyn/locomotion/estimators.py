@@ -123,8 +123,8 @@ class LocomotionEstimators:
         self._contacts = measured
         if self._contact_estimation is not None and (measured is None or self._friction_estimation is not None):
             self._normals[self._order] = normals
-            found = self._contact_estimation.update(state, tau, self._normals, blocked, swinging)
-            self._contacts = found if measured is None else measured
+            detected = self._contact_estimation.update(state, tau, self._normals, blocked, swinging)
+            self._contacts = detected if measured is None else measured
         return self._contacts if self._detects_contacts and not has_flight_phase else measured
 
     @property
@@ -158,10 +158,10 @@ class LocomotionEstimators:
             and self._contact_estimation is not None
             and self._contacts is not None
         ):
-            down = [foot for foot in carrying if foot in self._contacts]
+            grounded = [foot for foot in carrying if foot in self._contacts]
             forces, normals = self._contact_estimation.stacked_forces, self._normals
             self._friction_model.set_slip_bound(
-                self._friction_estimation.update(state, forces, down, normals, lower_bound=lower_bound, rough=rough)
+                self._friction_estimation.update(state, forces, grounded, normals, lower_bound=lower_bound, rough=rough)
             )
 
     @property

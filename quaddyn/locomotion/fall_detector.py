@@ -119,8 +119,8 @@ class FallDetector:
             desired: height of the center of mass over the ground [m], and its rate [m/s]; None for those at home.
         """
         p = self._p
-        why = BEYOND_REACH if self.capture_margin(motion, path) < -CAPTURE_POINT_MARGIN * p.length else ""
-        if not why:
+        sign = BEYOND_REACH if self.capture_margin(motion, path) < -CAPTURE_POINT_MARGIN * p.length else ""
+        if not sign:
             a, b, c = motion.axes[:, 2].tolist()
             d, e, f = ground.normal.tolist()
             cosine = min(a * d + b * e + c * f, 1.0)
@@ -130,13 +130,13 @@ class FallDetector:
                 turn = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
                 angle = math.acos(max(cosine, -1.0))
                 if angle - turn / math.sin(angle) * TILT_PREDICTION_TIME * p.time_scale > MAX_PREDICTED_TILT:
-                    why = TRUNK_TIPPING
-        if not why:
+                    sign = TRUNK_TIPPING
+        if not sign:
             (x, y, z), (u, v, w) = motion.com, motion.velocity
             height, rate = (p.height, 0.0) if desired is None else desired
             slope_x, slope_y = ground.slope.tolist()
             sinking = max(rate + slope_x * u + slope_y * v - w, 0.0)
             rest = z - ground.height(x, y) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * p.gravity)
-            why = TRUNK_SINKING if rest < FALLEN_HEIGHT * height else ""
-        self._time = self._time + self._dt if why else 0.0
-        return why if self._time > MIN_FALL_DURATION * p.time_scale else ""
+            sign = TRUNK_SINKING if rest < FALLEN_HEIGHT * height else ""
+        self._time = self._time + self._dt if sign else 0.0
+        return sign if self._time > MIN_FALL_DURATION * p.time_scale else ""

@@ -59,8 +59,8 @@ class FlightPhaseController:
 
     def plan_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
         """Plans a jump; see `LocomotionController.plan_jump`."""
-        quad, asked = self._quadruped, validate_jump(height, distance, turn)
-        return quad.capability.jump_planner.plan(*asked, quad.friction_model.friction, self._local_terrain())
+        quad, requested = self._quadruped, validate_jump(height, distance, turn)
+        return quad.capability.jump_planner.plan(*requested, quad.friction_model.friction, self._local_terrain())
 
     def begin_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
         """Starts a jump; see `LocomotionController.jump`."""
@@ -81,11 +81,11 @@ class FlightPhaseController:
 
     def _local_terrain(self) -> LocalTerrain | None:
         """Returns the known terrain relative to the robot, as a jump plan needs it; None in blind locomotion."""
-        known, ground = self._quadruped.foothold_map, self._quadruped.ground
-        if known is None or ground is None:
+        foothold_map, ground = self._quadruped.foothold_map, self._quadruped.ground
+        if foothold_map is None or ground is None:
             return None
         R, (x, y, z) = make_yaw_rotation(self._quadruped.path_reference.yaw), ground.points.mean(axis=0).tolist()
-        return lambda u, v: known.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
+        return lambda u, v: foothold_map.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
 
     def end_jump(self) -> None:
         """Ends a jump, if one is in progress."""
@@ -109,7 +109,7 @@ class FlightPhaseController:
             motion: present state of center of mass and trunk.
             measured_contacts: names of the feet in contact; None without foot sensors.
         """
-        quad, known = self._quadruped, self._quadruped.foothold_map
+        quad, foothold_map = self._quadruped, self._quadruped.foothold_map
         quad.contact_monitor.reset()
         self.landing.restore_com_weight()
         if not quad.contact_monitor.is_coplanar(motion.feet):
@@ -119,7 +119,11 @@ class FlightPhaseController:
         ):
             feet = motion.feet
             low = feet[:, 2] - quad.morphology.radii
-            gaps = np.full(4, np.inf) if known is None else np.abs(low - known.heights(feet[:, 0], feet[:, 1]))
+            gaps = (
+                np.full(4, np.inf)
+                if foothold_map is None
+                else np.abs(low - foothold_map.heights(feet[:, 0], feet[:, 1]))
+            )
             if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
                 quad.mode = LocomotionMode.STARTING
 
@@ -212,11 +216,11 @@ class FlightPhaseController:
         quad, jump, velocity = self._quadruped, self._jump, motion.velocity
         quad.mode = LocomotionMode.AIRBORNE
         if jump is None:
-            places = self.landing.compute_foot_positions(motion.com, velocity, motion.yaw)
+            positions = self.landing.compute_foot_positions(motion.com, velocity, motion.yaw)
             velocities = np.tile(velocity, (len(FEET), 1))
         else:
-            places, velocities = jump.fly(state, quad.base, motion.yaw, quad.dt)
-        self.landing.hold_ready(places, velocities, quad.trunk)
+            positions, velocities = jump.fly(state, quad.base, motion.yaw, quad.dt)
+        self.landing.hold_ready(positions, velocities, quad.trunk)
         return quad.path_reference.position.copy()
 
     def _stop_fall(self, motion: CentroidalState, carrying: tuple[str, ...]) -> Array:
@@ -228,13 +232,13 @@ class FlightPhaseController:
             quad.path_reference = PathReference(feet[:, :2].mean(axis=0), motion.yaw if jump is None else jump.yaw)
             self.end_jump()
         quad.mode = LocomotionMode.LANDING
-        ground, course, trunk = quad.ground, quad.path_reference, quad.trunk
+        ground, path, trunk = quad.ground, quad.path_reference, quad.trunk
         assert ground is not None
-        stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], course, ground, trunk, dt)
+        stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
         ground.advance(dt)
         quad.friction_model.set_normals(quad.ground_normals(ground))
-        reference = quad.preview.reference(quad.gait_scheduler, course, ground.points[:, :2], p.nominal_stance)
-        trunk.update_references(reference, course, ground, com, velocity, motion.R_base, dt)
+        reference = quad.preview.reference(quad.gait_scheduler, path, ground.points[:, :2], p.nominal_stance)
+        trunk.update_references(reference, path, ground, com, velocity, motion.R_base, dt)
         if stopped:
             quad.mode = LocomotionMode.RISING
             quad.contact_monitor.reset()

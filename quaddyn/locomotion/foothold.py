@@ -280,21 +280,21 @@ class Foothold:
         if self.is_blind:
             return f"{self.foot} steps to {self.selected}, blind: {self.reason}"
         steep = math.degrees(math.acos(min(1.0, float(self.normal[2]))))
-        said = [f"slope {steep:.0f} degrees"]
-        said.append(
+        parts = [f"slope {steep:.0f} degrees"]
+        parts.append(
             f"{format_millimeters(self.edge_distance)} from an edge"
             if math.isfinite(self.edge_distance)
             else "no edge near"
         )
-        room = self.selected.reach_margin
-        said.append(
-            f"leg {format_millimeters(room)} within its reach"
-            if room >= 0.0
-            else f"leg {format_millimeters(-room)} too short"
+        margin = self.selected.reach_margin
+        parts.append(
+            f"leg {format_millimeters(margin)} within its reach"
+            if margin >= 0.0
+            else f"leg {format_millimeters(-margin)} too short"
         )
         if math.isfinite(self.selected.shank_clearance):
-            said.append(f"shank {format_millimeters(self.selected.shank_clearance)} above the ground")
-        lines = [f"{self.foot} steps to {self.selected}", f"  {self.reason}", f"  {', '.join(said)}"]
+            parts.append(f"shank {format_millimeters(self.selected.shank_clearance)} above the ground")
+        lines = [f"{self.foot} steps to {self.selected}", f"  {self.reason}", f"  {', '.join(parts)}"]
         if self.deviation > MIN_PRINTED_DISTANCE:
             lines.append(f"  nominal foothold {format_millimeters(self.deviation)} away at {self.nominal}")
         if self.clipped_distance > MIN_PRINTED_DISTANCE:

@@ -140,7 +140,7 @@ def required_lift(
         mean_slope: mean slope of the terrain.
         tolerance: allowed penetration of the sphere into the ground [m].
     """
-    n, m, most = heights.shape[0], heights.shape[1], -math.inf
+    n, m, max_lift = heights.shape[0], heights.shape[1], -math.inf
     for k in range(len(lift_fractions)):
         x = (start[0] + path_fractions[k, 0] * (end[0] - start[0]) - origin_x) / cell
         y = (start[1] + path_fractions[k, 1] * (end[1] - start[1]) - origin_y) / cell
@@ -148,13 +148,13 @@ def required_lift(
         top = -math.inf
         for i in range(max(math.floor(x - around) + 1, 0), min(math.floor(x + around) + 1, n)):
             for j in range(max(math.floor(y - around) + 1, 0), min(math.floor(y + around) + 1, m)):
-                share = ((i - x) * (i - x) + (j - y) * (j - y)) / (around * around)
-                if share < 1.0:
-                    high = heights[i, j] + radius * math.sqrt(1.0 - share)
+                fraction = ((i - x) * (i - x) + (j - y) * (j - y)) / (around * around)
+                if fraction < 1.0:
+                    high = heights[i, j] + radius * math.sqrt(1.0 - fraction)
                     if high > top:
                         top = high
         # On a slope, the widened sphere rests higher than the sphere itself.
         wide, tall = mean_slope * half_widths[k], mean_slope * radius
         even = math.sqrt(radius * radius + wide * wide) - math.sqrt(radius * radius + tall * tall)
-        most = max(most, (top - even - tolerance - z) / lift_fractions[k])
-    return most
+        max_lift = max(max_lift, (top - even - tolerance - z) / lift_fractions[k])
+    return max_lift

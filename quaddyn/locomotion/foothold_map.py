@@ -33,9 +33,9 @@ SWING_SAMPLES = np.linspace(0.15, 0.85, 15)
 PATH_DEVIATION = np.where(SWING_SAMPLES < APEX_PHASE, 0.09, 0.03)
 
 
-def _interpolate_minimum_jerk(share: Array) -> Array:
+def _interpolate_minimum_jerk(fraction: Array) -> Array:
     """Returns the minimum-jerk interpolation from 0 to 1 at fractions of the time."""
-    return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
+    return np.asarray(fraction**3 * (10.0 - 15.0 * fraction + 6.0 * fraction**2))
 
 
 @functools.lru_cache(maxsize=64)
@@ -220,8 +220,11 @@ class FootholdMap:
 
         def speed(timing: SwingTiming) -> float:
             high = self.compute_clearance(start, end, radius, min_clearance, slope, timing)
-            way, height = timing.horizontal_end - timing.horizontal_start, timing.vertical_end - timing.vertical_start
-            return float(far / way + abs(z) / height + high / rest)
+            horizontal_fraction, height = (
+                timing.horizontal_end - timing.horizontal_start,
+                timing.vertical_end - timing.vertical_start,
+            )
+            return float(far / horizontal_fraction + abs(z) / height + high / rest)
 
         return min((UNIFORM_TIMING, *(UP_FIRST_TIMINGS if z > 0.0 else OVER_FIRST_TIMINGS)), key=speed)
 
@@ -248,10 +251,10 @@ class FootholdMap:
             timing: timing of the swing.
         """
         length, steep = self._p.length, math.hypot(*slope.tolist())
-        place, slack = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
+        grid, slack = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
         lift: float = required_lift(
             self.window.heights,
-            *place,
+            *grid,
             start,
             end,
             _path_fractions(timing),

@@ -89,8 +89,8 @@ class Footwork:
         self._p = p = morphology
         above = p.height + p.hips[:, 2]
         far = np.sqrt(np.maximum((REACH_EXCESS_RATIO * reach) ** 2 - above**2, 0.0))  # from the hips, seen from above
-        least = np.linalg.norm(p.nominal_stance - p.hips[:, :2], axis=1) + MIN_STEP_LENGTH * p.length
-        self._max_hip_distance: list[float] = np.maximum(far, least).tolist()
+        minimum = np.linalg.norm(p.nominal_stance - p.hips[:, :2], axis=1) + MIN_STEP_LENGTH * p.length
+        self._max_hip_distance: list[float] = np.maximum(far, minimum).tolist()
         self.swings: dict[int, SwingTrajectory] = {}
         self.selections: dict[int, FootholdSelection] = {}
         self.stumble_reflex = StumbleReflex(morphology)
@@ -118,11 +118,11 @@ class Footwork:
             feet: (4, 3) centers of the foot spheres, world [m].
             normals: unit normals of the ground under the feet, world.
         """
-        most = BLOCKED_FOOT_DEPTH * self._p.length
+        min_depth = BLOCKED_FOOT_DEPTH * self._p.length
         return tuple(
             FEET[i]
             for i, swing in self.swings.items()
-            if swing.progress > 1.0 and (feet[i] - swing.position) @ np.array(normals[i]) > most
+            if swing.progress > 1.0 and (feet[i] - swing.position) @ np.array(normals[i]) > min_depth
         )
 
     def update_contacts(
@@ -162,8 +162,8 @@ class Footwork:
         Returns:
             The names of the feet that are to carry load.
         """
-        p, late, carrying, held = self._p, False, [], self.is_touchdown_late
-        spots = feet - p.radii[:, None] * np.array(normals)
+        p, late, carrying, was_late = self._p, False, [], self.is_touchdown_late
+        contact_points = feet - p.radii[:, None] * np.array(normals)
         even = foothold_map is None and not self.stumble_reflex.extra_clearance
         hurried, scheduled = scheduler.rate_scale > 1.0 and even, contacts is None or (model_mismatch and even)
         descending = FAST_TOUCHDOWN_PHASE if hurried else TOUCHDOWN_PHASE
@@ -176,10 +176,10 @@ class Footwork:
                 if away is None:
                     swing.timing = self.stumble_reflex.timing
             else:
-                felt = scheduled or contacts is None or foot in contacts
+                has_contact = scheduled or contacts is None or foot in contacts
                 came = swing is not None and stands
-                if came and not felt:
-                    x, y, z = spots[i].tolist()
+                if came and not has_contact:
+                    x, y, z = contact_points[i].tolist()
                     came = hurried and z - ground.height(x, y) < FAST_TOUCHDOWN_HEIGHT * p.length
                 if came:
                     del self.swings[i]
@@ -189,31 +189,31 @@ class Footwork:
                     swing is None
                     and stands
                     and not scheduled
-                    and self.stumble_reflex.has_left_foothold(i, spots[i], normals[i])
+                    and self.stumble_reflex.has_left_foothold(i, contact_points[i], normals[i])
                 ):
                     # It is lowered where it is.
                     swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, normals[i])
-                    swing.progress, felt = 1.0, False
+                    swing.progress, has_contact = 1.0, False
                 if swing is None:
                     # From the tick of the touchdown on: with the old foothold the error would be a stride.
                     if came:
-                        x, y, z = spots[i].tolist()
+                        x, y, z = contact_points[i].tolist()
                         unforeseen = not scheduled and (foothold_map is None or foothold_map.normal(x, y, z) is None)
                         self.stumble_reflex.record_touchdown(
-                            i, spots[i], z - ground.height(x, y) if unforeseen else 0.0
+                            i, contact_points[i], z - ground.height(x, y) if unforeseen else 0.0
                         )
-                    ground.points[i] = spots[i]
+                    ground.points[i] = contact_points[i]
                     ground.next_footholds.pop(i, None)
-                    if loaded or held:  # no unloading while a late foot has no contact
+                    if loaded or was_late:  # no unloading while a late foot has no contact
                         carrying.append(foot)
                 elif stands:
                     late = True
                     if not self.stumble_reflex.extra_clearance:
                         # The plan assumes contact soon, about here; the old foothold would be a stride behind.  On
                         # rough ground the old one is kept, since the foot may still be far from its next foothold.
-                        x, y, _ = spots[i].tolist()
+                        x, y, _ = contact_points[i].tolist()
                         ground.points[i] = x, y, ground.height(x, y)
-                elif not scheduled and felt and swing.progress > descending:
+                elif not scheduled and has_contact and swing.progress > descending:
                     carrying.append(foot)
         watched: Collection[int] = ()
         if contacts is not None:  # without contact detection obstacles cannot be detected
@@ -288,26 +288,26 @@ class Footwork:
             left = max(0.0, (1.0 - swing.progress) * scheduler.swing_time)
             opposite = self.swings.get(i ^ 1)
             beside = (ground.points[i ^ 1] if opposite is None else opposite.target).tolist()
-            asked = targets[i][0] + gain * error[0], targets[i][1] + gain * error[1]
+            requested = targets[i][0] + gain * error[0], targets[i][1] + gain * error[1]
             x, y = self._clamp_foothold(
                 i,
-                asked[0] - com[0] - left * velocity[0],
-                asked[1] - com[1] - left * velocity[1],
+                requested[0] - com[0] - left * velocity[0],
+                requested[1] - com[1] - left * velocity[1],
                 yaw,
                 wide,
                 (beside[0] - com[0] - left * velocity[0], beside[1] - com[1] - left * velocity[1]),
             )
             x, y = x + com[0] + left * velocity[0], y + com[1] + left * velocity[1]
             ahead = left * velocity[0], left * velocity[1]
-            wanted, settled = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
+            nominal, settled = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
             r = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's center over the ground
             lowered = self.stumble_reflex.lowered_feet.get(i)
-            spot = None if foothold_map is None or lowered is not None else foothold_map.choose_foothold(x, y)
-            if foothold_map is None or spot is None:
+            foothold = None if foothold_map is None or lowered is not None else foothold_map.choose_foothold(x, y)
+            if foothold_map is None or foothold is None:
                 x, y = lowered or (x, y)
                 below = None if foothold_map is None or lowered is None else foothold_map.lowest_height(x, y)
                 window = None if foothold_map is None or below is None else foothold_map.window
-                z, why = (
+                z, reason = (
                     ground.height(x, y) if below is None else below,
                     "" if lowered is None else PLACED_BEFORE_OBSTACLE,
                 )
@@ -315,9 +315,9 @@ class Footwork:
                     self._blind_feet.add(i)
                 elif below is not None:
                     ground.next_footholds[i] = x, y, z
-                if why or not settled:
+                if reason or not settled:
                     self.selections[i] = FootholdSelection(
-                        i, asked, wanted, (x, y, z), (across, aside, up), why, window, stay, ahead
+                        i, requested, nominal, (x, y, z), (across, aside, up), reason, window, stay, ahead
                     )
                 target = x + r * across, y + r * aside, z + r * up
                 lift = self.stumble_reflex.extra_clearance
@@ -329,27 +329,27 @@ class Footwork:
                 )
                 continue
             self._blind_feet.discard(i)
-            x, y, z, normal = spot
-            end, high, why = np.array([x, y, z]) + r * normal, None, ""
+            x, y, z, normal = foothold
+            end, high, reason = np.array([x, y, z]) + r * normal, None, ""
             if (
                 swing.progress > APEX_PHASE
                 and abs(float(normal @ (end - swing.target))) > EVEN_TERRAIN_TOLERANCE * p.length
             ):
                 end = swing.target  # the foot descends and keeps its foothold
                 x, y, z = (end - r * normal).tolist()
-                why = DESCENT_BEGUN
+                reason = DESCENT_BEGUN
             if not settled:
                 self.selections[i] = FootholdSelection(
-                    i, asked, wanted, (x, y, z), normal, why, foothold_map.window, stay, ahead
+                    i, requested, nominal, (x, y, z), normal, reason, foothold_map.window, stay, ahead
                 )
             if swing.progress < APEX_PHASE:
-                least, radius = compute_nominal_clearance(ground) * p.length, float(p.radii[i])
+                minimum, radius = compute_nominal_clearance(ground) * p.length, float(p.radii[i])
                 if swing.progress <= TIMING_DECISION_PHASE:
-                    swing.timing = foothold_map.choose_swing_timing(swing.start, end, radius, least, ground.slope)
-                high = foothold_map.compute_clearance(swing.start, end, radius, least, ground.slope, swing.timing)
+                    swing.timing = foothold_map.choose_swing_timing(swing.start, end, radius, minimum, ground.slope)
+                high = foothold_map.compute_clearance(swing.start, end, radius, minimum, ground.slope, swing.timing)
             swing.advance(dt, end, scheduler.swing_time, high)
-            share, (px, py, pz) = min(TRUNK_LEAD_FACTOR * swing.progress, 1.0), ground.points[i].tolist()
-            ground.next_footholds[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
+            fraction, (px, py, pz) = min(TRUNK_LEAD_FACTOR * swing.progress, 1.0), ground.points[i].tolist()
+            ground.next_footholds[i] = px + fraction * (x - px), py + fraction * (y - py), pz + fraction * (z - pz)
 
     def update_references(self, tasks: Mapping[str, Any], feet: Array) -> None:
         """Sets the references of the feet: swing feet follow their trajectory, stance feet hold their position.
@@ -392,9 +392,9 @@ class Footwork:
         out = min(out, MAX_OUTWARD_OFFSET * p.length)
         hip_x, hip_y, _ = p.hips[i].tolist()
         u, v = home_x + along - hip_x, abs(home_y) + out - side * hip_y
-        share = min(1.0, self._max_hip_distance[i] / max(math.hypot(u, v), 1e-9))
-        if share < 1.0:
-            along, out = hip_x + share * u - home_x, side * hip_y + share * v - abs(home_y)
+        fraction = min(1.0, self._max_hip_distance[i] / max(math.hypot(u, v), 1e-9))
+        if fraction < 1.0:
+            along, out = hip_x + fraction * u - home_x, side * hip_y + fraction * v - abs(home_y)
         inner = width_scale * (1.0 - MAX_INWARD_FRACTION) * abs(home_y)
         clear = side * (c * opposite_foot[1] - s * opposite_foot[0]) + inner
         u, v = home_x + along, side * (abs(home_y) + max(out, max(inner, clear) - abs(home_y)))

@@ -112,10 +112,10 @@ class FrictionModel:
 
     def _update_friction(self, slope: float) -> None:
         """Sets the friction coefficient of the contacts for the tangent of a slope, if it has changed enough."""
-        wanted = max(self._nominal, (slope + min(slope, SLOPE_FRICTION_MARGIN)) / PYRAMID_FACE_RATIO)
-        wanted = min(wanted, max(self._slip_bound, (1.0 + SLIP_MARGIN_FRACTION) * slope / PYRAMID_FACE_RATIO))
+        required = max(self._nominal, (slope + min(slope, SLOPE_FRICTION_MARGIN)) / PYRAMID_FACE_RATIO)
+        required = min(required, max(self._slip_bound, (1.0 + SLIP_MARGIN_FRACTION) * slope / PYRAMID_FACE_RATIO))
         now = self._wbc.friction
-        if abs(wanted - now) > MIN_FRICTION_CHANGE * min(1.0, wanted / FINE_STEP_FRICTION) or (
-            wanted == self._nominal != now
+        if abs(required - now) > MIN_FRICTION_CHANGE * min(1.0, required / FINE_STEP_FRICTION) or (
+            required == self._nominal != now
         ):
-            self._wbc.friction = wanted
+            self._wbc.friction = required

@@ -245,8 +245,8 @@ class GaitScheduler:
         """Advances the phase by `dt` [s]."""
         if not self.is_running:
             return
-        share = dt / self.period
-        self.phase += share
+        cycles = dt / self.period
+        self.phase += cycles
         landing = self._is_stopping and (
             self.last_swing[0] == np.inf or not self.gait.vertical_force_profile.is_constant
         )
@@ -255,7 +255,7 @@ class GaitScheduler:
             self.phase >= 0.0 or gait.vertical_force_profile.is_constant
         )  # who has lifted no foot yet cannot leave the ground
         if gait.has_swing_phase and ready:
-            self._approach_gait(gait, share)
+            self._approach_gait(gait, cycles)
         if self._is_stopping and self.last_swing[0] == np.inf:
             self._set_last_swings()
         if self._is_stopping and bool((self.phase - self.phase_offsets >= self.last_swing + 1.0).all()):
@@ -285,21 +285,24 @@ class GaitScheduler:
         )
         there = wide and all([abs(t) <= PHASE_TOLERANCE for t in turn])
         if not there and self.duty_factor > trot.duty_factor - DUTY_TOLERANCE:
-            most = OFFSET_RATE * cycles
-            self.phase_offsets = self.phase_offsets + [min(max(t, -most), most) for t in turn]
-            most = TIME_RATE * cycles
-            steps = [min(max(goal - now, -most), most) for goal, now in zip(gait.footprint_scale, spread, strict=True)]
+            max_change = OFFSET_RATE * cycles
+            self.phase_offsets = self.phase_offsets + [min(max(t, -max_change), max_change) for t in turn]
+            max_change = TIME_RATE * cycles
+            steps = [
+                min(max(goal - now, -max_change), max_change)
+                for goal, now in zip(gait.footprint_scale, spread, strict=True)
+            ]
             self.footprint_scale = self.footprint_scale + steps
         times = gait if there or gait.duty_factor > trot.duty_factor - DUTY_TOLERANCE else trot
         period = times.period * self.time_scale
-        down, up = (
-            now + min(max(wanted - now, -TIME_RATE * cycles * now), TIME_RATE * cycles * wanted)
-            for now, wanted in (
+        stance_time, swing_time = (
+            now + min(max(target - now, -TIME_RATE * cycles * now), TIME_RATE * cycles * target)
+            for now, target in (
                 (self.duty_factor * self._period, times.duty_factor * period),
                 ((1.0 - self.duty_factor) * self._period, (1.0 - times.duty_factor) * period),
             )
         )
-        self._period, self.duty_factor = down + up, down / (down + up)
+        self._period, self.duty_factor = stance_time + swing_time, stance_time / (stance_time + swing_time)
 
     # -- now -----------------------------------------------------------------------------------------------------
     def contact_states(self) -> list[tuple[bool, bool]]:

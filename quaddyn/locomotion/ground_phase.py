@@ -114,8 +114,8 @@ class GroundPhaseController:
     def update_velocity_filter(self, motion: CentroidalState) -> None:
         """Updates the filtered horizontal velocity that determines footholds; call it at every tick."""
         quad, (a, b), (u, v, _) = self._quadruped, self._filtered_velocity, motion.velocity
-        share = min(1.0, quad.dt / (VELOCITY_FILTER_TIME * quad.morphology.time_scale))
-        self._filtered_velocity = a + share * (u - a), b + share * (v - b)
+        alpha = min(1.0, quad.dt / (VELOCITY_FILTER_TIME * quad.morphology.time_scale))
+        self._filtered_velocity = a + alpha * (u - a), b + alpha * (v - b)
 
     def _is_obstructed(self) -> bool:
         """Returns whether an unknown obstacle or slipping feet block the robot."""
@@ -146,7 +146,7 @@ class GroundPhaseController:
                 often right before an edge that the map smooths.
         """
         quad, footwork = self._quadruped, self.footwork
-        ground, clock, course, known, trunk = (
+        ground, scheduler, path, foothold_map, trunk = (
             quad.ground,
             quad.gait_scheduler,
             quad.path_reference,
@@ -158,42 +158,44 @@ class GroundPhaseController:
         feet, (x, y, _) = motion.feet, motion.com
 
         # Velocity within all limits, and path reference.
-        within, limit = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
-        within, steep = quad.capability.clamp_velocity_on_ground(quad.gait, within, grip, motion.yaw)
+        velocity, limit = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
+        velocity, steep = quad.capability.clamp_velocity_on_ground(quad.gait, velocity, grip, motion.yaw)
         limit = steep or limit
-        if known is not None:
-            known.advance(x, y, dt)
-            within, limit = self._step_lookahead.clamp_velocity(
-                quad.gait, within, limit, known.window, (x, y), motion.yaw
+        if foothold_map is not None:
+            foothold_map.advance(x, y, dt)
+            velocity, limit = self._step_lookahead.clamp_velocity(
+                quad.gait, velocity, limit, foothold_map.window, (x, y), motion.yaw
             )
-        within, limit = self.progress_monitor.filter_command(within, limit, motion, state.velocity(quad.base).item(5))
-        moving = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and clock.phase >= 0.0
-        going = within if moving else np.zeros(3)
-        self._steering.update_speed_averages(course, motion.velocity)
+        velocity, limit = self.progress_monitor.filter_command(
+            velocity, limit, motion, state.velocity(quad.base).item(5)
+        )
+        moving = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and scheduler.phase >= 0.0
+        going = velocity if moving else np.zeros(3)
+        self._steering.update_speed_averages(path, motion.velocity)
         obstructed = self._is_obstructed()
         self._steering.update_velocity(
-            course,
+            path,
             ground,
             quad.gait,
             going,
             grip.friction,
-            is_transitioning=clock.is_transitioning,
+            is_transitioning=scheduler.is_transitioning,
             is_obstructed=obstructed,
         )
-        if clock.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
-            clock
+        if scheduler.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
+            scheduler
         ):  # no waiting for the ground after a push
-            clock.advance(dt)
-        course.advance(dt)
+            scheduler.advance(dt)
+        path.advance(dt)
 
         # Contacts, and the ground under them.
         normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
-        blocked, flight = footwork.find_blocked_feet(feet, normals), not clock.vertical_force_profile.is_constant
-        felt = senses.detect_contacts(
+        blocked, flight = footwork.find_blocked_feet(feet, normals), not scheduler.vertical_force_profile.is_constant
+        contacts = senses.detect_contacts(
             state, quad.tau, normals, measured_contacts, blocked, footwork.mid_swing_feet, has_flight_phase=flight
         )
         carrying = footwork.update_contacts(
-            clock, ground, feet, normals, felt, dt, known, senses.forces,
+            scheduler, ground, feet, normals, contacts, dt, foothold_map, senses.forces,
             uncertainty=senses.uncertainty, model_mismatch=measured_contacts is None and senses.model_mismatch,
         )  # fmt: skip
         grip.set_normals(normals)
@@ -202,31 +204,41 @@ class GroundPhaseController:
         # roughness.
         rough = footwork.stumble_reflex.extra_clearance > 0.0 and not grip.is_slippery
         senses.update_friction(state, footwork.grounded_feet(carrying), lower_bound=not grip.is_steep, rough=rough)
-        if known is None:
+        if foothold_map is None:
             ground.advance(dt, MAP_SLOPE_TIME * p.time_scale if footwork.stumble_reflex.extra_clearance else None)
         else:
-            deep = self._height_limiter.required_lowering(clock, course, ground, footwork.swings, (x, y))
+            deep = self._height_limiter.required_lowering(scheduler, path, ground, footwork.swings, (x, y))
             ground.advance_on_map(
                 dt, MAP_SLOPE_TIME * p.time_scale, MAP_HEIGHT_TIME * p.time_scale, TRUNK_RISE_TIME * p.time_scale, deep
             )
 
         # Center-of-mass motion and footholds.
-        stance = p.nominal_stance * clock.footprint_scale @ ground.compute_projection(course.yaw).T
-        reference = quad.preview.reference(clock, course, ground.points[:, :2], stance, trunk.com_offset)
+        stance = p.nominal_stance * scheduler.footprint_scale @ ground.compute_projection(path.yaw).T
+        reference = quad.preview.reference(scheduler, path, ground.points[:, :2], stance, trunk.com_offset)
         error = reference.dcm_error((x, y), self._filtered_velocity)
-        self._steering.limit_reference_lead(course, error, motion.yaw)
+        self._steering.limit_reference_lead(path, error, motion.yaw)
         footwork.advance(
-            clock, course, ground, known, reference, error, (x, y), self._filtered_velocity, stance, motion.yaw, dt
+            scheduler,
+            path,
+            ground,
+            foothold_map,
+            reference,
+            error,
+            (x, y),
+            self._filtered_velocity,
+            stance,
+            motion.yaw,
+            dt,
         )
         quad.mode = self.transitions.next_mode(
-            quad.mode, quad.gait, within, error, feet, stance, clock, course, trunk, quad.contact_monitor
+            quad.mode, quad.gait, velocity, error, feet, stance, scheduler, path, trunk, quad.contact_monitor
         )
 
         # Torques.
         footwork.update_references(quad.wbc.tasks, feet)
-        hurried = clock.rate_scale > 1.0
+        hurried = scheduler.rate_scale > 1.0
         trunk.update_references(
-            reference, course, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=hurried
+            reference, path, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=hurried
         )
         command = quad.wbc.compute(state, carrying)
         tau = senses.add_payload_torques(state, quad.tau, command)
@@ -239,11 +251,11 @@ class GroundPhaseController:
             command,
             reference.cop,
             requested,
-            within,
-            course.velocity.copy(),
+            velocity,
+            path.velocity.copy(),
             limit,
             {FEET[i]: swing for i, swing in footwork.swings.items()},
-            felt,
+            contacts,
             senses.payload_mass,
             senses.slipping_feet,
             grip.friction,

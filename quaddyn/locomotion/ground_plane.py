@@ -77,8 +77,8 @@ class GroundPlane:
             dt: control period [s].
             time: time constant of the slope [s]; None for that of the constructor.
         """
-        share = min(1.0, dt / (self._time if time is None else time))
-        self.slope = self.slope + share * (self._fit_slope() - self.slope)
+        alpha = min(1.0, dt / (self._time if time is None else time))
+        self.slope = self.slope + alpha * (self._fit_slope() - self.slope)
         self._map_height, self.climb_rate, self.lowering, self.slope_rate = None, 0.0, 0.0, (0.0, 0.0)
 
     def advance_on_map(
@@ -93,8 +93,8 @@ class GroundPlane:
             rise_time: time constant of `lowering` as it shrinks [s].
             lowering: target of the lowering [m].
         """
-        places, (a, b) = self.list_support_points(), self.slope.tolist()
-        mx, my, mz = _mean_point(places)
+        points, (a, b) = self.list_support_points(), self.slope.tolist()
+        mx, my, mz = _mean_point(points)
         turn = self._fit_slope() - self.slope
         self.slope = self.slope + min(1.0, dt / slope_time) * turn
         self.slope_rate = float(turn[0]) / slope_time, float(turn[1]) / slope_time
@@ -150,8 +150,8 @@ class GroundPlane:
     def list_support_points(self) -> list[Any]:
         """Returns x, y and z of the last foothold of each foot, or of its replacement in `next_footholds` [m]."""
         points: list[Any] = self.points.tolist()
-        for i, place in self.next_footholds.items():
-            points[i] = place
+        for i, point in self.next_footholds.items():
+            points[i] = point
         return points
 
     def _fit_slope(self) -> Array:

@@ -135,20 +135,22 @@ class JumpDynamics:
         q = self._configurations(np.array([[0.0, 0.0, height]]), np.eye(3)[None])
         assert not isinstance(q, str)
         s = self._dynamics.update(q[0], np.zeros(self._robot.nv))
-        hold, shares = s.gravity, self._distribute_wrench(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3))
+        hold, fractions = s.gravity, self._distribute_wrench(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3))
         bearing = sum(
-            (self._compute_contact_jacobian(s, i).T @ f for i, f in enumerate(shares)), np.zeros(self._robot.nv)
+            (self._compute_contact_jacobian(s, i).T @ f for i, f in enumerate(fractions)), np.zeros(self._robot.nv)
         )
         index, limits = self._robot.actuated_index[self._motors], self._torque_limiter.max_torque[self._motors]
         at_rest, per_weight = hold[index], bearing[index]
-        most = np.array(
+        max_weights = np.array(
             [
                 (limit + math.copysign(1.0, b) * a) / max(abs(b), 1e-12)
                 for a, b, limit in zip(at_rest.tolist(), per_weight.tolist(), limits.tolist(), strict=True)
             ]
         )
-        worst = first_largest(-most)
-        return float(most[worst]) * p.mass * p.gravity, f"{TORQUE_OF} {self._robot.actuated[self._motors[worst]]}"
+        worst = first_largest(-max_weights)
+        return float(
+            max_weights[worst]
+        ) * p.mass * p.gravity, f"{TORQUE_OF} {self._robot.actuated[self._motors[worst]]}"
 
     def _find_reachable_height(self, height: float) -> float:
         """Finds the height of the center of mass that all legs reach, nearest to a given one [m]."""
@@ -199,10 +201,10 @@ class JumpDynamics:
         worst, why = 0.0, ""
         for k in (N_PUSH_SAMPLES - 1, *range(N_PUSH_SAMPLES - 1)):  # most infeasible plans fail at the end
             t = float(times[k])
-            for share, reason in self._compute_limit_fractions(q[k], t * rush, t * turning, rush, turning, friction):
-                if share > worst * (1.0 + TIE_TOLERANCE):
+            for fraction, reason in self._compute_limit_fractions(q[k], t * rush, t * turning, rush, turning, friction):
+                if fraction > worst * (1.0 + TIE_TOLERANCE):
                     why = reason
-                worst = max(worst, share)
+                worst = max(worst, fraction)
             if worst > MAX_LIMIT_FRACTION:
                 break
         return worst, why
@@ -219,8 +221,8 @@ class JumpDynamics:
         s = self._dynamics.update(q, v)
         base = robot.bodies[0].name
         drift = np.concatenate((s.com_drift, s.drift(base)[3:], *(s.drift(foot)[:3] for foot in FEET)))
-        wanted = np.concatenate((rush, turning, np.zeros(12)))
-        a[columns] = np.linalg.lstsq(A, wanted - drift, rcond=None)[0]
+        desired = np.concatenate((rush, turning, np.zeros(12)))
+        a[columns] = np.linalg.lstsq(A, desired - drift, rcond=None)[0]
         load = s.M @ a + s.h
         levers = [self._compute_contact_jacobian(s, i) for i in range(4)]
         B = np.hstack([lever[:, :6].T for lever in levers])
@@ -228,17 +230,17 @@ class JumpDynamics:
         tau = load - sum((lever.T @ f for lever, f in zip(levers, forces, strict=True)), np.zeros(robot.nv))
         index, names = robot.actuated_index[legs], [robot.actuated[k] for k in legs]
         limits, speed, rate = self._torque_limiter.max_torque[legs], np.abs(v[index]), np.abs(a[index])
-        shares, quick = [(np.abs(tau[index]) / limits, TORQUE_OF)], self._acceleration_ratio
+        fractions, quick = [(np.abs(tau[index]) / limits, TORQUE_OF)], self._acceleration_ratio
         fastest = np.minimum(robot.velocity_limits[legs], self._torque_limiter.max_driven_speed)
         if self._bounds is not None:
             bounds, at = self._bounds, q[[robot.configuration_index(name) for name in names]]
             fastest = np.minimum(fastest, bounds.velocity[legs])
-            room = np.where(v[index] > 0.0, bounds.upper[legs] - at, at - bounds.lower[legs])
-            braked = np.sqrt(2.0 * quick * bounds.deceleration[legs] * np.maximum(room, 1e-9))
-            fastest = np.where(np.isfinite(room) & (bounds.viability > 0.0), np.minimum(fastest, braked), fastest)
-            shares.append((rate / (quick * bounds.acceleration[legs]), JOINT_ACCELERATION))
-        shares.append((speed / fastest, JOINT_SPEED))
-        out = [(float(x.max()), f"{what} {names[first_largest(x)]}") for x, what in shares]
+            margin = np.where(v[index] > 0.0, bounds.upper[legs] - at, at - bounds.lower[legs])
+            braked = np.sqrt(2.0 * quick * bounds.deceleration[legs] * np.maximum(margin, 1e-9))
+            fastest = np.where(np.isfinite(margin) & (bounds.viability > 0.0), np.minimum(fastest, braked), fastest)
+            fractions.append((rate / (quick * bounds.acceleration[legs]), JOINT_ACCELERATION))
+        fractions.append((speed / fastest, JOINT_SPEED))
+        out = [(float(x.max()), f"{what} {names[first_largest(x)]}") for x, what in fractions]
         along, normal = np.hypot(forces[:, 0], forces[:, 1]), forces[:, 2]
         if not bool((normal > 0.0).all()):
             return [*out, (math.inf, OUTSIDE_SUPPORT)]
@@ -264,14 +266,14 @@ class JumpDynamics:
             turns = np.zeros((len(A), 3))
             turns[3:6] = np.eye(3)
             inertia = map_ @ np.linalg.lstsq(A, turns, rcond=None)[0]
-            share = flying / max(float(inertia[2, 2]), 1e-9)
-            rate = plan.turn / (plan.flight_time + 0.5 * plan.push_time * (1.0 + share))
-            wanted = np.array([0.0, 0.0, flying * rate])
+            fraction = flying / max(float(inertia[2, 2]), 1e-9)
+            rate = plan.turn / (plan.flight_time + 0.5 * plan.push_time * (1.0 + fraction))
+            desired = np.array([0.0, 0.0, flying * rate])
             axes = (
                 [0, 1, 2] if self._p.can_step_sideways else [1]
             )  # legs of two joints hold feet in a trunk that pitches only
             spin = np.zeros(3)
-            spin[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (wanted - legs)[axes])
+            spin[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (desired - legs)[axes])
         return spin
 
     def _compute_angular_momentum_map(self, q: Array) -> Array:

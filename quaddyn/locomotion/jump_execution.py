@@ -131,13 +131,13 @@ class JumpExecution:
         rush = axes @ plan.velocity / plan.push_time
         start = self._origin + axes @ np.array([*plan.com_offset, plan.crouch_com_height])
         com, velocity = state.com, state.com_velocity
-        wanted = rush + 6.0 / left**2 * (start + 0.5 * t * t * rush - com) + 4.0 / left * (t * rush - velocity)
+        acceleration = rush + 6.0 / left**2 * (start + 0.5 * t * t * rush - com) + 4.0 / left * (t * rush - velocity)
         tasks = self._wbc.tasks
-        tasks["com"].reference(com.copy(), velocity.copy(), wanted)
+        tasks["com"].reference(com.copy(), velocity.copy(), acceleration)
         turning = axes @ plan.angular_velocity / plan.push_time
         level = axes @ p.heading.T
         tasks["base"].reference(pin.exp3(0.5 * t * t * turning) @ level, t * turning, turning)
-        force = p.mass * (wanted + np.array([0.0, 0.0, p.gravity])) / len(FEET)
+        force = p.mass * (acceleration + np.array([0.0, 0.0, p.gravity])) / len(FEET)
         tasks["forces"].reference(dict.fromkeys(FEET, force))
         self._time += dt
         if self._time >= plan.push_time:
@@ -161,11 +161,11 @@ class JumpExecution:
         above = float(com[2]) - self.landing_height - plan.touchdown_com_height
         self._remaining_flight = max((w + math.sqrt(max(w * w + 2.0 * g * above, 0.0))) / g, 0.0)
         spin = float(state.velocity(base)[5])
-        share = self.flight_fraction
+        fraction = self.flight_fraction
         ends = com[:2] + self._remaining_flight * velocity[:2]
         over = (self.footholds - ends) @ make_yaw_rotation(yaw + spin * self._remaining_flight)
-        beside = self._liftoff_feet + compute_horizontal_fraction(share) * (over - self._liftoff_feet)
-        from_com = np.column_stack((beside @ turn.T, p.radii - plan.com_height(share)))
+        beside = self._liftoff_feet + compute_horizontal_fraction(fraction) * (over - self._liftoff_feet)
+        from_com = np.column_stack((beside @ turn.T, p.radii - plan.com_height(fraction)))
         rate = np.zeros((4, 3)) if self._last_feet is None else (from_com - self._last_feet) / dt
         self._last_feet = from_com
         self._time += dt

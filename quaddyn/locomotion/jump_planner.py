@@ -98,10 +98,10 @@ class JumpPlanner:
         Raises:
             ArgumentError: the robot cannot jump at all, or a jump over uneven terrain would have to be scaled down.
         """
-        asked = math.nan if height is None else height, *distance, turn
-        found, why = self._find_best_plan(1.0, height, distance, turn, friction, ground)
-        if found is not None:
-            return replace(found, requested=asked)
+        requested = math.nan if height is None else height, *distance, turn
+        candidate, why = self._find_best_plan(1.0, height, distance, turn, friction, ground)
+        if candidate is not None:
+            return replace(candidate, requested=requested)
         if why in (NO_LATERAL_MOTION, LANDING_UNEVEN):
             raise ArgumentError(f"jump: {self._name!r} cannot: {why}")
         if not self._is_path_level(distance, turn, ground):
@@ -110,15 +110,15 @@ class JumpPlanner:
             )
         low, high = 0.0, 1.0
         for _ in range(N_BISECTIONS):
-            share = 0.5 * (low + high)
-            less, reason = self._find_best_plan(share, height, distance, turn, friction, ground, any_one=True)
+            fraction = 0.5 * (low + high)
+            less, reason = self._find_best_plan(fraction, height, distance, turn, friction, ground, any_one=True)
             if less is None:
-                high, why = share, reason
+                high, why = fraction, reason
             else:
-                low, found = share, less
-        if found is None:
+                low, candidate = fraction, less
+        if candidate is None:
             raise ArgumentError(f"jump: {self._name!r} cannot: {why}")
-        return replace(found, requested=asked, limit_reason=why)
+        return replace(candidate, requested=requested, limit_reason=why)
 
     def _find_best_plan(
         self,
@@ -133,22 +133,24 @@ class JumpPlanner:
     ) -> tuple[JumpPlan | None, str]:
         """Returns the plan of smallest load for a fraction of the request; None and the reason if there is none."""
         p = self._p
-        way, yaw = fraction * np.array(distance), fraction * turn
-        if not p.can_step_sideways and (way[1] or yaw):
+        displacement, yaw = fraction * np.array(distance), fraction * turn
+        if not p.can_step_sideways and (displacement[1] or yaw):
             return None, NO_LATERAL_MOTION
-        level = self._find_landing_height(way, yaw, ground)
+        level = self._find_landing_height(displacement, yaw, ground)
         if level is None:
             return None, LANDING_UNEVEN
         rises = [k * p.length for k in TRIAL_RISES] if height is None else [fraction * height]
         best: JumpPlan | None = None
         why = ""
-        least = math.inf
+        min_load = math.inf
         for rise in rises:
             for stretch in LIFTOFF_STRETCHES:
-                found, load, reason = self._try_plan(_JumpTarget(rise, way, yaw, level), stretch, friction, ground)
-                if load < least or not why:
-                    least, why = load, reason
-                    best = found if load <= MAX_LIMIT_FRACTION else None
+                candidate, load, reason = self._try_plan(
+                    _JumpTarget(rise, displacement, yaw, level), stretch, friction, ground
+                )
+                if load < min_load or not why:
+                    min_load, why = load, reason
+                    best = candidate if load <= MAX_LIMIT_FRACTION else None
                 if best is not None and any_one:
                     return best, why
             if best is not None and height is None:
@@ -233,18 +235,18 @@ class JumpPlanner:
         p, g = self._p, self._p.gravity
         begin, end = place_footprint(p, np.zeros(2), 0.0), place_footprint(p, plan.distance, plan.turn)
         over = plan.velocity[:2] * plan.flight_time + plan.liftoff_com_position
-        for share in np.linspace(0.0, 1.0, N_WAYPOINTS)[1:-1].tolist():
-            t = share * plan.flight_time
+        for fraction in np.linspace(0.0, 1.0, N_WAYPOINTS)[1:-1].tolist():
+            t = fraction * plan.flight_time
             com = plan.liftoff_com_position + t * plan.velocity[:2]
             feet = (
                 com
                 + begin
                 - plan.liftoff_com_position
-                + compute_horizontal_fraction(share) * (end - over - begin + plan.liftoff_com_position)
+                + compute_horizontal_fraction(fraction) * (end - over - begin + plan.liftoff_com_position)
             )
-            z = plan.liftoff_com_height + float(plan.velocity[2]) * t - 0.5 * g * t * t - plan.com_height(share)
+            z = plan.liftoff_com_height + float(plan.velocity[2]) * t - 0.5 * g * t * t - plan.com_height(fraction)
             heights = ground(feet[:, 0], feet[:, 1])
-            needed = heights + FOOT_CLEARANCE * p.length * min(1.0, 4.0 * share, 4.0 * (1.0 - share))
+            needed = heights + FOOT_CLEARANCE * p.length * min(1.0, 4.0 * fraction, 4.0 * (1.0 - fraction))
             if bool((z < needed - 1e-3 * p.length).any()):  # unknown ground, NaN, forbids nothing
                 return False
         return True

@@ -125,8 +125,8 @@ class LandingController:
         self._depth[:] = self._time_without_contact[:] = 0.0
         tasks, fall = self._wbc.tasks, np.array([0.0, 0.0, -self._p.gravity])
         trunk.reduce_base_weight()
-        for place, velocity, foot in zip(positions, velocities, FEET, strict=True):
-            tasks[foot].reference(place, velocity, fall)
+        for position, velocity, foot in zip(positions, velocities, FEET, strict=True):
+            tasks[foot].reference(position, velocity, fall)
 
     def stop_fall(
         self,
@@ -152,9 +152,9 @@ class LandingController:
             dt: control period [s].
         """
         p = self._p
-        down = [i for i, foot in enumerate(FEET) if foot in carrying]
+        in_contact = [i for i, foot in enumerate(FEET) if foot in carrying]
         bottoms = feet[:, 2] - p.radii
-        level = float(bottoms[down].mean())
+        level = float(bottoms[in_contact].mean())
         ground.points[:, :2] = feet[:, :2]
         ground.points[:, 2] = level
         assert self._com_weight is not None
@@ -166,18 +166,18 @@ class LandingController:
             trunk.stop_fall(com[2] - level, vertical_velocity, self._stopping_distance, MIN_STOPPING_HEIGHT * p.height)
         still, searching = np.zeros(3), False
         self._time_without_contact += dt
-        self._time_without_contact[down] = 0.0
-        self._depth[down] = np.maximum(level - bottoms[down], 0.0)
+        self._time_without_contact[in_contact] = 0.0
+        self._depth[in_contact] = np.maximum(level - bottoms[in_contact], 0.0)
         for i, foot in enumerate(FEET):
-            if i in down:
+            if i in in_contact:
                 tasks[foot].reference(feet[i].copy(), still, still)
                 continue
-            depth, most = float(self._depth[i]), self._compute_search_depth(i, feet[i], com, level, path.yaw)
-            fast = SEARCH_SPEED * p.speed_scale if depth < most else 0.0
-            self._depth[i] = depth = min(depth + fast * dt, max(most, 0.0))
-            place = feet[i].copy()
-            place[2] = level + p.radii[i] - SEARCH_DEPTH * p.length - depth
-            tasks[foot].reference(place, np.array([0.0, 0.0, -fast]), still)
+            depth, max_depth = float(self._depth[i]), self._compute_search_depth(i, feet[i], com, level, path.yaw)
+            fast = SEARCH_SPEED * p.speed_scale if depth < max_depth else 0.0
+            self._depth[i] = depth = min(depth + fast * dt, max(max_depth, 0.0))
+            position = feet[i].copy()
+            position[2] = level + p.radii[i] - SEARCH_DEPTH * p.length - depth
+            tasks[foot].reference(position, np.array([0.0, 0.0, -fast]), still)
             lowered = (
                 fast == 0.0
                 and not trunk.is_moving
@@ -186,7 +186,7 @@ class LandingController:
             searching = searching or (
                 self._time_without_contact[i] > CONTACT_LOSS_TOLERANCE * p.time_scale and (fast > 0.0 or lowered)
             )
-        good = len(down) > 2 and not trunk.is_moving and not searching
+        good = len(in_contact) > 2 and not trunk.is_moving and not searching
         self._settled_time = self._settled_time + dt if good else max(self._settled_time - dt, 0.0)
         return self._settled_time >= SETTLED_TIME * p.time_scale
 

@@ -61,9 +61,9 @@ class LegFolding:
         self._time += self._dt
         if self.pose is None or self._time > FOLDING_DURATION * unit:
             return self._limiter.damping_torque(state)
-        most = MAX_FOLDING_SPEED / unit
-        way = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * unit)
-        return self._limiter.damping_torque(state, np.minimum(np.maximum(way, -most), most))
+        max_speed = MAX_FOLDING_SPEED / unit
+        speed = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * unit)
+        return self._limiter.damping_torque(state, np.minimum(np.maximum(speed, -max_speed), max_speed))
 
 
 def folded_pose(robot: Robot) -> Array | None:
@@ -82,12 +82,12 @@ def folded_pose(robot: Robot) -> Array | None:
     joints, home = JointPositions.actuated(robot), np.array(robot.q_home)
     up = pin.Quaternion(home[3:7]).toRotationMatrix()[2]
     low, high = folding_ranges(robot)
-    for share in FOLDED_HEIGHT_FRACTIONS:
+    for fraction in FOLDED_HEIGHT_FRACTIONS:
         q, reached = home.copy(), True
         for foot in FEET:
             kinematics = poses.legs[foot]
             place = kinematics.forward(np.array([home[robot.configuration_index(j)] for j in kinematics.joints]))
-            reached = reached and poses.place_foot(q, foot, place - (1.0 - share) * float(place @ up) * up)
+            reached = reached and poses.place_foot(q, foot, place - (1.0 - fraction) * float(place @ up) * up)
         position = joints.of(q)
         if reached and (position >= low).all() and (position <= high).all():
             return position
@@ -109,5 +109,5 @@ def folding_ranges(robot: Robot) -> tuple[Array, Array]:
     low = np.where(joints.turning, -np.inf, model.lowerPositionLimit[joints.at])
     high = np.where(joints.turning, np.inf, model.upperPositionLimit[joints.at])
     low, high = np.maximum(low, home - np.pi), np.minimum(high, home + np.pi)
-    room = JOINT_STOP_MARGIN * (high - low)
-    return np.minimum(low + room, home), np.maximum(high - room, home)
+    margin = JOINT_STOP_MARGIN * (high - low)
+    return np.minimum(low + margin, home), np.maximum(high - margin, home)

@@ -45,10 +45,10 @@ class StanceInterval(NamedTuple):
         (u, v), c, s = self.velocity, math.cos(self.yaw), math.sin(self.yaw)
         return self.duration * np.array([c * u - s * v, s * u + c * v])
 
-    def shift(self, way: tuple[float, float]) -> StanceInterval:
+    def shift(self, displacement: tuple[float, float]) -> StanceInterval:
         """Returns the interval after a displacement (2,) of the center of mass along the plane, world x and y [m]."""
         x, y, z = self.com
-        return self._replace(com=(x + way[0], y + way[1], z + float(self.slope @ way)))
+        return self._replace(com=(x + displacement[0], y + displacement[1], z + float(self.slope @ displacement)))
 
 
 class LegMargins:
@@ -116,8 +116,8 @@ class LegMargins:
         leg, chain, knee = known
         origins, _, tip = chain.forward(leg.inverse((feet - base) @ R).q)
         corners = np.concatenate((origins[:, knee:], tip[:, None]), axis=1) @ R.T + base
-        share = np.arange(N_SHANK_POINTS + 1)[:, None] / N_SHANK_POINTS
-        lines = corners[:, :-1, None] + share * (corners[:, 1:] - corners[:, :-1])[:, :, None]
+        fractions = np.arange(N_SHANK_POINTS + 1)[:, None] / N_SHANK_POINTS
+        lines = corners[:, :-1, None] + fractions * (corners[:, 1:] - corners[:, :-1])[:, :, None]
         points = lines.reshape(len(feet), -1, 3)
         cells = np.rint((points[..., :2] - window.corner) / window.cell).astype(int)
         own = np.rint((points[:, :2] - window.corner) / window.cell).astype(int)

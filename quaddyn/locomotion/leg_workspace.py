@@ -53,11 +53,11 @@ class LegWorkspace:
         Returns:
             The factor, inf where nothing limits it, and the name of the foot that limits it.
         """
-        rooms, least, foot = self._radii(footprint_scale), math.inf, ""
-        if rooms is None:
-            return least, foot
+        radii, min_scale, foot = self._radii(footprint_scale), math.inf, ""
+        if radii is None:
+            return min_scale, foot
         turn, half = N_DIRECTIONS / (2.0 * math.pi), N_DIRECTIONS // 2
-        for name, room, (x, y) in zip(FEET, rooms, displacements, strict=True):
+        for name, radius, (x, y) in zip(FEET, radii, displacements, strict=True):
             far = math.hypot(x, y)
             if not far > 0.0:
                 continue
@@ -65,12 +65,12 @@ class LegWorkspace:
             k = math.floor(at)
             part = at - k
             for first in (k, k + half):
-                a, b = room[first % N_DIRECTIONS], room[(first + 1) % N_DIRECTIONS]
-                share = USABLE_WORKSPACE_FRACTION * (a + part * (b - a)) / far
-                if share < least * (1.0 - TIE_TOLERANCE):
+                a, b = radius[first % N_DIRECTIONS], radius[(first + 1) % N_DIRECTIONS]
+                scale = USABLE_WORKSPACE_FRACTION * (a + part * (b - a)) / far
+                if scale < min_scale * (1.0 - TIE_TOLERANCE):
                     foot = name
-                least = min(least, share)
-        return least, foot
+                min_scale = min(min_scale, scale)
+        return min_scale, foot
 
     def _radii(self, footprint_scale: tuple[float, float]) -> list[list[float]] | None:
         """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""
@@ -88,10 +88,14 @@ class LegWorkspace:
         around = np.stack((np.cos(angles), across * np.sin(angles)), axis=1)[:, None] * distances[:, None]
         base = np.array([0.0, 0.0, p.height]) + p.base_offset
         for i, foot in enumerate(FEET):
-            places = np.empty((N_DIRECTIONS, N_DISTANCES, 3))
-            places[..., :2], places[..., 2] = p.nominal_stance[i] * footprint_scale + around, p.radii[i]
-            found = poses.legs[foot].inverse(((places - base) @ p.heading.T).reshape(-1, 3))
-            good = np.asarray(found.reached) & np.asarray(found.within_limits) & is_bent(self._limbs[foot], found.q)
+            positions = np.empty((N_DIRECTIONS, N_DISTANCES, 3))
+            positions[..., :2], positions[..., 2] = p.nominal_stance[i] * footprint_scale + around, p.radii[i]
+            solution = poses.legs[foot].inverse(((positions - base) @ p.heading.T).reshape(-1, 3))
+            good = (
+                np.asarray(solution.reached)
+                & np.asarray(solution.within_limits)
+                & is_bent(self._limbs[foot], solution.q)
+            )
             good = good.reshape(N_DIRECTIONS, N_DISTANCES)
             count = np.where(good.all(axis=1), N_DISTANCES, np.argmin(good, axis=1))
             out.append((MAX_DISTANCE * p.length / N_DISTANCES * count).tolist())

@@ -101,17 +101,17 @@ class LocomotionLimits:
             friction_model: normal and friction of the ground.
             yaw: yaw angle of the heading frame [rad].
         """
-        velocity, why = self._slope_verdict.clamp_velocity(
+        velocity, reason = self._slope_verdict.clamp_velocity(
             gait, velocity, friction_model, yaw, self._torque_limiter.limits
         )
-        known = min(friction_model.known_friction, friction_model.slip_bound)
+        friction = min(friction_model.known_friction, friction_model.slip_bound)
         x, y, turn = velocity.tolist()
         speed = self.velocity_limits.max_hip_speed(x, y, turn)
-        if math.isinf(known) or not speed:
-            return velocity, why
+        if math.isinf(friction) or not speed:
+            return velocity, reason
         p = self._p
-        fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * known / (gait.duty_factor * gait.period * p.time_scale)
-        return (velocity, why) if speed <= fastest else (fastest / speed * velocity, GROUND_FRICTION)
+        fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
+        return (velocity, reason) if speed <= fastest else (fastest / speed * velocity, GROUND_FRICTION)
 
     def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.
@@ -162,13 +162,13 @@ class LocomotionLimits:
         """
         self.velocity_limits.clamp_velocity(gait, np.zeros(3))  # evaluates the workspace now instead of in a tick
         swing = 1e3 * (1.0 - gait.duty_factor) * gait.period * self._p.time_scale
-        why, what = self.velocity_limits.gait_limit_reason(gait), f"whose feet are in the air for {swing:.0f} ms"
-        if not (why or gait.vertical_force_profile.is_constant):
-            why = self.slope_limit_reason(gait, np.zeros(3), 0.0, 0.0, friction)
-        if why and not gait.vertical_force_profile.is_constant:
+        reason, what = self.velocity_limits.gait_limit_reason(gait), f"whose feet are in the air for {swing:.0f} ms"
+        if not (reason or gait.vertical_force_profile.is_constant):
+            reason = self.slope_limit_reason(gait, np.zeros(3), 0.0, 0.0, friction)
+        if reason and not gait.vertical_force_profile.is_constant:
             what = f"which pushes off with {float(gait.vertical_force_profile.force.max()):.1f} times the weight"
-        if why:
-            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {what}: {why}")
+        if reason:
+            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {what}: {reason}")
 
 
 def _statics(robot: Robot, morphology: Morphology) -> SlopeStatics | None:

@@ -63,8 +63,8 @@ def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = 
     for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # once round, left side first: inside is to the left
         ax, ay = (feet[i, :2] - centre).tolist()
         ex, ey = (feet[j, :2] - feet[i, :2]).tolist()
-        room = ey * ax - ex * ay  # of the centre from the edge, times the edge's length
-        if ey * error[0] - ex * error[1] > fraction * room:
+        margin = ey * ax - ex * ay  # of the centre from the edge, times the edge's length
+        if ey * error[0] - ex * error[1] > fraction * margin:
             return True
     return False
 

@@ -92,13 +92,13 @@ class PayloadCompensation:
         if self._ticks < self._ticks_per_update and self._estimator.observer.is_initialized:
             return
         p = self._p
-        found = self._estimator.update(state, self._tau / self._ticks)
+        estimate = self._estimator.update(state, self._tau / self._ticks)
         self._ticks, self._tau = 0, np.zeros(len(self._index))
         mass, moment = 0.0, np.zeros(3)
-        if abs(found.mass) > SIGNIFICANCE_LEVEL * float(found.standard_deviation[0]):
-            mass = min(max(found.mass, MIN_PAYLOAD_FRACTION * p.mass), MAX_PAYLOAD_FRACTION * p.mass)
-            far = float(np.linalg.norm(found.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
-            moment = found.first_moment * ((mass / found.mass) / max(far, 1.0))
+        if abs(estimate.mass) > SIGNIFICANCE_LEVEL * float(estimate.standard_deviation[0]):
+            mass = min(max(estimate.mass, MIN_PAYLOAD_FRACTION * p.mass), MAX_PAYLOAD_FRACTION * p.mass)
+            far = float(np.linalg.norm(estimate.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
+            moment = estimate.first_moment * ((mass / estimate.mass) / max(far, 1.0))
         self.mass += self._alpha * (mass - self.mass)
         self.first_moment = self.first_moment + self._alpha * (moment - self.first_moment)
 
@@ -123,12 +123,12 @@ class PayloadCompensation:
         weight = math.fsum(float(f[2]) for f in bearing.values())
         if not self.mass or not weight:
             return np.zeros(len(self._index))
-        p, share = self._p, self.mass / self._p.mass
+        p, mass_ratio = self._p, self.mass / self._p.mass
         points = {foot: state.placement(foot).translation for foot in bearing}
         middle = sum((float(f[2]) / weight * points[foot] for foot, f in bearing.items()), np.zeros(3))
         total = sum(bearing.values(), np.zeros(3))
         given = sum((np.cross(points[foot] - middle, f) for foot, f in bearing.items()), np.zeros(3))
-        missing = np.cross(self._first_moment_about(state, middle) / p.mass, total) - share * given
+        missing = np.cross(self._first_moment_about(state, middle) / p.mass, total) - mass_ratio * given
         # The smallest contact forces with zero sum and this moment, as far as feasible.
         G = np.vstack(
             (
@@ -136,13 +136,13 @@ class PayloadCompensation:
                 np.hstack([cross_matrix(x - middle) / p.length for x in points.values()]),
             )
         )
-        wanted = np.concatenate((np.zeros(3), missing / p.length))
-        moved = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), wanted)).reshape(-1, 3)
-        room = min(
+        target = np.concatenate((np.zeros(3), missing / p.length))
+        moved = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), target)).reshape(-1, 3)
+        scale = min(
             MAX_FORCE_SHIFT_FRACTION * float(f[2]) / max(float(np.linalg.norm(d)), 1e-9)
             for f, d in zip(bearing.values(), moved, strict=True)
         )
         out = np.zeros(len(self._index))
         for (foot, f), d in zip(bearing.items(), moved, strict=True):
-            out -= state.jacobian(foot)[:3, self._index].T @ (share * f + min(1.0, room) * d)
+            out -= state.jacobian(foot)[:3, self._index].T @ (mass_ratio * f + min(1.0, scale) * d)
         return out

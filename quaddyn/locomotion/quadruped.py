@@ -127,12 +127,12 @@ class Quadruped:
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self.gait = find_gait(gait)
-        told, known, slips = parse_friction(friction, ASSUMED_FRICTION)
+        nominal, is_given, slips = parse_friction(friction, ASSUMED_FRICTION)
         ours = wbc is None
         if wbc is None:
             trot = self.gait if self.gait.has_swing_phase else find_gait("trot")
             wbc = WholeBodyController(
-                robot, dt=self.dt, friction=told, ramp_time=LOADING_TIME * trot.period * p.time_scale
+                robot, dt=self.dt, friction=nominal, ramp_time=LOADING_TIME * trot.period * p.time_scale
             )
         else:
             validate_wbc(wbc, robot, self.dt)
@@ -150,7 +150,7 @@ class Quadruped:
         )
         self.base = robot.bodies[0].name
         self.set_terrain_knowledge(terrain)
-        self.friction_model = FrictionModel(wbc, is_given=ours and known)
+        self.friction_model = FrictionModel(wbc, is_given=ours and is_given)
         self.estimators = LocomotionEstimators(
             robot, p, self.dt, self.friction_model, payload=is_estimated("payload", payload),
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=slips,

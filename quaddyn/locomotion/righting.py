@@ -55,8 +55,8 @@ class RightingMotion(FrozenArrays):
         before = self.poses[-1]
         for pose, going, rest in zip(self.poses, self.times.tolist(), self.rest_durations.tolist(), strict=True):
             if time < going:
-                share = max(time, 0.0) / going
-                return np.asarray(before + share * share * (3.0 - 2.0 * share) * (pose - before))
+                alpha = max(time, 0.0) / going
+                return np.asarray(before + alpha * alpha * (3.0 - 2.0 * alpha) * (pose - before))
             time -= going + rest
             before = pose
             if time < 0.0:
@@ -212,12 +212,12 @@ class RightingController:
         if self._motion is None and self._time >= (FOLDING_TIME + RESTING_TIME) * unit:
             self._choose_motion(classify_lying_side(axes))
         if self._motion is not None:
-            wanted = self._motion.sample(self._time)
+            desired = self._motion.sample(self._time)
         else:
-            share = min(self._time / (FOLDING_TIME * unit), 1.0)
-            wanted = self._start + share * share * (3.0 - 2.0 * share) * (self._pose - self._start)
+            alpha = min(self._time / (FOLDING_TIME * unit), 1.0)
+            desired = self._start + alpha * alpha * (3.0 - 2.0 * alpha) * (self._pose - self._start)
         self._time += self._dt
-        return self._servo.torques(wanted, position, velocity)
+        return self._servo.torques(desired, position, velocity)
 
     def _choose_motion(self, side: str) -> None:
         """Chooses the next motion for the side on which the robot lies, or ends with success or failure."""

@@ -77,8 +77,8 @@ class SlopeLimiter:
             return np.zeros(3), GROUND_FRICTION
         c, s = math.cos(yaw), math.sin(yaw)
         self._advance_evaluation(gait, velocity, np.array([-(c * x + s * y) / z, (s * x - c * y) / z]), torque_limits)
-        share, why = self._result
-        return share * velocity, why
+        fraction, reason = self._result
+        return fraction * velocity, reason
 
     def _advance_evaluation(self, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array) -> None:
         """Evaluates one part of the leg limits, or starts a new evaluation if the case has changed."""
@@ -109,9 +109,9 @@ class SlopeLimiter:
         first = yield from statics.evaluate_legs(gait, np.zeros(3), uphill, torque_limits)
         if first:
             return 0.0, first
-        for share in VELOCITY_FRACTIONS:
-            why = yield from statics.evaluate_legs(gait, share * velocity, uphill, torque_limits)
-            if not why:
-                return share, first
-            first = first or why
+        for fraction in VELOCITY_FRACTIONS:
+            reason = yield from statics.evaluate_legs(gait, fraction * velocity, uphill, torque_limits)
+            if not reason:
+                return fraction, first
+            first = first or reason
         return 0.0, first

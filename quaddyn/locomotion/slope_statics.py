@@ -83,11 +83,11 @@ class SlopeStatics:
             np.array([LOWERING_TEST_SPEED * self._p.speed_scale, 0.0, 0.0]),
         )
         for self.slope_lowering in BLIND_SLOPE_LOWERINGS:
-            ways = (
+            reasons = (
                 run_to_end(self.evaluate_legs(GAITS["trot"], ahead, np.array([rise, 0.0]), limits))
                 for rise in (LOWERING_TEST_SLOPE, -LOWERING_TEST_SLOPE)
             )
-            if not any(ways):
+            if not any(reasons):
                 return self.slope_lowering
         return KNOWN_SLOPE_LOWERING
 
@@ -126,10 +126,10 @@ class SlopeStatics:
         growth: float = math.exp(
             (1.0 - trot.duty_factor) * trot.period * p.time_scale * math.sqrt(p.gravity / p.height)
         )
-        room = CAPTURE_DISTANCE_RATIO * (
+        max_offset = CAPTURE_DISTANCE_RATIO * (
             np.abs(p.nominal_stance).min(axis=0) + np.array([MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET]) * p.length
         )
-        return bool((growth * np.abs(com_offset) <= room).all())
+        return bool((growth * np.abs(com_offset) <= max_offset).all())
 
     def evaluate_legs(self, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array) -> Evaluation:
         """Evaluates, leg by leg, the torque or reach that limits the legs on a slope; "" if none does.
@@ -145,14 +145,14 @@ class SlopeStatics:
         # In gaits with flight phases the force is small at the ends of the stance.
         half = 0.5 * gait.duty_factor * gait.period * p.time_scale * velocity[:2] * float(steady)
         worst, motor = 0.0, 0
-        for share in (0.0, -1.0, 1.0) if half.any() else (0.0,):
-            found = yield from self._evaluate_torques(gait, plane, share * half)
+        for fraction in (0.0, -1.0, 1.0) if half.any() else (0.0,):
+            found = yield from self._evaluate_torques(gait, plane, fraction * half)
             if isinstance(found, str):
                 return found
-            shares = (np.abs(found) / torque_limits).max(axis=0)
-            largest = float(shares.max())
+            fractions = (np.abs(found) / torque_limits).max(axis=0)
+            largest = float(fractions.max())
             if largest > worst * (1.0 + TIE_TOLERANCE):
-                motor = first_largest(shares)
+                motor = first_largest(fractions)
             worst = max(worst, largest)
         return f"{TORQUE_OF} {self._robot.actuated[motor]}" if worst > (1.0 if steady else PEAK_TORQUE_RATIO) else ""
 
@@ -182,9 +182,9 @@ class SlopeStatics:
         q[3:7] = pin.Quaternion(R).coeffs()
         for _ in range(N_BASE_CORRECTIONS):
             q[:3] = base
-            for foot, place in zip(FEET, feet, strict=True):
+            for foot, position in zip(FEET, feet, strict=True):
                 yield
-                if not self.poses.place_foot(q, foot, R.T @ (place - base)):
+                if not self.poses.place_foot(q, foot, R.T @ (position - base)):
                     return f"{REACH_OF} {foot}"
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
@@ -193,8 +193,8 @@ class SlopeStatics:
         bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
         out = []
         for standing, push in list_stances(gait).items():
-            share = push / len(standing)
-            tau = state.gravity - share * sum((bear[foot] for foot in standing), np.zeros(robot.nv))
+            fraction = push / len(standing)
+            tau = state.gravity - fraction * sum((bear[foot] for foot in standing), np.zeros(robot.nv))
             out.append(tau[robot.actuated_index])
         return np.array(out)
 

@@ -130,12 +130,14 @@ class Steering:
         speed, fast = self._legs.max_hip_speed(x, y, turn), math.hypot(u, v)
         if fast <= LAG_DEADBAND_FRACTION * speed or not speed:
             return [x, y, turn]
-        most = MAX_LAG_COMPENSATION if gait.vertical_force_profile.is_constant else MAX_FLIGHT_LAG_COMPENSATION
-        share = min(1.0, fast / (LAG_DEADBAND_FRACTION * speed) - 1.0, most * speed / fast)
+        max_compensation = (
+            MAX_LAG_COMPENSATION if gait.vertical_force_profile.is_constant else MAX_FLIGHT_LAG_COMPENSATION
+        )
+        fraction = min(1.0, fast / (LAG_DEADBAND_FRACTION * speed) - 1.0, max_compensation * speed / fast)
         made_up: list[float]
-        made_up = self._legs.clamp_velocity(gait, np.array([x - share * u, y - share * v, turn]), for_reference=True)[
-            0
-        ].tolist()
+        made_up = self._legs.clamp_velocity(
+            gait, np.array([x - fraction * u, y - fraction * v, turn]), for_reference=True
+        )[0].tolist()
         return made_up
 
     def limit_reference_lead(self, path: PathReference, error: tuple[float, float], yaw: float) -> None:
@@ -148,9 +150,9 @@ class Steering:
         """
         p, dt = self._p, self._dt
         away, slack = math.hypot(*error), MAX_REFERENCE_LEAD * p.length
-        share = max(0.0, 1.0 - slack / max(away, 1e-12)) * min(1.0, dt / (REFERENCE_WAIT_TIME * p.time_scale))
-        x, y = share * error[0], share * error[1]
-        if share:
+        fraction = max(0.0, 1.0 - slack / max(away, 1e-12)) * min(1.0, dt / (REFERENCE_WAIT_TIME * p.time_scale))
+        x, y = fraction * error[0], fraction * error[1]
+        if fraction:
             path.position += (x, y)
         # In the heading frame: the direction of the lag turns with the robot.
         u, v = self._mean_lag

@@ -138,27 +138,27 @@ class StepLookahead:
         x, y, turn = velocity.tolist()
         if not (x or y):
             return velocity, reason
-        way = math.atan2(y, x)
-        self._update_edges(window, position, yaw + way)
+        direction = math.atan2(y, x)
+        self._update_edges(window, position, yaw + direction)
         before, behind = self._edges_ahead, self._edges_behind
         if not (before.up or before.down or behind.up or behind.down):
             self._is_stopped = False
             return velocity, reason
-        asked = gait, x, y, turn, before, behind, self._is_stopped
-        if asked != self._cached_query:  # commands and edges rarely change from tick to tick
-            share, why = self._allowed_fraction(
-                gait, velocity, way, before, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
+        query = gait, x, y, turn, before, behind, self._is_stopped
+        if query != self._cached_query:  # commands and edges rarely change from tick to tick
+            fraction, why = self._allowed_fraction(
+                gait, velocity, direction, before, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
             )
-            slowly, slow = self._allowed_fraction(gait, velocity, way, behind)
+            slowly, slow = self._allowed_fraction(gait, velocity, direction, behind)
             self._cached_query, self._cached_result = (
-                asked,
-                min((share, why), (max(MIN_COMMAND_FRACTION, slowly), slow)),
+                query,
+                min((fraction, why), (max(MIN_COMMAND_FRACTION, slowly), slow)),
             )
-        share, why = self._cached_result
-        self._is_stopped = share < MIN_COMMAND_FRACTION
+        fraction, why = self._cached_result
+        self._is_stopped = fraction < MIN_COMMAND_FRACTION
         if self._is_stopped:
             return np.array([0.0, 0.0, turn]), why
-        return (share * velocity, why) if share < 1.0 else (velocity, reason)
+        return (fraction * velocity, why) if fraction < 1.0 else (velocity, reason)
 
     def _allowed_fraction(
         self, gait: Gait, velocity: Array, direction: float, edges: Edges, height_scale: float = 1.0
@@ -182,14 +182,14 @@ class StepLookahead:
         left = self._legs.swing_length(gait) ** 2 - rise**2
         cuts = [(1.0, ""), (math.sqrt(max(left, 0.0)) / max(stride, 1e-9), STEP_JOINT_SPEED)]
         low, half = KNOWN_SLOPE_LOWERING * math.sin(math.atan(edges.slope)), 0.5 * stride * math.cos(direction)
-        shares = np.linspace(1.0, MIN_COMMAND_FRACTION, 15)
+        fractions = np.linspace(1.0, MIN_COMMAND_FRACTION, 15)
         for i, foot in enumerate(FEET):
             need = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + low
-            room = np.minimum(
-                *(np.interp(end * half * shares, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
+            lift = np.minimum(
+                *(np.interp(end * half * fractions, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
             )
-            enough = np.flatnonzero(room >= need)
-            cuts.append((float(shares[enough[0]]) if enough.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
+            enough = np.flatnonzero(lift >= need)
+            cuts.append((float(fractions[enough[0]]) if enough.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
         return min(cuts, key=lambda each: each[0])
 
     def _update_edges(self, window: TerrainWindow, position: tuple[float, float], yaw: float) -> None:
@@ -214,8 +214,10 @@ class StepLookahead:
         if self._work.shape[1] != count:
             self._work = np.empty((2, count))
         steep, edges = SLOPE_SCALE * 2.0 * cell + EVEN_TERRAIN_TOLERANCE * unit, np.empty(5)
-        way = StepPath(window.heights, *window.corner, cell, *self._evaluated_pose, back, wide, UNLIMITED_HEIGHT * unit)
-        find_edges(way, gap, run, round(back / cell), steep, self._work, edges)
+        direction = StepPath(
+            window.heights, *window.corner, cell, *self._evaluated_pose, back, wide, UNLIMITED_HEIGHT * unit
+        )
+        find_edges(direction, gap, run, round(back / cell), steep, self._work, edges)
         up, down, up_ahead, down_ahead, rise = (edges / unit).tolist()
         self._edges_behind = Edges(up, down, rise / SLOPE_LENGTH)
         self._edges_ahead = Edges(up_ahead, down_ahead, rise / SLOPE_LENGTH)
@@ -242,13 +244,13 @@ def measure_foot_lift(leg: Chain, i: int, morphology: Morphology) -> Array:
         leg.postures(((N_LATERAL_ANGLES,) * (leg.n == 3) + (N_JOINT_ANGLES, N_JOINT_ANGLES))[-leg.n :])
     )
     at = (tip - origins[:, 0]) @ p.heading / p.length
-    place = (p.nominal_stance[i] - p.hips[i, :2]) / p.length
+    home = (p.nominal_stance[i] - p.hips[i, :2]) / p.length
     ground = (float(p.radii[i]) - p.height - float(p.hips[i, 2])) / p.length
-    at = at[np.abs(at[:, 1] - place[1]) < CELL_HALF_WIDTH] if p.can_step_sideways else at
+    at = at[np.abs(at[:, 1] - home[1]) < CELL_HALF_WIDTH] if p.can_step_sideways else at
     half = 0.5 * float(LIFT_POSITIONS[1] - LIFT_POSITIONS[0])
     out = np.zeros(len(LIFT_POSITIONS))
     for k, ahead in enumerate(LIFT_POSITIONS):
-        heights = at[np.abs(at[:, 0] - place[0] - ahead) < half, 2]
+        heights = at[np.abs(at[:, 0] - home[0] - ahead) < half, 2]
         out[k] = max(0.0, float(heights.max(initial=ground)) - ground)
     while len(_lift_cache) >= MAX_CACHED_LIFTS:
         _lift_cache.pop(next(iter(_lift_cache)), None)

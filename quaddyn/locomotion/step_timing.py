@@ -47,11 +47,11 @@ class StepTimingAdapter:
             scheduler: phases of the gait.
             error: (2,) error of the divergent component, world x and y [m].
         """
-        p, away, haste = self._p, math.hypot(*error), 1.0
+        p, away, rate_scale = self._p, math.hypot(*error), 1.0
         if scheduler.is_running and away > 0.0:
             swing = scheduler.swing_time * scheduler.rate_scale
-            haste = swing * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / away)
-            haste = max(1.0, min(haste, MAX_RATE_SCALE, swing * self._max_swing_rate))
-            if haste > 1.0 and not scheduler.vertical_force_profile.is_constant:
-                haste = 1.0
-        scheduler.rate_scale = haste
+            rate_scale = swing * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / away)
+            rate_scale = max(1.0, min(rate_scale, MAX_RATE_SCALE, swing * self._max_swing_rate))
+            if rate_scale > 1.0 and not scheduler.vertical_force_profile.is_constant:
+                rate_scale = 1.0
+        scheduler.rate_scale = rate_scale

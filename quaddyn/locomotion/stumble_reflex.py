@@ -149,8 +149,11 @@ class StumbleReflex:
             u, v, _ = swing.velocity.tolist()
             speed = math.hypot(u, v)
             (x, y, _), (a, b, _), (c, d, _) = swing.position.tolist(), feet[i].tolist(), before[i].tolist()
-            lag, way = (x - a) * u + (y - b) * v, (a - c) * u + (b - d) * v  # times speed
-            slow = lag > BLOCKED_FOOT_DISTANCE * p.length * speed and way < BLOCKED_SPEED_FRACTION * speed * speed * dt
+            lag, progress = (x - a) * u + (y - b) * v, (a - c) * u + (b - d) * v  # times speed
+            slow = (
+                lag > BLOCKED_FOOT_DISTANCE * p.length * speed
+                and progress < BLOCKED_SPEED_FRACTION * speed * speed * dt
+            )
             if slow and forces is not None:
                 x, y, z = forces.get(FEET[i], NO_FORCE).tolist()
                 against = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)

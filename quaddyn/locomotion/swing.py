@@ -131,9 +131,11 @@ class SwingTrajectory:
         self.acceleration = np.zeros(3)
         self.start, self.target = np.array(position), np.array(position)
         self._duration, self.clearance, self._touchdown_speed = duration, clearance, touchdown_speed
-        way = np.column_stack((self.position, self.velocity, self.acceleration))
+        motion = np.column_stack((self.position, self.velocity, self.acceleration))
         normal = np.array(ground_normal, dtype=np.float64)
-        self._path = SwingPath(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
+        self._path = SwingPath(
+            motion, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target
+        )
         self._advance_path = advance_path.compile()
         self.progress = 0.0
         self.timing = UNIFORM_TIMING

@@ -65,8 +65,8 @@ class TerrainWindow(NamedTuple):
         """Computes the costs of the distance from (x, y) [m], for the cells around (i, j)."""
         away = self.cell * np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
         dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
-        way = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
-        return np.asarray(way / self.deviation_scale**2)
+        squared_distance = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
+        return np.asarray(squared_distance / self.deviation_scale**2)
 
 
 class WindowReader:

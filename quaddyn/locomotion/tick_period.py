@@ -45,9 +45,9 @@ class TickPeriodMonitor:
         if before is None:
             return None
         for x, last, u, slower in zip(motion.com, before.com, motion.velocity, before.velocity, strict=True):
-            way, speed = x - last, 0.5 * (u + slower)
-            self._displacement += way * way
-            self._product += way * speed
+            displacement, speed = x - last, 0.5 * (u + slower)
+            self._displacement += displacement * displacement
+            self._product += displacement * speed
             self._speed += speed * speed
         self._ticks += 1
         # The distance is at most the root of the number of displacements times the sum of their squares.

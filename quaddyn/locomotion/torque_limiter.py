@@ -68,8 +68,8 @@ class TorqueLimiter:
         if over.max() <= 0.0:
             return tau
         braking = -np.sign(speed) * self._damping * over
-        cut = np.where(speed > 0.0, np.minimum(tau, braking), np.maximum(tau, braking))
-        return np.minimum(np.maximum(np.where(over > 0.0, cut, tau), -limits), limits)
+        limited = np.where(speed > 0.0, np.minimum(tau, braking), np.maximum(tau, braking))
+        return np.minimum(np.maximum(np.where(over > 0.0, limited, tau), -limits), limits)
 
     def damping_torque(self, state: State, reference_speed: Array | float = 0.0) -> Array:
         """Computes clamped damping torques (nu,) [N m].

@@ -227,16 +227,16 @@ class TrunkController:
             GROUND_FORCE_FRACTION * (1.0 if is_stepping_fast else PYRAMID_FACE_RATIO) * self._friction_model.friction,
             self._friction_model.normal.tolist(),
         )
-        cut = compute_friction_fraction(push_x, push_y, -a / n, -b / n, push, weight)
-        push_x, push_y = cut * push_x, cut * push_y
+        allowed = compute_friction_fraction(push_x, push_y, -a / n, -b / n, push, weight)
+        push_x, push_y = allowed * push_x, allowed * push_y
         lift = slope_x * push_x + slope_y * push_y
 
-        share, limit = dt / (TRIM_TIME * p.time_scale), HEIGHT_TRIM * p.height
+        alpha, limit = dt / (TRIM_TIME * p.time_scale), HEIGHT_TRIM * p.height
         low = compute_slope_lowering(p, axes, KNOWN_SLOPE_LOWERING if ground.follows_map else self._slope_lowering)
         plane = ground.height(x, y)
         floor = plane - ground.lowering - low + rise
         self.desired_height, self.desired_rate = floor + height - plane, rate + rising + ground.climb_rate
-        self._height_trim = min(max(self._height_trim + share * (floor + height - z), -limit), limit)
+        self._height_trim = min(max(self._height_trim + alpha * (floor + height - z), -limit), limit)
         tasks = self._wbc.tasks
         tasks["com"].reference(
             np.array([x, y, floor + height + self._height_trim]),
@@ -247,8 +247,8 @@ class TrunkController:
         R = axes @ p.heading.T
         turn = R @ R_base.T
         lean_x, lean_y = 0.5 * float(turn[2, 1] - turn[1, 2]), 0.5 * float(turn[0, 2] - turn[2, 0])  # of small angles
-        a = min(max(self._tilt_trim[0] + share * lean_x, -TILT_TRIM), TILT_TRIM)
-        b = min(max(self._tilt_trim[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
+        a = min(max(self._tilt_trim[0] + alpha * lean_x, -TILT_TRIM), TILT_TRIM)
+        b = min(max(self._tilt_trim[1] + alpha * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt_trim = a, b
         (tilt_x, tilt_y), flat = ground.slope_rate, float(axes[2, 2]) ** 2
         tasks["base"].reference(
@@ -262,8 +262,8 @@ class TrunkController:
         else:
             self.restore_base_weight()
         force = p.mass * np.array([push_x, push_y, weight + lift])
-        shares = zip(FEET, reference.load_fractions.tolist(), strict=True)
-        tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
+        fractions = zip(FEET, reference.load_fractions.tolist(), strict=True)
+        tasks["forces"].reference({foot: part * force for foot, part in fractions if part > 0.0})
 
     def restore_base_weight(self) -> None:
         """Restores the weight of the task "base"; `update_references` does so where feet carry load."""
@@ -314,14 +314,14 @@ def compute_friction_fraction(
     """
     rise = slope_x * x + slope_y * y
     steep = slope_x * slope_x + slope_y * slope_y
-    most = friction * gravity
+    max_acceleration = friction * gravity
     size, along = x * x + y * y + rise * rise, gravity * rise
-    room = (most * most - gravity * gravity * steep) / (1.0 + steep)
-    if room <= 0.0:  # it slides
+    margin = (max_acceleration * max_acceleration - gravity * gravity * steep) / (1.0 + steep)
+    if margin <= 0.0:  # it slides
         return 0.0 if along > 0.0 else 1.0
-    if size + 2.0 * along <= room:
+    if size + 2.0 * along <= margin:
         return 1.0
-    return (math.sqrt(along * along + size * room) - along) / size
+    return (math.sqrt(along * along + size * margin) - along) / size
 
 
 def make_tilt_rotation(a: float, b: float) -> Array:

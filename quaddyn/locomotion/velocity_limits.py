@@ -85,13 +85,13 @@ class VelocityLimits:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
             for_reference: whether it is the velocity of the path reference, which may exceed the command.
         """
-        asked = gait, velocity.tolist()
+        query = gait, velocity.tolist()
         if for_reference:
-            return np.array(self._clamp(*asked)[0]), ""
-        if asked != self._cached_command:  # commands rarely change from tick to tick
+            return np.array(self._clamp(*query)[0]), ""
+        if query != self._cached_command:  # commands rarely change from tick to tick
             self._cached_result, self._cached_command = (
-                self._clamp(*asked, COMMAND_RESERVE if gait.has_end_support else 1.0),
-                asked,
+                self._clamp(*query, COMMAND_RESERVE if gait.has_end_support else 1.0),
+                query,
             )
         inside, limit = self._cached_result
         return np.array(inside), limit
@@ -116,7 +116,9 @@ class VelocityLimits:
             (reserve * inwards / stance / max(abs(y), 1e-9), FEET_CROSS),
         )
         half, (long, wide) = 0.5 * stance, gait.footprint_scale
-        ways = [(half * (x - turn * wide * b), half * (y + turn * long * a)) for a, b in p.nominal_stance.tolist()]
-        room, foot = self._workspace.max_stride_scale(gait.footprint_scale, ways)
-        cut, limit = min((*cuts, (reserve * room, f"{LEG_REACH} {foot}")), key=lambda each: each[0])
-        return [cut * x, cut * y, cut * turn], limit
+        displacements = [
+            (half * (x - turn * wide * b), half * (y + turn * long * a)) for a, b in p.nominal_stance.tolist()
+        ]
+        workspace_scale, foot = self._workspace.max_stride_scale(gait.footprint_scale, displacements)
+        scale, limit = min((*cuts, (reserve * workspace_scale, f"{LEG_REACH} {foot}")), key=lambda each: each[0])
+        return [scale * x, scale * y, scale * turn], limit

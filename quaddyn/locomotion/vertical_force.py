@@ -41,10 +41,10 @@ class VerticalForceProfile(FrozenArrays):
 
     def sample(self, phase: float) -> tuple[float, float, float]:
         """Returns force, rate and height at a phase of the cycle [cycles], interpolated."""
-        place = phase % 1.0 * N_CYCLE_SAMPLES
-        i, j = int(place) % N_CYCLE_SAMPLES, int(place + 1.0) % N_CYCLE_SAMPLES
-        share = place - int(place)
-        push, rate, rise = (float(x[i]) + share * float(x[j] - x[i]) for x in (self.force, self.rate, self.height))
+        position = phase % 1.0 * N_CYCLE_SAMPLES
+        i, j = int(position) % N_CYCLE_SAMPLES, int(position + 1.0) % N_CYCLE_SAMPLES
+        fraction = position - int(position)
+        push, rate, rise = (float(x[i]) + fraction * float(x[j] - x[i]) for x in (self.force, self.rate, self.height))
         return push, rate, rise
 
 

@@ -45,7 +45,7 @@ class LegPoseParameters:
         state = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
         heading = state.placement(robot.bodies[0].name).rotation @ morphology.heading
         number = dict(zip(robot.actuated, robot.actuated_index, strict=True))
-        place = {name: i for i, name in enumerate(robot.actuated)}
+        index = {name: i for i, name in enumerate(robot.actuated)}
         self._gains = np.zeros((robot.nu, self.N_PARAMETERS))
         for foot in FEET:
             leg = robot.legs[foot]
@@ -56,14 +56,14 @@ class LegPoseParameters:
             for joint, axis in axes.items():
                 if abs(axis[0]) > LATERAL_AXIS_COSINE:
                     outwards = 1.0 if side == 0 else -1.0
-                    self._gains[place[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * PARAMETER_RANGES[0]
+                    self._gains[index[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * PARAMETER_RANGES[0]
                 elif joint == leg.knee:
-                    self._gains[place[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
+                    self._gains[index[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
                 else:
                     along = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
                     # An axis at a right angle to that of the knee has no direction relative to it.
                     same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
-                    self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
+                    self._gains[index[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
 
     def pose(self, numbers: Array) -> Array:
         """Returns the joint positions (nu,) of six parameters in about [-1, 1], clamped to their ranges [rad or m]."""

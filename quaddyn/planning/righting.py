@@ -65,7 +65,7 @@ def plan_righting(
         ArgumentTypeError: `robot` is not a Robot.
         ArgumentError: the robot is not a quadruped, or its legs cannot fold.
     """
-    proportions, max_trials, seed = (
+    morphology, max_trials, seed = (
         Morphology.from_robot(robot),
         whole("max_trials", max_trials),
         whole("seed", seed, least=0),
@@ -77,17 +77,17 @@ def plan_righting(
     if use_cache and (known := _load_cached_plan(key, robot)) is not None:
         return known
     say = progress or _print_progress
-    rolling = RightingSearch(robot, proportions)
+    problem = RightingSearch(robot, morphology)
     found: dict[str, SearchResult] = {}
     for side in ("left", "right", "back"):
 
         def tell(text: str, side: str = side) -> None:
             say(f"righting {robot.name!r} from its {side}: {text}")
 
-        first = rolling.mirror(found["left"].parameters) if side == "right" and "left" in found else None
-        if rolling.rests_on(side):
+        first = problem.mirror(found["left"].parameters) if side == "right" and "left" in found else None
+        if problem.rests_on(side):
             found[side] = find_motion(
-                rolling, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=tell
+                problem, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=tell
             )
     rolls = {side: each.motion for side, each in found.items() if each.motion is not None}
     refused = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
@@ -105,9 +105,9 @@ def _print_progress(text: str) -> None:
 @cache
 def _hash_sources() -> str:
     """Returns a hash of the source files on which plans depend."""
-    room = Path(__file__).parent
-    others = (room.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
-    return object_cache.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
+    folder = Path(__file__).parent
+    others = (folder.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
+    return object_cache.digest(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *others)))
 
 
 def _cache_key(robot: Robot, seed: int, tries: int) -> str:

@@ -114,8 +114,8 @@ class RightingSearch:
             return 0.0
         before, worst = roll.poses[-1], 0.0
         for pose in roll.poses:
-            for share in np.arange(1, N_COLLISION_SAMPLES + 1) / N_COLLISION_SAMPLES:
-                for links, depth in self._penetrations(before + share * (pose - before)).items():
+            for fraction in np.arange(1, N_COLLISION_SAMPLES + 1) / N_COLLISION_SAMPLES:
+                for links, depth in self._penetrations(before + fraction * (pose - before)).items():
                     worst = max(worst, depth - self._folded_penetrations.get(links, 0.0) - PENETRATION_TOLERANCE)
             before = pose
         return worst
@@ -220,22 +220,22 @@ def find_motion(
     if first is not None and problem.evaluate_cost(first, side) < COLLISION_COST and problem.is_robust(first, side):
         return SearchResult(problem.make_motion(first), first, "")
     mean, spread = np.zeros(problem.n_parameters), np.full(problem.n_parameters, 0.6)
-    best, least, done = np.zeros(problem.n_parameters), np.inf, 0
+    best, min_cost, done = np.zeros(problem.n_parameters), np.inf, 0
     rows = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, problem.n_parameters))
     while True:
         costs = np.array([problem.evaluate_cost(row, side) for row in rows])
         done += len(rows)
         order = np.argsort(costs, kind="stable")
-        if costs[order[0]] < least:
-            best, least = rows[order[0]].copy(), float(costs[order[0]])
+        if costs[order[0]] < min_cost:
+            best, min_cost = rows[order[0]].copy(), float(costs[order[0]])
         for i in order[:2]:  # the two best
             if costs[i] < -MIN_UPRIGHT_COSINE and problem.is_robust(rows[i], side):
                 return SearchResult(problem.make_motion(rows[i]), rows[i].copy(), "")
-        end, most, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
-        tilt = math.degrees(math.acos(min(max(max(end, most) if least < COLLISION_COST else -1.0, -1.0), 1.0)))
+        end, max_height, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
+        tilt = math.degrees(math.acos(min(max(max(end, max_height) if min_cost < COLLISION_COST else -1.0, -1.0), 1.0)))
         progress(f"{done} tries, at best {tilt:.0f} deg from upright")
         if done >= max_trials:
-            if least >= COLLISION_COST:
+            if min_cost >= COLLISION_COST:
                 reason = f"links would meet on all paths of the legs that were tried, {done}"
             elif end > MIN_UPRIGHT_COSINE:
                 reason = f"no motion that also holds with other friction and attitude in {done} tries"
