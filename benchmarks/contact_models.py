@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_campaign import SPEED
+from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.worker_memory import case_rng, load_cached_robot
 from quaddyn.locomotion import Morphology
@@ -64,7 +64,7 @@ def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: i
         made = ObstacleCampaign(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
         return replace(made, options=options, friction=FRICTION)
     kind, _, size = task.partition("-")
-    speed = (FLAT_SPEED if kind in ("flat", "wrong") else SPEED) * p.speed_scale * haste
+    speed = (FLAT_SPEED if kind in ("flat", "wrong") else DEFAULT_COMMAND_SPEED) * p.speed_scale * haste
     case = Trial(
         robot=name,
         plant=plant,

@@ -28,7 +28,7 @@ from quaddyn.campaigns.obstacles import TOUCHING, ObstacleCampaign
 from quaddyn.campaigns.outcome_counts import OutcomeCounts
 from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_campaign import SPEED, cruise
+from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import GAITS, LocomotionController, Morphology
 from quaddyn.simulation import Simulation
@@ -60,7 +60,10 @@ def tick_cost(name: str) -> tuple[dict[str, tuple[float, float]], float]:
             case = ObstacleCampaign(robot=(name,), dt=dt).case(name, obstacle, "embedded", 0)
         else:
             case = Trial(
-                robot=name, dt=dt, velocity=(SPEED * Morphology.from_robot(robot).speed_scale, 0.0, 0.0), **fields
+                robot=name,
+                dt=dt,
+                velocity=(DEFAULT_COMMAND_SPEED * Morphology.from_robot(robot).speed_scale, 0.0, 0.0),
+                **fields,
             )
         made = make_trial_setup(case, robot, np.random.default_rng(0))
         states = []
@@ -97,7 +100,7 @@ def endurance(name: str, seconds: float, dt: float) -> list[str]:
     wrong, wanted, began = [], np.zeros(3), time.perf_counter()
     for k in range(round(seconds / dt)):
         if k % round(5.0 / dt) == 0:
-            wanted = np.array(cruise(p, rng)) + np.array([0.0, 0.0, 1.0]) * rng.uniform(-0.5, 0.5)
+            wanted = np.array(draw_velocity(p, rng)) + np.array([0.0, 0.0, 1.0]) * rng.uniform(-0.5, 0.5)
         q, v = np.array(plant.q), np.array(plant.v)
         out = controller.compute(dynamics.update(q, v), wanted)
         if out.wbc_command is None or not np.isfinite(out.tau).all():
@@ -199,7 +202,7 @@ def main() -> int:
     parser.add_argument(
         "--gait", default="trot", choices=[name for name, gait in GAITS.items() if gait.has_swing_phase]
     )
-    parser.add_argument("--speed", type=float, default=SPEED, help="of the fleet, in sqrt(g l)")
+    parser.add_argument("--speed", type=float, default=DEFAULT_COMMAND_SPEED, help="of the fleet, in sqrt(g l)")
     parser.add_argument("--robots", default=",".join(FLEET))
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--cost", action="store_true")

@@ -18,7 +18,7 @@ import numpy as np
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
 from quaddyn.campaigns.obstacles import OBSTACLES, TOUCHING, ObstacleCampaign
-from quaddyn.campaigns.trial_campaign import SPEED, proportions
+from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, robot_proportions
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
 
@@ -43,7 +43,7 @@ def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[s
                 continue
             good += bool(record["success"])
             flagged.append(record["flagged"])
-            where = f" at {(record['ahead'] - case.course_interval[0]) / proportions(name).length:.1f} l"
+            where = f" at {(record['ahead'] - case.course_interval[0]) / robot_proportions(name).length:.1f} l"
             if record["vx"] is not None:
                 speeds.append(record["vx"] / case.unit_speed)
                 where = f" ({speeds[-1]:.2f} of the speed"
@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--gait", default="trot")
-    parser.add_argument("--speed", type=float, default=SPEED, help="commanded [sqrt(g l)]")
+    parser.add_argument("--speed", type=float, default=DEFAULT_COMMAND_SPEED, help="commanded [sqrt(g l)]")
     parser.add_argument("--friction", type=float, default=0.8)
     parser.add_argument("--touching", default="estimated", choices=tuple(TOUCHING))
     parser.add_argument("--dt", type=float, default=2e-3)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_campaign import SPEED
+from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import LocomotionMode, Morphology
 
@@ -46,7 +46,7 @@ def feel(name: str, kind: str, strips: float, seconds: float) -> tuple[str, bool
     """One run in words, and whether it meets the bar."""
     robot = qd.load(name)
     p = Morphology.from_robot(robot)
-    speed = SPEED * p.speed_scale
+    speed = DEFAULT_COMMAND_SPEED * p.speed_scale
     case = Trial(
         robot=name,
         plant=kind,

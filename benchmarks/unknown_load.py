@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.campaigns.trial_campaign import SPEED
+from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.locomotion import LocomotionController, LocomotionMode
 from quaddyn.robot import with_payload
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
@@ -32,7 +32,7 @@ def trot(name: str, kind: str, share: float, place: tuple[float, float], after: 
     real = with_payload(robot, share * robot.mass, at, diameter=0.3 * p.length)
     plant: Plant = PLANTS[kind](real, dt=DT, friction=0.6)
     dynamics, truth = qd.Dynamics(robot), qd.Dynamics(real)
-    wanted, starts, flagged, found = np.array([SPEED * p.speed_scale, 0.0, 0.0]), np.zeros(3), 0, 0.0
+    wanted, starts, flagged, found = np.array([DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0]), np.zeros(3), 0, 0.0
     cycle = controller.gait.period * p.time_scale
     first, last = round(after / DT), round((after + CYCLES * cycle) / DT)
     for k in range(last):

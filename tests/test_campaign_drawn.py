@@ -59,7 +59,7 @@ from quaddyn.campaigns.store_export import _as, _kinds, _one
 from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_runner import _Figures, run_trial
+from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import make_trial_setup, sensor_noise
 from quaddyn.campaigns.trial_terrain import _relief, make_trial_terrain
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
@@ -255,10 +255,12 @@ class Walk:
         self.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.0, 0.0, self.yaw)).coeffs()
 
 
-def walked(go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0) -> tuple[_Figures, Walk]:
+def walked(
+    go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0
+) -> tuple[_RunEvaluation, Walk]:
     plant = Walk(go2, velocity, (0.0, 0.0), case.dt)
     made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
-    figures = _Figures(case, made)
+    figures = _RunEvaluation(case, made)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
         asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half of it in every other tick
@@ -370,7 +372,7 @@ def test_a_fall_has_the_cause_that_it_looks_like(
     stance = np.array([True, True, False, True])
     controller: Any = SimpleNamespace(proportions=p, robot=go2, ground=below, clock=SimpleNamespace(stance=stance))
     made: Any = SimpleNamespace(plant=plant, controller=controller)
-    assert _Figures(Trial(robot="go2"), made).cause(controller) == words
+    assert _RunEvaluation(Trial(robot="go2"), made).cause(controller) == words
 
 
 def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -774,7 +776,7 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
     assert set(MOVING) == {name for name, gait in GAITS.items() if gait.has_swing_phase} and "stand" not in MOVING
-    assert trial_campaign.SPEED == 0.25
+    assert trial_campaign.DEFAULT_COMMAND_SPEED == 0.25
 
 
 def test_numbers_of_cases_have_no_digits_that_rounding_decides() -> None:

@@ -11,7 +11,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
 from quaddyn.campaigns.campaign import hash_texts
-from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, GaitCampaign
+from quaddyn.campaigns.gaits import DEFAULT_COMMAND_SPEED, DIRECTIONS, YAW_RATE, GaitCampaign
 from quaddyn.campaigns.identification import IdentificationCampaign, merge_accumulators, merge_results
 from quaddyn.campaigns.verification import VerificationCampaign
 from quaddyn.identification import Accumulator, Samples, save, solve
@@ -96,7 +96,7 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
 
 def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
     campaign = GaitCampaign(gaits=("trot",), speeds=(0.2, 0.3), directions=tuple(DIRECTIONS))
-    speed, turn = Morphology.from_robot(qd.load("go2")).speed_scale, YAW_RATE / SPEED
+    speed, turn = Morphology.from_robot(qd.load("go2")).speed_scale, YAW_RATE / DEFAULT_COMMAND_SPEED
     asked = {case.velocity for case in campaign.cases()}
     expected = {(x * s * speed, y * s * speed, z * s * turn) for s in (0.2, 0.3) for x, y, z in DIRECTIONS.values()}
     assert asked == expected and len(asked) == campaign.count() == 2 * len(DIRECTIONS)

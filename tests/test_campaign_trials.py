@@ -26,8 +26,8 @@ from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.slopes import SlopeCampaign
 from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_campaign import proportions
-from quaddyn.campaigns.trial_runner import _Figures, run_trial
+from quaddyn.campaigns.trial_campaign import robot_proportions
+from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import _sensors, make_trial_setup, with_trunk_load
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
@@ -144,7 +144,7 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
     for number in range(2):
         those = [case for case in cases if case.number == number]
         ways = {round(math.atan2(case.velocity[1], case.velocity[0]), 9) for case in those}
-        moments = {round(case.slip_time / proportions(case.robot).time_scale, 9) for case in those}
+        moments = {round(case.slip_time / robot_proportions(case.robot).time_scale, 9) for case in those}
         assert len(ways) == len(moments) == len({case.velocity[2] for case in those}) == 1
     assert {case.slip_friction for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {
         0.0,
@@ -365,7 +365,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
     made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
-    figures = _Figures(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
+    figures = _RunEvaluation(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
     for _ in range(4):
         figures.add(0.0, SimpleNamespace(ok=True, asked=np.zeros(3)))
     assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak

@@ -1,7 +1,7 @@
-"""What so many successes of so many trials say about a probability: exact bounds, and tests that may end early.
+"""Exact bounds of a probability from successes and trials, and sequential tests that may end early.
 
-The bounds are Clopper and Pearson's (1934, "The use of confidence or fiducial limits illustrated in the case of the
-binomial"): they hold for every probability and every number of trials, and no approximation is in them.
+The bounds are those of Clopper and Pearson (1934, "The use of confidence or fiducial limits illustrated in the case of
+the binomial"): they hold for every probability and every number of trials, without approximation.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ..robot.arguments import number
 
 
 def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
-    """The one-sided lower Clopper-Pearson bound of a probability of success.
+    """Returns the one-sided lower Clopper-Pearson bound of a probability of success.
 
-    Whatever the probability is, this number is above it in at most ``1 - confidence`` of all experiments of so many
-    trials.  It takes 59 successes in a row for "at least 95 %, with 95 % confidence".
+    For any probability, the bound exceeds it in at most ``1 - confidence`` of all experiments of this size.  "At least
+    95 %, with 95 % confidence" requires 59 successes in a row.
 
     Args:
-        successes: how many trials succeeded.
-        trials: how many there were, a number that must not depend on how they went; see `interim_tests` where it does.
+        successes: number of successful trials.
+        trials: number of trials, which must not depend on their outcomes; otherwise see `interim_tests`.
         confidence: in (0, 1).
 
     Raises:
-        ArgumentError: counts that cannot be, or a confidence out of range.
+        ArgumentError: impossible counts, or a confidence out of range.
     """
     _check(successes, trials, confidence)
     if successes == 0:
@@ -37,20 +37,30 @@ def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
 
 
 def upper_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
-    """The one-sided upper Clopper-Pearson bound of a probability: of none in n trials, about 3 / n at 95 %.
+    """Returns the one-sided upper Clopper-Pearson bound of a probability; without a success in n trials about 3 / n.
+
+    Args:
+        successes: number of successful trials.
+        trials: number of trials.
+        confidence: in (0, 1).
 
     Raises:
-        ArgumentError: counts that cannot be, or a confidence out of range.
+        ArgumentError: impossible counts, or a confidence out of range.
     """
     _check(successes, trials, confidence)
     return 1.0 - lower_bound(trials - successes, trials, confidence)
 
 
 def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The two-sided Clopper-Pearson interval: both one-sided bounds, each with half of the risk.
+    """Returns the two-sided Clopper-Pearson interval: both one-sided bounds, each with half of the risk.
+
+    Args:
+        successes: number of successful trials.
+        trials: number of trials.
+        confidence: in (0, 1).
 
     Raises:
-        ArgumentError: counts that cannot be, or a confidence out of range.
+        ArgumentError: impossible counts, or a confidence out of range.
     """
     _check(successes, trials, confidence)
     half = 0.5 * (1.0 + confidence)
@@ -59,12 +69,12 @@ def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class InterimTest:
-    """A moment at which a test may end in favour of the claim.
+    """Point of a sequential test at which it may end in favor of the claim.
 
     Attributes:
-        trials: after how many.
-        failures: most that may be among them.
-        confidence: of the Clopper-Pearson bound that is then taken.
+        trials: number of trials at this point.
+        failures: largest number of failures among them for the claim.
+        confidence: confidence of the Clopper-Pearson bound at this point.
     """
 
     trials: int
@@ -73,21 +83,21 @@ class InterimTest:
 
 
 def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] = (0, 2)) -> tuple[InterimTest, ...]:
-    """The looks of a test of "succeeds with at least `probability`" that ends early where all goes well.
+    """Returns the interim tests of a sequential test of "succeeds with at least `probability`".
 
-    After each number of trials in the answer the claim is made if no more than so many have failed: the lower bound
-    is then at least `probability`.  Every look risks a wrong claim of its own; the risks are spent beforehand, four
-    fifths on the first look and the rest in equal parts, and add up to `risk` (Bonferroni's inequality; the plan is a
-    group sequential test, Jennison and Turnbull 1999, *Group Sequential Methods*, chapter 12, with Lan and DeMets'
-    error spending).  Trials that follow the last failure allowed need not be run: they change nothing.
+    After each number of trials in the result the claim is made if at most that many have failed: the lower bound is
+    then at least `probability`.  Each interim test adds a risk of a wrong claim.  The risks are fixed beforehand, four
+    fifths on the first test and the rest in equal parts, and add up to `risk` (Bonferroni's inequality; a group
+    sequential test, Jennison and Turnbull 1999, *Group Sequential Methods*, chapter 12, with the error spending of Lan
+    and DeMets).  Trials after the last allowed failure need not be run, since they cannot change the result.
 
     Args:
-        probability: that is to be claimed, in (0, 1).
-        risk: of the claim where it is not true, in (0, 1).
-        failures: allowed at each look, increasing.
+        probability: probability to claim, in (0, 1).
+        risk: probability of a wrong claim, in (0, 1).
+        failures: numbers of failures allowed at each interim test, increasing.
 
     Raises:
-        ArgumentError: an argument is out of range.
+        ArgumentError: an argument out of range.
     """
     for name, value in (("probability", probability), ("risk", risk)):
         if not 0.0 < number(name, value) < 1.0:
@@ -119,7 +129,7 @@ def _check(successes: int, trials: int, confidence: float) -> None:
 
 @functools.lru_cache(maxsize=10_000)
 def _quantile(level: float, a: int, b: int) -> float:
-    """Where the regularized incomplete beta function I_x(a, b), which grows with x, reaches `level`."""
+    """Returns the x at which the regularized incomplete beta function I_x(a, b), increasing in x, reaches `level`."""
     low, high = 0.0, 1.0
     while True:
         middle = 0.5 * (low + high)
@@ -129,7 +139,7 @@ def _quantile(level: float, a: int, b: int) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularized incomplete beta function I_x(a, b) for x in [0, 1] and a, b > 0.
+    """Returns the regularized incomplete beta function I_x(a, b) for x in [0, 1] and a, b > 0.
 
     I_p(k, n - k + 1) is the probability of at least k successes in n trials of probability p.
 
@@ -138,7 +148,7 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     """
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
-    if x > (a + 1.0) / (a + b + 2.0):  # the fraction converges fast on the other side
+    if x > (a + 1.0) / (a + b + 2.0):  # the continued fraction converges fast on the other side
         return 1.0 - incomplete_beta(1.0 - x, b, a)
     scale = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)

@@ -64,7 +64,7 @@ class DataSheet(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def cases(self) -> Iterator[Trial]:

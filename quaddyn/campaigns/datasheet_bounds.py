@@ -14,12 +14,12 @@ import numpy as np
 from ..errors import ArgumentError
 from ..locomotion import GAITS, LocomotionController, Morphology
 from . import disturbances
-from .disturbances import START, run_time
+from .disturbances import START_TIME, run_time
 from .friction_drop import BELIEVING, FrictionDrop
 from .obstacles import TOUCHING, ObstacleCourse
 from .slopes import WAYS
 from .trial import Trial
-from .trial_campaign import SPEED
+from .trial_campaign import DEFAULT_COMMAND_SPEED
 from .worker_memory import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.
@@ -87,7 +87,7 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
     machine = load_cached_robot(source)
     p = Morphology.from_robot(machine)
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
-    forward = (SPEED * p.speed_scale, 0.0, 0.0)
+    forward = (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0)
 
     def cell(
         name: str, title: str, unit: str, values: list[float], draw: Callable[[float, np.random.Generator], Any]
@@ -182,7 +182,7 @@ def _nudge(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
     return {
         "push": NUDGE * p.speed_scale,
         "push_direction": rng.uniform(-math.pi, math.pi),
-        "push_time": (START + rng.uniform(0.0, 3.0)) * p.time_scale,
+        "push_time": (START_TIME + rng.uniform(0.0, 3.0)) * p.time_scale,
     }
 
 
@@ -190,7 +190,7 @@ def at_speed(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.
     """Draws runs straight ahead at a speed [m/s], whose last two cycles or more count."""
     kind = GAITS[gait]
     changes = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant  # begins as a trot
-    settled = START + 3.0 + kind.period * (4.0 if changes else 1.0)
+    settled = START_TIME + 3.0 + kind.period * (4.0 if changes else 1.0)
     cycles = max(2, math.ceil(COUNTED / kind.period))
 
     def draw(size: float, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""What can be done to a walking robot, by name: each disturbance has a size, and draws the rest of a `Trial` at random.
+"""Disturbances of a walking robot by name: each has a size and draws the other fields of a `Trial` at random.
 
-Times are in units of ``sqrt(l / g)`` and speeds in ``sqrt(g l)``, so that a run means the same to robots of any size.
+Times are in units of ``sqrt(l / g)`` and speeds in ``sqrt(g l)``, so that a run is comparable between robots of any
+size.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from typing import Any
 import numpy as np
 
 from ..locomotion import Morphology
-from .trial_campaign import SPEED, cruise
+from .trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
 
 #: A trial's fields beside robot, plant and seeds, of a size and random numbers.
 Draw = Callable[[Morphology, float, np.random.Generator], dict[str, Any]]
-#: Before this time the robot gets under way [sqrt(l/g)]; a push comes within one trot's period after it.
-START, PERIOD = 6.0, 2.2
-#: How long a run goes on after a push, and how much of that counts for its speed [sqrt(l/g)].
-AFTER, LATE = 24.0, 10.0
-#: A run on difficult ground, or with a difficult robot, and how much of it counts [sqrt(l/g)].
-LENGTH, COUNTED = 31.0, 19.0
+#: Time in which the robot starts to move, and period of the trot after it, in which a push occurs [sqrt(l/g)].
+START_TIME, TROT_PERIOD = 6.0, 2.2
+#: Duration of a run after a push, and evaluated time at its end [sqrt(l/g)].
+TIME_AFTER_PUSH, EVALUATED_AFTER_PUSH = 24.0, 10.0
+#: Duration of a run with a lasting disturbance, and evaluated time at its end [sqrt(l/g)].
+RUN_TIME, EVALUATED_TIME = 31.0, 19.0
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """One kind of disturbance.
+    """Kind of disturbance.
 
     Attributes:
-        title: for people, with what `size` means.
-        unit: of the size.
-        size: that most should survive.
-        bar: share of trials that should succeed at it.
-        draw: fields of a trial.
+        title: title for tables, with the meaning of `size`.
+        unit: unit of the size.
+        size: default size, which most robots should survive.
+        bar: fraction of trials that should succeed at this size.
+        draw: returns the fields of a trial.
     """
 
     title: str
@@ -46,7 +47,7 @@ class Disturbance:
 
 
 def run_time(p: Morphology, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
-    """Length of a run and how much of it counts, in units of ``sqrt(l / g)``, as whole periods [s]."""
+    """Returns duration and evaluated time of a run, given in ``sqrt(l / g)``, as whole periods [s]."""
     return {
         "seconds": round(length * p.time_scale / dt) * dt,
         "averaging_time": round(counted * p.time_scale / dt) * dt,
@@ -60,25 +61,25 @@ def push(
     *,
     direction: float | None = None,
     speed: tuple[float, float, float] | None = None,
-    after: float = AFTER,
-    late: float = LATE,
+    after: float = TIME_AFTER_PUSH,
+    late: float = EVALUATED_AFTER_PUSH,
 ) -> dict[str, Any]:
-    """A push at some moment of the gait's period.
+    """Draws a push at a random phase of the gait.
 
     Args:
-        p: of the robot.
+        p: proportions of the robot.
         size: change of its velocity [m/s].
-        rng: of all that is not given.
-        direction: from its heading [rad]; left or right by default.
-        speed: commanded, see `Trial`; in a direction at random by default.
-        after: how long the run goes on [sqrt(l/g)].
-        late: how much of that counts for the speed [sqrt(l/g)].
+        rng: random generator.
+        direction: from its heading [rad]; None: left or right at random.
+        speed: commanded velocity, see `Trial`; None: in a random direction.
+        after: duration of the run after the push [sqrt(l/g)].
+        late: evaluated time at the end of the run [sqrt(l/g)].
     """
-    when = START + rng.uniform(0.0, PERIOD)
+    when = START_TIME + rng.uniform(0.0, TROT_PERIOD)
     side = math.copysign(0.5 * math.pi, rng.uniform(-1.0, 1.0))
-    drawn = cruise(p, rng)
+    drawn = draw_velocity(p, rng)
     return {
-        **run_time(p, START + PERIOD + after, late),
+        **run_time(p, START_TIME + TROT_PERIOD + after, late),
         "velocity": drawn if speed is None else speed,
         "push": size,
         "push_direction": side if direction is None else direction,
@@ -87,27 +88,32 @@ def push(
 
 
 def standing_push(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """A push from the side while it stands."""
+    """Draws a push from the side on a standing robot."""
     return push(p, size, rng, speed=(0.0, 0.0, 0.0))
 
 
 def friction(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Slippery ground, with a turn."""
-    x, y, _ = cruise(p, rng)
+    """Draws a run on slippery ground, with a turn."""
+    x, y, _ = draw_velocity(p, rng)
     turn = rng.uniform(-0.5, 0.5)
-    return {**run_time(p, LENGTH, COUNTED), "velocity": (x, y, turn), "friction": size}
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (x, y, turn), "friction": size}
 
 
 def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """A payload in the middle of the trunk, as a share of the robot's mass."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "payload": size * p.mass}
+    """Draws a run with a payload at the center of the trunk, given as a fraction of the mass."""
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "payload": size * p.mass}
 
 
 def com(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """A centre of mass that is elsewhere than the model says [m]."""
-    velocity = cruise(p, rng)
+    """Draws a run with a displaced center of mass that the model does not have [m]."""
+    velocity = draw_velocity(p, rng)
     way = rng.uniform(-math.pi, math.pi)
-    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "com_offset": size, "com_offset_direction": way}
+    return {
+        **run_time(p, RUN_TIME, EVALUATED_TIME),
+        "velocity": velocity,
+        "com_offset": size,
+        "com_offset_direction": way,
+    }
 
 
 def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -117,16 +123,16 @@ def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dic
 
 def slope(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """A slope in any direction [rad]."""
-    velocity = cruise(p, rng)
+    velocity = draw_velocity(p, rng)
     way = rng.uniform(-math.pi, math.pi)
-    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "slope": size, "slope_direction": way}
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": velocity, "slope": size, "slope_direction": way}
 
 
 def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Steps up and down all the way, at most a share of the leg's length each."""
     return {
-        **run_time(p, LENGTH + 5.0, COUNTED),
-        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
+        **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
+        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
         "strips": size * p.length,
     }
 
@@ -136,10 +142,10 @@ def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]
     distance = float(p.nominal_stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
     # From the start to where all feet are up at 70 % of the speed, and some more.
     way = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5
-    counted = way / (0.7 * SPEED)
+    counted = way / (0.7 * DEFAULT_COMMAND_SPEED)
     return {
-        **run_time(p, START + counted, counted),
-        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
+        **run_time(p, START_TIME + counted, counted),
+        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
         "step": size * p.length,
         "step_distance": distance,
     }
@@ -148,32 +154,37 @@ def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]
 def boxes(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Boxes strewn about the ground, a share of the leg's length high."""
     return {
-        **run_time(p, LENGTH + 5.0, COUNTED),
-        "velocity": (SPEED * p.speed_scale, 0.0, 0.0),
+        **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
+        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
         "boxes": size * p.length,
     }
 
 
 def delay(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Sensors that are late [s], and otherwise perfect."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "delay": size}
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "delay": size}
 
 
 def noise(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Consumer sensors, their noise multiplied, 2 ms late."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "noise_scale": size, "delay": 2e-3}
+    return {
+        **run_time(p, RUN_TIME, EVALUATED_TIME),
+        "velocity": draw_velocity(p, rng),
+        "noise_scale": size,
+        "delay": 2e-3,
+    }
 
 
 def strength(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Motors that deliver a share of their effort limits."""
-    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "torque_scale": size}
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "torque_scale": size}
 
 
 def nothing(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """No disturbance: the size is the speed [sqrt(g l)], in a direction at random."""
-    x, y, _ = cruise(p, rng)
-    scale = size / SPEED
-    return {**run_time(p, LENGTH, COUNTED), "velocity": (scale * x, scale * y, 0.0)}
+    x, y, _ = draw_velocity(p, rng)
+    scale = size / DEFAULT_COMMAND_SPEED
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (scale * x, scale * y, 0.0)}
 
 
 #: All of them by name.
@@ -191,6 +202,6 @@ DISTURBANCES: Mapping[str, Disturbance] = MappingProxyType(
         "noise": Disturbance("noise of consumer sensors, 2 ms late", "", 1.0, 0.9, noise),
         "delay": Disturbance("late sensors", "s", 10e-3, 0.5, delay),
         "strength": Disturbance("weak motors", "of the limits", 0.27, 0.7, strength),
-        "nothing": Disturbance("speed", "sqrt(g l)", SPEED, 0.95, nothing),
+        "nothing": Disturbance("speed", "sqrt(g l)", DEFAULT_COMMAND_SPEED, 0.95, nothing),
     }
 )

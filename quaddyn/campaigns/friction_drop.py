@@ -14,9 +14,9 @@ import numpy as np
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import Morphology
-from .disturbances import AFTER, LATE, PERIOD, START, run_time
+from .disturbances import EVALUATED_AFTER_PUSH, START_TIME, TIME_AFTER_PUSH, TROT_PERIOD, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import TrialCampaign, cruise, proportions
+from .trial_campaign import TrialCampaign, draw_velocity, robot_proportions
 from .worker_memory import case_rng
 
 #: Yaw rates are drawn up to this [rad/s].
@@ -45,11 +45,11 @@ class FrictionDrop:
 
     def fields(self, p: Morphology, rng: np.random.Generator, dt: float) -> dict[str, Any]:
         """Of a `Trial` in a direction at random, with a turn; it happens at some moment of the gait's period."""
-        x, y, _ = cruise(p, rng)
-        turn, when = rng.uniform(-TURN, TURN), (START + rng.uniform(0.0, PERIOD)) * p.time_scale
-        seconds = round(((START + PERIOD + AFTER) * p.time_scale + self.duration) / dt) * dt
+        x, y, _ = draw_velocity(p, rng)
+        turn, when = rng.uniform(-TURN, TURN), (START_TIME + rng.uniform(0.0, TROT_PERIOD)) * p.time_scale
+        seconds = round(((START_TIME + TROT_PERIOD + TIME_AFTER_PUSH) * p.time_scale + self.duration) / dt) * dt
         return {
-            **run_time(p, LATE, LATE, dt),
+            **run_time(p, EVALUATED_AFTER_PUSH, EVALUATED_AFTER_PUSH, dt),
             "seconds": seconds,
             "velocity": (x, y, turn),
             "min_velocity_ratio": 0.0 if self.walks else -math.inf,
@@ -88,13 +88,15 @@ class FrictionDropCampaign(TrialCampaign):
         default=tuple(BELIEVING), metadata={"help": "what the controller goes by: estimated, assumed"}
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    trials: int = field(default=10, metadata={"help": "of each"})
+    trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     dry: float = field(default=0.6, metadata={"help": "friction of the ground before"})
     noise_scale: float = field(default=0.0, metadata={"help": "of sensors, 1: consumer parts, 2 ms late; 0: none"})
-    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(
+        default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
+    )
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (
@@ -110,22 +112,22 @@ class FrictionDropCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * math.prod(len(some) for some in (self.robot, self.slips, self.friction, self.plants))
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for cell in itertools.product(self.robot, self.slips, self.friction, self.plants):
                 yield self.case(*cell, number)
 
     def case(self, source: str, slip: str, friction: str, plant: str, number: int) -> Trial:
-        """One case.  For all robots, plants and slips the same number is the same direction and moment of the gait."""
-        p, kind = proportions(source), SLIPS[slip]
+        """Returns one case; a number has the same direction and phase of the gait for all robots, plants and drops."""
+        p, kind = robot_proportions(source), SLIPS[slip]
         fields = kind.fields(p, case_rng(self.seed, number), self.dt)
         speed = math.hypot(*fields["velocity"][:2])
         return Trial(

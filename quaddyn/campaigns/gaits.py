@@ -12,13 +12,13 @@ from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import SPEED, TrialCampaign, proportions
+from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proportions
 
 #: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.
 DIRECTIONS = MappingProxyType(
     {"forward": (1.0, 0.0, 0.0), "backward": (-1.0, 0.0, 0.0), "sideways": (0.0, 1.0, 0.0), "turning": (0.0, 0.0, 1.0)}
 )
-#: Yaw rate that is commanded with the speed `SPEED` [rad/s].
+#: Yaw rate that is commanded with the speed `DEFAULT_COMMAND_SPEED` [rad/s].
 YAW_RATE = 0.5
 
 
@@ -43,7 +43,9 @@ class GaitCampaign(TrialCampaign):
     directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     seconds: float = field(default=8.0, metadata={"help": "of each run [s]; velocities count after the first 4"})
-    max_velocity_error: float = field(default=0.15, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(
+        default=0.15, metadata={"help": "largest velocity error that is a success, relative to the command"}
+    )
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
 
     def __post_init__(self) -> None:
@@ -62,21 +64,21 @@ class GaitCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def _grid(self) -> Iterator[tuple[str, str, str, float, str]]:
         return itertools.product(self.robot, self.plants, self.gaits, self.speeds, self.directions)
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return sum(1 for _ in self._grid())
 
     def cases(self) -> Iterator[Trial]:
-        """Robots first."""
+        """Yields the cases robot by robot."""
         for source, plant, gait, speed, direction in self._grid():
-            unit = speed * proportions(source).speed_scale
-            turn = speed / SPEED * YAW_RATE
+            unit = speed * robot_proportions(source).speed_scale
+            turn = speed / DEFAULT_COMMAND_SPEED * YAW_RATE
             x, y, z = DIRECTIONS[direction]
             yield Trial(
                 robot=source,

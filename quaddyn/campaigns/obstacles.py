@@ -13,8 +13,8 @@ from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion.gait import find_gait
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import SPEED, TrialCampaign, proportions
-from .trial_runner import START
+from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proportions
+from .trial_runner import COMMAND_START_TIME
 from .trial_terrain import FIELD, LEAD, STEPS
 
 #: Level ground after the last edge, and what a robot at the commanded speed goes before it is counted [l].
@@ -61,7 +61,7 @@ class ObstacleCourse:
     def fields(self, length: float, speed: float, dt: float) -> dict[str, Any]:
         """Of a `Trial` on legs of a length [m], straight ahead at a speed [m/s]."""
         way = LEAD + AWAY + math.hypot(self.length, self.rise)
-        seconds = round(PATIENCE * (START + way * length / speed) / dt) * dt
+        seconds = round(PATIENCE * (COMMAND_START_TIME + way * length / speed) / dt) * dt
         out = {
             self.kind: self.size * length,
             "terrain_known": self.terrain_known,
@@ -110,14 +110,16 @@ class ObstacleCampaign(TrialCampaign):
         default=tuple(OBSTACLES), metadata={"help": f"some of {', '.join(OBSTACLES)}; lengths in leg lengths"}
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    trials: int = field(default=10, metadata={"help": "of each"})
+    trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     touching: str = field(default="estimated", metadata={"help": "how feet are felt: estimated, scheduled"})
     friction: float = field(default=0.8, metadata={"help": "of the ground"})
-    speed: float = field(default=SPEED, metadata={"help": "commanded [sqrt(g l)]"})
-    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    speed: float = field(default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded [sqrt(g l)]"})
+    max_velocity_error: float = field(
+        default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
+    )
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (("obstacle", self.obstacles, OBSTACLES), ("plant", self.plants, ALL_PLANTS)):
@@ -136,22 +138,22 @@ class ObstacleCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * len(self.robot) * len(self.obstacles) * len(self.plants)
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for source, obstacle, plant in itertools.product(self.robot, self.obstacles, self.plants):
                 yield self.case(source, obstacle, plant, number)
 
     def case(self, source: str, obstacle: str, plant: str, number: int) -> Trial:
-        """One case.  For all robots and plants the same number is the same ground, in proportion to the legs."""
-        p = proportions(source)
+        """Returns one case; a number has the same terrain for all robots and plants, scaled by leg length."""
+        p = robot_proportions(source)
         speed = self.speed * p.speed_scale
         return Trial(
             robot=source,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from ..deprecation import renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
-from .disturbances import START, run_time
+from .disturbances import START_TIME, run_time
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import TrialCampaign, cruise, proportions
+from .trial_campaign import TrialCampaign, draw_velocity, robot_proportions
 from .worker_memory import case_rng
 
 #: From how many directions pushes come, evenly spread over the circle.
@@ -45,7 +45,7 @@ class PushCampaign(TrialCampaign):
     trials: int = field(default=8, metadata={"help": f"of each, from {DIRECTIONS} directions in turn"})
     duration: float = field(default=0.1, metadata={"help": "of a push [s]"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, ALL_PLANTS)):
@@ -59,26 +59,26 @@ class PushCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * math.prod(len(some) for some in (self.robot, self.gaits, self.sizes, self.plants))
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for cell in itertools.product(self.robot, self.gaits, self.sizes, self.plants):
                 yield self.case(*cell, number)
 
     def case(self, source: str, gait: str, size: float, plant: str, number: int) -> Trial:
-        """One case.  For all robots, gaits, sizes and plants the same number is the same push at the same phase."""
-        p, kind = proportions(source), GAITS[gait]
+        """Returns one case; a number has the same push at the same phase for all robots, gaits, sizes and plants."""
+        p, kind = robot_proportions(source), GAITS[gait]
         rng = case_rng(self.seed, number)
-        velocity, phase = cruise(p, rng), rng.uniform()
+        velocity, phase = draw_velocity(p, rng), rng.uniform()
         changes = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant
-        when = START + kind.period * (phase + (CHANGING if changes else 0.0))
+        when = START_TIME + kind.period * (phase + (CHANGING if changes else 0.0))
         times: dict[str, Any] = run_time(p, when + AFTER, LATE, self.dt)
         return Trial(
             robot=source,

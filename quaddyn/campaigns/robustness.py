@@ -10,7 +10,7 @@ from ..deprecation import renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES, Disturbance
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import TrialCampaign, proportions
+from .trial_campaign import TrialCampaign, robot_proportions
 from .worker_memory import case_rng
 
 
@@ -34,7 +34,7 @@ class RobustnessCampaign(TrialCampaign):
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (
@@ -51,7 +51,7 @@ class RobustnessCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """The one."""
+        """Source of the robot, as a tuple."""
         return (self.robot,)
 
     @property
@@ -61,18 +61,18 @@ class RobustnessCampaign(TrialCampaign):
         return {name: DISTURBANCES[name] for name in names}
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * len(self.chosen) * len(self.plants)
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for name in self.chosen:
                 for plant in self.plants:
                     yield self.case(name, plant, number)
 
     def case(self, disturbance: str, plant: str, number: int) -> Trial:
-        """One case.  In all plants the same number is the same disturbance."""
+        """Returns one case; a number has the same disturbance in all plants."""
         chosen = DISTURBANCES[disturbance]
         rng = case_rng(self.seed, list(DISTURBANCES).index(disturbance), number)
         size = chosen.size if self.size is None else self.size
@@ -83,7 +83,7 @@ class RobustnessCampaign(TrialCampaign):
             dt=self.dt,
             seed=self.seed,
             number=number,
-            **chosen.draw(proportions(self.robot), size, rng),
+            **chosen.draw(robot_proportions(self.robot), size, rng),
         )
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from .trial import ALL_PLANTS, PLANTS, Trial
-from .trial_campaign import SPEED, TrialCampaign, proportions
+from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proportions
 from .worker_memory import case_rng
 
 #: Which way the ground rises, from the robot's forward direction [rad].
@@ -37,14 +37,18 @@ class SlopeCampaign(TrialCampaign):
     angles: tuple[float, ...] = field(default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "of the ground [degrees]"})
     ways: tuple[str, ...] = field(default=tuple(WAYS), metadata={"help": f"some of {', '.join(WAYS)}"})
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    trials: int = field(default=10, metadata={"help": "of each"})
+    trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "of the ground"})
-    speed: float = field(default=SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"})
+    speed: float = field(
+        default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"}
+    )
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
-    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(
+        default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
+    )
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (("way", self.ways, WAYS), ("plant", self.plants, ALL_PLANTS)):
@@ -60,25 +64,25 @@ class SlopeCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         each = self.robot, self.angles, self.ways, self.friction, self.plants
         return self.trials * math.prod(len(some) for some in each)
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for cell in itertools.product(self.robot, self.angles, self.ways, self.friction, self.plants):
                 yield self.case(*cell, number)
 
     def case(self, source: str, angle: float, way: str, friction: float, plant: str, number: int) -> Trial:
-        """One case.  On all robots, slopes and plants the same number has the same direction and speed."""
+        """Returns one case; a number has the same direction and speed on all robots, slopes and plants."""
         rng = case_rng(self.seed, number)
         turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
-        speed = (1.0 + haste) * self.speed * proportions(source).speed_scale
+        speed = (1.0 + haste) * self.speed * robot_proportions(source).speed_scale
         half = round(0.5 * self.seconds / self.dt) * self.dt
         return Trial(
             robot=source,

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES
 from .plain_values import PlainValue
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import TrialCampaign, proportions
+from .trial_campaign import TrialCampaign, robot_proportions
 from .trial_setup import check_options
 from .worker_memory import case_rng
 
@@ -33,7 +33,7 @@ class SweepCampaign(TrialCampaign):
     plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
     gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
     trials: int = field(default=20, metadata={"help": "of each value, the same for all"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         if self.disturbance not in DISTURBANCES:
@@ -47,11 +47,11 @@ class SweepCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """The one."""
+        """Source of the robot, as a tuple."""
         return (self.robot,)
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * len(self.values)
 
     def cases(self) -> Iterator[Trial]:
@@ -61,7 +61,7 @@ class SweepCampaign(TrialCampaign):
         for number in range(self.trials):
             for value in self.values:
                 rng = case_rng(self.seed, list(DISTURBANCES).index(self.disturbance), number)
-                fields = chosen.draw(proportions(self.robot), size, rng)
+                fields = chosen.draw(robot_proportions(self.robot), size, rng)
                 if self.option == "dt":
                     fields["dt"] = float(value)
                 else:

@@ -23,18 +23,19 @@ from ..errors import ArgumentError
 from .binomial_bounds import InterimTest, interim_tests, upper_bound
 
 #: Trials requested at once while bisecting, while claiming, and while checking.
-WAVES, CLAIM_WAVE = (4, 16), 10
-#: Most attempts at a claim.  The first ones allow no failure: an easier level is cheaper than many more trials.
-ATTEMPTS, STRICT = 5, 2
+PILOT_WAVES, CLAIM_WAVE_SIZE = (4, 16), 10
+#: Largest number of attempts at a claim, and number of first attempts that allow no failure, since an easier level is
+#: cheaper than many more trials.
+MAX_CLAIM_ATTEMPTS, N_STRICT_ATTEMPTS = 5, 2
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """Trials that a search wants.
+    """Request of a search for trials.
 
     Attributes:
         level: index of the level, 0 the easiest.
-        trials: their numbers; a number stands for the same randomness at every level.
+        trials: numbers of the trials; a number has the same random numbers at every level.
     """
 
     level: int
@@ -43,19 +44,20 @@ class TrialRequest:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
         level: index of the hardest level that could be claimed; None if none could.
         successes, trials: of the test that supports the claim; without a claim, of the last attempt.
-        probability: that is claimed.
-        confidence: of the claim.
-        top: whether the claim is about the hardest level there is, so that the true threshold may be beyond.
-        counts: by level tried, (successes, trials) of everything that was run there.
-        upper: with `confidence`, the probability of success at the easiest level is below this; 1 unless it failed.
+        probability: claimed probability of success.
+        confidence: confidence of the claim.
+        top: whether the claim is about the hardest level, so that the true threshold may be beyond.
+        counts: by level, (successes, trials) of all trials there.
+        upper: with `confidence`, the probability of success at the easiest level is below this; 1 with a claim.
         monotone: whether no easier level did worse than the claim, see `exceptions`.
         exceptions: easier levels at which success is less probable than `probability`, with `confidence`.
-        inversions: how many trials failed at an easier level though the same randomness succeeded at a harder one.
+        inversions: number of trials that failed at an easier level although the same random numbers succeeded at a
+            harder one.
     """
 
     level: int | None
@@ -81,38 +83,38 @@ Search = Generator[TrialRequest, Sequence[bool], Threshold]
 def search(
     levels: int, *, probability: float = 0.95, confidence: float = 0.95, pilot: int = 12, checks: int = 2
 ) -> Search:
-    """Search the hardest of `levels` at which a trial succeeds with at least `probability`.
+    """Searches the hardest of `levels` at which a trial succeeds with at least `probability`.
 
     Args:
-        levels: how many there are; 0 is the easiest.
-        probability: to be claimed.
-        confidence: of the claim.
-        pilot: trials in a row that a level must pass to be considered.
-        checks: easier levels to try afterwards.
+        levels: number of levels; 0 is the easiest.
+        probability: probability to claim.
+        confidence: confidence of the claim.
+        pilot: number of trials in a row that a level must pass in the bisection.
+        checks: number of easier levels to try afterwards.
 
     Yields:
-        `TrialRequest`; to be sent the outcomes in the order of its trials.
+        `TrialRequest`; the caller sends the outcomes in the order of its trials.
 
     Returns:
         The `Threshold`.
 
     Raises:
-        ArgumentError: an argument is out of range.
+        ArgumentError: an argument out of range.
     """
     if levels < 1 or pilot < 1 or checks < 0:
         raise ArgumentError(f"levels, pilot, checks: expected at least 1, 1 and 0, got {levels}, {pilot} and {checks}")
-    interim_tests(probability, 1.0 - confidence)  # refuses what is out of range before any trial
-    return _search(_Ledger(), levels, probability, confidence, pilot, checks)
+    interim_tests(probability, 1.0 - confidence)  # validates the arguments before any trial
+    return _search(_TrialLedger(), levels, probability, confidence, pilot, checks)
 
 
-class _Ledger:
-    """Everything that was run: by level, by number of the trial, whether it succeeded."""
+class _TrialLedger:
+    """Outcomes of all trials by level and number."""
 
     def __init__(self) -> None:
         self.outcomes: dict[int, dict[int, bool]] = {}
 
-    def ask(self, level: int, trials: Sequence[int]) -> Generator[TrialRequest, Sequence[bool], list[bool]]:
-        """Outcomes of these trials, of which only those that nobody has run yet are asked for."""
+    def request(self, level: int, trials: Sequence[int]) -> Generator[TrialRequest, Sequence[bool], list[bool]]:
+        """Returns the outcomes of these trials; only those that have not been run are requested."""
         known = self.outcomes.setdefault(level, {})
         missing = tuple(k for k in trials if k not in known)
         if missing:
@@ -120,14 +122,16 @@ class _Ledger:
         return [known[k] for k in trials]
 
 
-def _search(ledger: _Ledger, levels: int, probability: float, confidence: float, pilot: int, checks: int) -> Search:
+def _search(
+    ledger: _TrialLedger, levels: int, probability: float, confidence: float, pilot: int, checks: int
+) -> Search:
     level, fresh = (yield from _find(ledger, levels, pilot)), pilot
     if 0 < level < levels - 1:
         level -= 1
     successes = trials = 0
     claimed = None
-    for attempt in range(1, ATTEMPTS + 1):
-        allowed = (0,) if attempt <= STRICT else (0, 2)
+    for attempt in range(1, MAX_CLAIM_ATTEMPTS + 1):
+        allowed = (0,) if attempt <= N_STRICT_ATTEMPTS else (0, 2)
         plan = interim_tests(probability, (1.0 - confidence) / 2.0**attempt, failures=allowed)
         holds, successes, trials = yield from _claim(ledger, level, fresh, plan)
         fresh += trials
@@ -138,12 +142,12 @@ def _search(ledger: _Ledger, levels: int, probability: float, confidence: float,
         level = max(level - 2 ** (attempt - 1), 0)
     upper, exceptions, inversions = 1.0, [], 0
     if claimed is None:
-        went = yield from ledger.ask(0, range(pilot))
+        went = yield from ledger.request(0, range(pilot))
         upper = upper_bound(sum(went), pilot, confidence)
     else:
         easier = sorted({i * claimed // max(checks, 1) for i in range(checks)} - {claimed})
         for other in easier:
-            went = yield from ledger.ask(other, range(pilot))
+            went = yield from ledger.request(other, range(pilot))
             if upper_bound(sum(went), pilot, 1.0 - (1.0 - confidence) / len(easier)) < probability:
                 exceptions.append(other)
             harder = [known for at, known in ledger.outcomes.items() if at > other]
@@ -155,8 +159,8 @@ def _search(ledger: _Ledger, levels: int, probability: float, confidence: float,
     )  # fmt: skip
 
 
-def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], int]:
-    """The hardest level that passes, by bisection; 0 if none does."""
+def _find(ledger: _TrialLedger, levels: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], int]:
+    """Returns the hardest level that passes, by bisection; 0 if none does."""
     if (yield from _passes(ledger, levels - 1, pilot)):
         return levels - 1
     good, bad = 0, levels - 1
@@ -169,26 +173,26 @@ def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[TrialRequest, S
     return good
 
 
-def _passes(ledger: _Ledger, level: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], bool]:
-    """Whether as many trials in a row succeed."""
+def _passes(ledger: _TrialLedger, level: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], bool]:
+    """Returns whether the first `pilot` trials of a level all succeed."""
     start = 0
-    for end in (*(w for w in WAVES if w < pilot), pilot):
-        if not all((yield from ledger.ask(level, range(start, end)))):
+    for end in (*(w for w in PILOT_WAVES if w < pilot), pilot):
+        if not all((yield from ledger.request(level, range(start, end)))):
             return False
         start = end
     return True
 
 
 def _claim(
-    ledger: _Ledger, level: int, fresh: int, plan: tuple[InterimTest, ...]
+    ledger: _TrialLedger, level: int, fresh: int, plan: tuple[InterimTest, ...]
 ) -> Generator[TrialRequest, Sequence[bool], tuple[bool, int, int]]:
-    """One attempt with trials from number `fresh` on: whether the claim holds, and its counts."""
+    """Tests one level with trials from number `fresh` on; returns whether the claim holds, and its counts."""
     went: list[bool] = []
     for look in plan:
         while len(went) < look.trials:
             start = fresh + len(went)
-            wave = min(CLAIM_WAVE, look.trials - len(went))
-            went += yield from ledger.ask(level, range(start, start + wave))
+            wave = min(CLAIM_WAVE_SIZE, look.trials - len(went))
+            went += yield from ledger.request(level, range(start, start + wave))
             if went.count(False) > plan[-1].failures:
                 return False, sum(went), len(went)
         if went.count(False) <= look.failures:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from ..simulation import Plant
     from ..viewer import Viewer
 
-#: Froude-like speed that is commanded where nothing else is said [sqrt(g l)].
-SPEED = 0.25
+#: Default commanded speed [sqrt(g l)].
+DEFAULT_COMMAND_SPEED = 0.25
 FRAMES_PER_SECOND = 30.0
 
 
 class TrialCampaign(Campaign[Trial]):
-    """A campaign of runs of quadrupeds; subclasses say which."""
+    """Base class of campaigns whose cases are runs of quadrupeds; subclasses define the cases."""
 
     Case: ClassVar[type[Trial]] = Trial
     renamed_entries: ClassVar[Mapping[str, str]] = {
@@ -39,26 +39,26 @@ class TrialCampaign(Campaign[Trial]):
     }
 
     def run(self, case: Trial) -> Record:
-        """See `run_trial`."""
+        """Runs one trial; see `run_trial`."""
         return run_trial(case)
 
     @property
     @abstractmethod
     def robots(self) -> Iterable[str]:
-        """Sources of all robots that occur in cases."""
+        """Sources of all robots of the cases."""
 
     def model_hash(self) -> str:
-        """Of the robots: more trials, or other disturbances, may be added to a store."""
+        """Returns a hash of the robots: more trials, or other disturbances, may be added to a store."""
         return hash_texts(*(hash_robot(source) for source in sorted(set(self.robots))))
 
     def case_robot(self, case: Trial) -> Robot:
-        """The robot that the controller knows: of a payload nothing is seen."""
+        """Returns the robot model of the controller; a payload is not drawn."""
         return load_cached_robot(case.robot)
 
     def replay(self, case: Trial, viewer: Viewer) -> Record:
-        """Run a case again, drawing it and its ground; the same record, bit for bit.
+        """Runs a case again and draws robot and terrain; returns the same record, bit for bit.
 
-        The last frame says what became of it.
+        The last frame shows the outcome.
         """
         shown = -1
         world: Plant | None = None
@@ -88,18 +88,20 @@ class TrialCampaign(Campaign[Trial]):
 
         record = run_trial(case, watch)
         if world is not None:
-            draw(
-                world, self.failure_reason(record) or "success", None
-            )  # a frame of its own, however soon after the last
+            draw(world, self.failure_reason(record) or "success", None)  # a separate frame, however soon after the last
         return record
 
 
-def proportions(source: str) -> Morphology:
-    """Of a robot by its source."""
+def robot_proportions(source: str) -> Morphology:
+    """Returns the proportions of a robot given by its source."""
     return Morphology.from_robot(load_cached_robot(source))
 
 
-def cruise(p: Morphology, rng: np.random.Generator) -> tuple[float, float, float]:
-    """A direction at random, at the speed that is usual here."""
+def draw_velocity(p: Morphology, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Draws a direction at random; returns the velocity command at the default speed (forward, leftward, yaw rate)."""
     angle = rng.uniform(-np.pi, np.pi)
-    return SPEED * p.speed_scale * float(np.cos(angle)), SPEED * p.speed_scale * float(np.sin(angle)), 0.0
+    return (
+        DEFAULT_COMMAND_SPEED * p.speed_scale * float(np.cos(angle)),
+        DEFAULT_COMMAND_SPEED * p.speed_scale * float(np.sin(angle)),
+        0.0,
+    )

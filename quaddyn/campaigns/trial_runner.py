@@ -20,14 +20,14 @@ from .trial import Trial
 from .trial_setup import TrialSetup, make_trial_setup
 from .worker_memory import case_rng, load_cached_robot
 
-#: Called with the plant before each tick, and the command.
+#: Callback with the plant before each tick and the command of the controller.
 Watch = Callable[[Plant, LocomotionCommand], object]
-#: A foot that presses with less than this share of the weight is not felt.
-TOUCH = 0.02
-#: From when on a velocity is commanded [s].
-START = 0.3
-#: How long who fell on ground that became slippery is watched [s].
-FALLING = 1.0
+#: Force above which a foot is in contact, as a fraction of the weight.
+CONTACT_WEIGHT_FRACTION = 0.02
+#: Time from which the velocity is commanded [s].
+COMMAND_START_TIME = 0.3
+#: Time for which a run continues after a fall on slippery ground [s].
+FALL_OBSERVATION_TIME = 1.0
 
 
 def run_trial(case: Trial, watch: Watch | None = None) -> Record:
@@ -58,20 +58,20 @@ def run_trial(case: Trial, watch: Watch | None = None) -> Record:
           command); "limit_reason": the last reason that the controller gave for admitting less, "" for none.
     """
     made = make_trial_setup(case, load_cached_robot(case.robot), case_rng(case.seed, case.number))
-    figures = _Figures(case, made)
+    figures = _RunEvaluation(case, made)
     if case.slope:
         way = case.slope, case.slope_direction, case.velocity
         figures.foreseen = made.controller.slope_limit_reason(*way, friction=case.friction)
-    with silence_messages(), _uncollected():
+    with silence_messages(), _gc_disabled():
         try:
-            return _loop(case, made, figures, watch)
+            return _simulate(case, made, figures, watch)
         except DivergenceError:
             return figures.record(made.plant.time, "the plant diverged")
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without Python's search for cyclic garbage, of which a trial makes none: it would cost a tenth of the time."""
+def _gc_disabled() -> Iterator[None]:
+    """Context without garbage collection, which takes a tenth of the time although a trial makes no cyclic garbage."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -81,9 +81,9 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None) -> Record:
+def _simulate(case: Trial, made: TrialSetup, figures: _RunEvaluation, watch: Watch | None) -> Record:
     plant, controller, known = made.plant, made.controller, made.robot
-    dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.morphology.gravity
+    dynamics, load = Dynamics(known), CONTACT_WEIGHT_FRACTION * plant.robot.mass * controller.morphology.gravity
     standing: tuple[str, ...] = tuple(known.feet)
     pushed, slippery = not case.push, False
     fell: tuple[float, str] | None = None
@@ -109,14 +109,14 @@ def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None)
         if made.feels and k:
             forces = plant.contact_forces
             touching = [foot for foot in known.feet if forces[foot][2] > load]
-        wanted = case.velocity if t > START else (0.0, 0.0, 0.0)
+        wanted = case.velocity if t > COMMAND_START_TIME else (0.0, 0.0, 0.0)
         command = controller.compute(dynamics.update(q, v), wanted, measured_contacts=touching)
         standing = command.contacts
         if watch is not None:
             watch(plant, command)
         if command.mode is LocomotionMode.FALLEN and fell is None:
-            fell = t, figures.cause(controller)
-        if fell is not None and (not slippery or t >= fell[0] + FALLING):
+            fell = t, figures.describe_fall(controller)
+        if fell is not None and (not slippery or t >= fell[0] + FALL_OBSERVATION_TIME):
             break
         before = np.array(plant.v)
         plant.step(command.tau)
@@ -128,11 +128,11 @@ def _loop(case: Trial, made: TrialSetup, figures: _Figures, watch: Watch | None)
                 return figures.record(None, None)
     if fell is not None:
         return figures.record(*fell)
-    return figures.record(None, None if case.course_interval is None else "did not get there in time")
+    return figures.record(None, None if case.course_interval is None else "did not reach the end in time")
 
 
-class _Figures:
-    """What is measured of a run, in running sums."""
+class _RunEvaluation:
+    """Evaluation of a run: running sums of velocities, torques, powers and limits."""
 
     def __init__(self, case: Trial, made: TrialSetup) -> None:
         self.case, self.plant, self.proportions = case, made.plant, made.controller.morphology
@@ -154,7 +154,7 @@ class _Figures:
         self._from = round(case.seconds / case.dt) - round(case.averaging_time / case.dt)
 
     def add(self, t: float, command: LocomotionCommand) -> None:
-        """One tick: the plant after it."""
+        """Adds one tick, after the step of the plant."""
         self._ticks += 1
         self._flagged += not command.ok
         if command.requested_velocity.any():
@@ -173,7 +173,7 @@ class _Figures:
             begin, end = self.case.course_interval
             if self._ahead < begin and not self._counted:
                 return
-            if not self._counted:  # what was allowed on the way there does not count
+            if not self._counted:  # limits on the approach are not evaluated
                 self._told, self._allowed = 0, 0.0
             self.passed = self._ahead >= end
         plant = self.plant
@@ -182,7 +182,7 @@ class _Figures:
             before, turned = self._last
             d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
             rise, side = self._slope
-            d[2] = rise * d[0] + side * d[1]  # without the trunk's ups and downs
+            d[2] = rise * d[0] + side * d[1]  # along the ground, without the vertical motion of the trunk
             x, y, _ = heading_axes(turned, rise, side).T @ d
             self._way += [x, y, turn]
         self._last = com, yaw
@@ -195,7 +195,7 @@ class _Figures:
         self._peak = max(self._peak, power)
 
     def burst(self, before: Array) -> None:
-        """The work of each motor in a step, (nv,) `before` the velocity at its beginning."""
+        """Adds the mechanical work of each motor in one step; `before` is the velocity (nv,) at its start."""
         plant, p = self.plant, self.proportions
         work = plant.tau * 0.5 * (before + plant.v)[self._index]
         self._burst = max(self._burst, float(work.max()) / (plant.robot.mass * p.gravity * p.speed_scale))
@@ -203,8 +203,8 @@ class _Figures:
     def _com(self) -> Array:
         return self._truth.center_of_mass(np.array(self.plant.q))
 
-    def cause(self, controller: LocomotionController) -> str:
-        """Of a fall, in words that can be counted."""
+    def describe_fall(self, controller: LocomotionController) -> str:
+        """Returns the cause of a fall in a few standard words, so that falls can be counted by cause."""
         s: State = self._truth.update(np.array(self.plant.q), np.array(self.plant.v))
         R = s.placement(controller.robot.bodies[0].name).rotation @ self.proportions.heading
         under = controller.ground.height(s.com[0], s.com[1]) if controller.ground is not None else 0.0
@@ -215,7 +215,7 @@ class _Figures:
         ) + f", {controller.gait_scheduler.stance_mask.sum()} feet due on the ground"
 
     def record(self, fell: float | None, reason: str | None) -> Record:
-        """The figures so far, and the verdict."""
+        """Returns the record of the run, with the verdict."""
         case, p = self.case, self.proportions
         wanted: Array = np.array(case.velocity)
         count = max(self._counted, 1)

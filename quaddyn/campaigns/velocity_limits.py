@@ -41,11 +41,13 @@ class VelocityLimitCampaign(TrialCampaign):
         default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
     )
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    trials: int = field(default=100, metadata={"help": "of each"})
+    trials: int = field(default=100, metadata={"help": "trials of each combination"})
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
-    max_velocity_error: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    max_velocity_error: float = field(
+        default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
+    )
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
         for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, ALL_PLANTS)):
@@ -59,11 +61,11 @@ class VelocityLimitCampaign(TrialCampaign):
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """All of them."""
+        """Sources of all robots of the campaign."""
         return self.robot
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return self.trials * len(self.cells())
 
     def cells(self) -> list[tuple[str, str, str]]:
@@ -72,13 +74,13 @@ class VelocityLimitCampaign(TrialCampaign):
         return [cell for cell in cells if not refused(*cell[:2])]
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number, so that a part of the campaign is a smaller campaign."""
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
         for number in range(self.trials):
             for cell in self.cells():
                 yield self.case(*cell, number)
 
     def case(self, source: str, gait: str, plant: str, number: int) -> Trial:
-        """One case.  The same number asks for the same velocity everywhere; robot and gait do what they can of it."""
+        """Returns one case; a number has the same direction everywhere, scaled to the limits of robot and gait."""
         rng = case_rng(self.seed, number)
         way, haste = rng.normal(size=3), rng.uniform(SLOW, 1.0)
         p = _controller(source, gait).morphology

@@ -55,7 +55,7 @@ class VerificationCampaign(Campaign[VerificationCase]):
         return [f for f in found if not self.names or any(n in Path(f).name for n in self.names)]
 
     def count(self) -> int:
-        """How many cases there are."""
+        """Returns the number of cases."""
         return len(self.files()) * -(-self.samples // self.block)
 
     def cases(self) -> Iterator[VerificationCase]:
