@@ -447,7 +447,7 @@ def preflight(
     steps = _Preflight(robot, number("dt", dt), torque_fraction, prompt, joints)
     if limits is None:
         limits = SafetyLimits(
-            max_torque=np.minimum(robot.effort_limits, np.maximum(2.0 * steps.most, 1e-6)),
+            max_torque=np.minimum(robot.effort_limits, np.maximum(2.0 * steps.max_torque, 1e-6)),
             max_tilt=math.pi,
             max_tilt_drift_rate=math.inf,
             max_torque_tracking_error=math.inf,
