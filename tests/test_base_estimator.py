@@ -303,7 +303,7 @@ def test_bad_arguments_are_refused_by_name() -> None:
     other = BaseEstimator(robot)
     with pytest.raises(qd.UnknownNameError, match="foot"):
         estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), ("FLL",))
-    with pytest.raises(qd.ArgumentTypeError, match="standing"):
+    with pytest.raises(qd.ArgumentTypeError, match="stance"):
         estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
     reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), robot.feet
     for ours, untouched in zip(estimator.update(*reading), other.update(*reading), strict=True):

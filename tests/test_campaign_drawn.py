@@ -215,7 +215,7 @@ def test_a_run_is_pushed_once_and_commanded_from_its_start(go2: qd.Robot, monkey
         return push(self, frame, force, **options)
 
     def computed(self: LocomotionController, state: Any, velocity: Any, **options: Any) -> Any:
-        told.append((tuple(velocity), options["touching"]))
+        told.append((tuple(velocity), options["measured_contacts"]))
         return compute(self, state, velocity, **options)
 
     monkeypatch.setattr(Simulation, "push", pushed)

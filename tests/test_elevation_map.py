@@ -123,7 +123,7 @@ def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
     ("make", "words"),
     [
         (lambda: ElevationMap((0.0, 1.0)), "size"),
-        (lambda: ElevationMap(resolution=np.nan), "cell"),
+        (lambda: ElevationMap(resolution=np.nan), "resolution"),
         (lambda: ElevationMap((1e3, 1e3), resolution=1e-3), "cells"),
         (lambda: ElevationMap(drift_rate=-1.0), "drift"),
         (lambda: ElevationMap(center=(np.inf, 0.0)), "center"),

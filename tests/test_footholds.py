@@ -126,10 +126,10 @@ def test_of_even_ground_the_wanted_place_is_taken_and_of_an_edge_the_distance_is
     assert near.edge_distance == pytest.approx(0.05 - near.position[0], abs=cell)
     assert near.nominal.costs["roughness"] > 10.0 > near.selected.cost
     said = str(near)
-    assert LOWEST_COST in said and f"cost {near.selected.cost:.2f} = " in said and "best of the others" in said
+    assert LOWEST_COST in said and f"cost {near.selected.cost:.2f} = " in said and "next best candidate" in said
     assert (
         f"{1e3 * near.edge_distance:.0f} mm from an edge" in said
-        and f"wanted {1e3 * near.deviation:.0f} mm away" in said
+        and f"nominal foothold {1e3 * near.deviation:.0f} mm away" in said
     )
 
 
@@ -137,7 +137,7 @@ def test_at_the_border_of_what_is_known_nothing_is_weighed() -> None:
     _, lone = weighed(lambda x, y: np.where(np.hypot(x, y) < 0.03, 0.0, np.nan), 0.0, 0.0)
     assert lone.reason == ALL_UNKNOWN and not len(lone.candidates) and len(lone.rejected) == 13 * 13
     assert math.isnan(lone.selected.cost) and lone.next_best is None
-    assert "169 of 169 places ruled out" in str(lone) and "not all of the ground about it is known" in str(lone)
+    assert "169 of 169 cells rejected" in str(lone) and "the ground around it is partly unknown" in str(lone)
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "solo8"])
@@ -206,7 +206,7 @@ def test_a_body_that_goes_on_leaves_its_leg_less_room() -> None:
         for way in (0.0, 0.2)
     )
     ahead = margins().compute(0, foot, up, stay(0.2), None)[0, 0]
-    uphill = stay()._replace(slope=np.array([0.3, 0.1])).after((0.2, -0.1))
+    uphill = stay()._replace(slope=np.array([0.3, 0.1])).shift((0.2, -0.1))
     assert stay().shift((0.2, 0.0)).com == stay(0.2).com and uphill.com == pytest.approx((0.2, -0.1, p.height + 0.05))
     turned = StanceInterval((0.0, 0.0, p.height), (0.4, 0.1), 0.5, np.zeros(2), 0.5 * math.pi)
     np.testing.assert_allclose(turned.travel, [-0.05, 0.2], atol=1e-12)

@@ -241,12 +241,18 @@ def test_bad_gaits_are_refused() -> None:
     with pytest.raises(qd.UnknownNameError, match="trot"):
         GaitScheduler(["trot"], 0.2)  # type: ignore[arg-type]
     wrong: tuple[dict[str, object], ...] = (
-        *({"duty": 0.2}, {"duty": np.nan}, {"period": 0.0}, {"offsets": (0.0, 0.5, 1.5, 0.0)}),
-        *({"offsets": None}, {"offsets": (0.0, 0.5)}, {"spread": 1.0}, {"spread": (1.0, "1")}, {"stride": 0.0}),
+        *({"duty_factor": 0.2}, {"duty_factor": np.nan}, {"period": 0.0}, {"phase_offsets": (0.0, 0.5, 1.5, 0.0)}),
+        *(
+            {"phase_offsets": None},
+            {"phase_offsets": (0.0, 0.5)},
+            {"footprint_scale": 1.0},
+            {"footprint_scale": (1.0, "1")},
+            {"max_stride": 0.0},
+        ),
     )
     for options in wrong:
         with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=next(iter(options))):
-            Gait(**({"name": "x", "period": 2.0, "duty": 0.6, "offsets": (0.0, 0.5, 0.5, 0.0)} | options))  # type: ignore[arg-type]
+            Gait(**({"name": "x", "period": 2.0, "duty_factor": 0.6, "phase_offsets": (0.0, 0.5, 0.5, 0.0)} | options))  # type: ignore[arg-type]
 
 
 def test_gaits_are_their_numbers() -> None:

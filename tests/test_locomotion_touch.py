@@ -61,7 +61,7 @@ def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
     assert set(felt[-1].felt or ()) == set(robot.feet)
     told = controller.compute(dynamics.update(plant.q, plant.v), measured_contacts=["FL", "FR", "RR"])
     assert set(told.detected_contacts or ()) == {"FL", "FR", "RR"}
-    with pytest.raises(qd.UnknownNameError, match="touching"):
+    with pytest.raises(qd.UnknownNameError, match="contact_detection"):
         LocomotionController(robot, contact_detection="guessed")
 
 

@@ -106,5 +106,5 @@ def test_a_robot_without_a_payload_finds_none() -> None:
     assert not found.com.any()
     with pytest.raises(qd.UnknownNameError, match="tool"):
         PayloadEstimator(robot, dt=0.01, link="tool")
-    with pytest.raises(qd.ArgumentError, match="memory"):
+    with pytest.raises(qd.ArgumentError, match="time_constant"):
         PayloadEstimator(robot, dt=0.01, time_constant=0.0)

@@ -112,7 +112,7 @@ def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
 
 def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:
     whole_body, _ = standing
-    with pytest.raises(ArgumentTypeError, match="righting: expected a Righting or None, got str"):
+    with pytest.raises(ArgumentTypeError, match="righting_plan: expected a RightingPlan or None, got str"):
         LocomotionController(whole_body.robot, righting_plan="x")
     controller = LocomotionController(whole_body.robot)
     for name in ("mode", "course", "clock", "ground"):

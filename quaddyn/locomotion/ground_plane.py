@@ -103,11 +103,11 @@ class GroundPlane:
         (x, y), self._map_center = self._map_center, (mx, my)
         level = self._map_height + a * (mx - x) + b * (my - y)
         up, down = mz - level, lowering - self.lowering
-        lowering = level_time if down > 0.0 else rise_time
-        self.climb_rate = up / level_time - down / lowering
+        lowering_time = level_time if down > 0.0 else rise_time
+        self.climb_rate = up / level_time - down / lowering_time
         self._map_height, self.lowering = (
             level + min(1.0, dt / level_time) * up,
-            self.lowering + min(1.0, dt / lowering) * down,
+            self.lowering + min(1.0, dt / lowering_time) * down,
         )
 
     @property

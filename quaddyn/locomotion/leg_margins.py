@@ -118,14 +118,14 @@ class LegMargins:
         corners = np.concatenate((origins[:, knee:], tip[:, None]), axis=1) @ R.T + base
         fractions = np.arange(N_SHANK_POINTS + 1)[:, None] / N_SHANK_POINTS
         lines = corners[:, :-1, None] + fractions * (corners[:, 1:] - corners[:, :-1])[:, :, None]
-        points = lines.reshape(len(feet), -1, 3)
-        cells = np.rint((points[..., :2] - window.corner) / window.cell).astype(int)
+        samples = lines.reshape(len(feet), -1, 3)
+        cells = np.rint((samples[..., :2] - window.corner) / window.cell).astype(int)
         own = np.rint((points[:, :2] - window.corner) / window.cell).astype(int)
         beside = np.abs(cells - own[:, None]).sum(axis=2) > 1  # nearer cells belong to the foothold
         inside = np.asarray(((cells >= 0) & (cells < window.heights.shape)).all(axis=2))
         x, y = np.where(inside[..., None], cells, 0).transpose(2, 0, 1)
         height = np.where(inside, window.heights[x, y], np.nan)
-        return np.asarray(np.where(beside, points[..., 2] - height, np.inf).min(axis=1))
+        return np.asarray(np.where(beside, samples[..., 2] - height, np.inf).min(axis=1))
 
     def _leg(self, i: int) -> tuple[LegKinematics, Chain, int] | None:
         """Returns kinematics, chain and index of the knee of a leg; None where its kinematics are not supported."""
