@@ -822,7 +822,7 @@ def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_clo
         packet = Blob().packet({"kind": "note", "text": "x" * 100_000})
         server = viewer._server
         for k in range(100):
-            (server.send if k % 2 else lambda packet: server.state("note", packet))(packet + bytes(k % 7))
+            (server.send if k % 2 else lambda packet: server.send_state("note", packet))(packet + bytes(k % 7))
         with connected(viewer, max_size=None) as page:
             got = 0
             while got < 50:  # what every page needs

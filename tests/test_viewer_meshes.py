@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaddyn.viewer import MeshError, shapes
-from quaddyn.viewer.image import Neighbours
+from quaddyn.viewer.image import AdjacentFiles
 from quaddyn.viewer.landscape import FINEST, height_field
 from quaddyn.viewer.mesh import read_mesh
-from quaddyn.viewer.parts import Part, fan
+from quaddyn.viewer.parts import Part, triangulate_fans
 
 # The unit cube, outward faces: the file formats' common ground.
 VERTICES = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
@@ -155,14 +155,14 @@ def test_textures_never_leave_the_meshes_neighbourhood(tmp_path: Path) -> None:
         path.write_bytes(b"\x89PNG\r\n\x1a\n")
     (folder / "link.png").symlink_to(outside)
     mesh = folder / "x.dae"
-    near = Neighbours(mesh, tmp_path / "robot")
+    near = AdjacentFiles(mesh, tmp_path / "robot")
     assert near.find("skin.png") == inside.resolve()
     assert near.find("../meshes/skin.png") == inside.resolve()
     above = tmp_path / "robot" / "cover.png"
     above.write_bytes(inside.read_bytes())
     assert near.find("../cover.png") == above.resolve()
     for root in (folder, None):
-        assert Neighbours(mesh, root).find("../cover.png") is None, "that lies outside the package root"
+        assert AdjacentFiles(mesh, root).find("../cover.png") is None, "that lies outside the package root"
     for reference in (
         "../../secret.png",
         str(outside),
@@ -243,7 +243,7 @@ def test_solids_have_the_volume_of_geometry() -> None:
 
 @given(st.lists(st.integers(0, 7), max_size=20))
 def test_a_fan_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
-    corners = fan(np.array(counts, dtype=np.int64), sum(counts))
+    corners = triangulate_fans(np.array(counts, dtype=np.int64), sum(counts))
     assert len(corners) == sum(max(n - 2, 0) for n in counts)
     starts = np.cumsum(counts) - counts
     expected = {int(s) + i for s, n in zip(starts, counts, strict=True) if n > 2 for i in range(n)}

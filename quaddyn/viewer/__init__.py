@@ -1,4 +1,4 @@
-"""The viewer: a robot, its forces and its motion in a browser, live or recorded."""
+"""Viewer of a robot, its forces and its motion in a browser, live or recorded."""
 
 from ..deprecation import renamed_names
 from .figure import MissingMesh

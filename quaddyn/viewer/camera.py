@@ -1,4 +1,4 @@
-"""Where the camera stands."""
+"""Position of the camera."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..robot.arguments import positive
 from ..urdf.tree import Array
 
 
-def placed(
+def camera_parameters(
     target: Array, size: float, distance: float | None, azimuth: float, elevation: float, fov: float
 ) -> dict[str, object]:
-    """Position, target and field of view, for the page.
+    """Returns position, target and field of view of the camera for the page.
 
     Args:
-        target: (3,) point in the middle of the picture, world [m].
-        size: of what should be seen whole where there is no distance [m].
-        distance: from the target [m], or None.
-        azimuth: turned about z from the x axis [deg].
-        elevation: above the horizon [deg].
+        target: (3,) point in the center of the picture, world [m].
+        size: length that is completely visible if `distance` is None [m].
+        distance: distance from the target [m], or None.
+        azimuth: direction of the camera from the target about z, from the x axis [deg].
+        elevation: angle above the horizon [deg].
         fov: vertical field of view [deg].
 
     Raises:

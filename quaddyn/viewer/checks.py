@@ -1,4 +1,4 @@
-"""What callers hand to the viewer, looked at before anything is drawn of it."""
+"""Validation of arguments of the viewer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..urdf.tree import Array
 
 
 def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
-    """(nq,) with unit quaternions."""
+    """Returns a configuration (nq,) with unit quaternions, or raises."""
     q = vector(name, value, (robot.nq,))
     if not robot.algorithms.isNormalized(robot.model, q, 1e-3):
         raise ArgumentError(
@@ -26,7 +26,7 @@ def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
 
 
 def contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]:
-    """Contacts of a plant."""
+    """Returns the contacts of a plant as a tuple, or raises."""
     found = tuple(contacts)
     for contact in found:
         if not isinstance(contact, ContactPoint):
@@ -35,7 +35,7 @@ def contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]
 
 
 def footholds(given: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
-    """Footholds of a `LocomotionCommand`, by foot."""
+    """Returns the footholds of a `LocomotionCommand`, or raises."""
     if given is not None and not isinstance(given, Mapping):
         raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(given).__name__}")
     found = tuple((given or {}).values())
@@ -46,14 +46,14 @@ def footholds(given: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
 
 
 def names(given: Iterable[str]) -> Iterable[str]:
-    """Several names, not one."""
+    """Returns several names as a tuple, or raises for a single string."""
     if isinstance(given, str):  # a string is an iterable of strings too
         raise ArgumentTypeError("names: expected several names, got one string")
     return given
 
 
 def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
-    """Finite numbers of one of these shapes."""
+    """Returns finite numbers of one of these shapes, or raises."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -66,7 +66,7 @@ def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
 
 
 def direction(name: str, value: ArrayLike) -> Array:
-    """(3,) of length 1."""
+    """Returns a unit vector (3,), or raises."""
     along = vector(name, value, (3,))
     length = float(np.linalg.norm(along))
     if not length > 0.0:
@@ -75,13 +75,13 @@ def direction(name: str, value: ArrayLike) -> Array:
 
 
 def rows(name: str, value: ArrayLike) -> Array:
-    """(n, 3) points."""
+    """Returns points (n, 3), or raises."""
     count = np.shape(value)[:1]
     return vector(name, value, (count[0] if count else 0, 3))
 
 
 def friction_of(friction: float | Mapping[str, float], name: str) -> float:
-    """The coefficient of one of several contacts."""
+    """Returns the friction coefficient of one contact, or raises."""
     value = friction.get(name) if isinstance(friction, Mapping) else friction
     if value is None:
         raise ArgumentError(f"friction: no coefficient for {name!r}")

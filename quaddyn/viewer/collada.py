@@ -1,7 +1,7 @@
-"""COLLADA (.dae) files: triangles, polygons, diffuse colours and textures, placed by their scene's nodes.
+"""Reader of COLLADA (.dae) files: triangles, polygons, diffuse colors and textures, placed by the scene's nodes.
 
-What robot files need of COLLADA 1.4 (specification release 4.1, Khronos 2008).  As in the ROS tools, ``<up_axis>``
-is ignored (a URDF is z up) and ``<unit>`` is applied.
+It covers the part of COLLADA 1.4 (specification release 4.1, Khronos 2008) that robot files use. As in the ROS tools,
+``<up_axis>`` is ignored (a URDF has z up) and ``<unit>`` is applied.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Array
-from .image import Neighbours
-from .parts import MAX_PARTS, Indices, Material, MeshError, Part, fan
+from .image import AdjacentFiles
+from .parts import MAX_PARTS, Indices, Material, MeshError, Part, triangulate_fans
 
 T = TypeVar("T")
 N = TypeVar("N", np.float64, np.int64)
@@ -32,11 +32,11 @@ _MAX_VISITS, _MAX_NUMBERS, _MAX_TRIANGLES = 200_000, 40_000_000, 4_000_000
 _PIECE, _SPACE = 1 << 20, re.compile(r"\s")
 
 
-def read_collada(text: bytes, near: Neighbours) -> tuple[Part, ...]:
-    """The parts of a COLLADA file in metres; `near` finds its textures.
+def read_collada(text: bytes, near: AdjacentFiles) -> tuple[Part, ...]:
+    """Returns the parts of a COLLADA file [m]; `near` locates its textures.
 
     Raises:
-        MeshError: the file is malformed or holds no triangles.
+        MeshError: the file is malformed or contains no triangles.
     """
     try:
         root = defusedxml.ElementTree.fromstring(text, forbid_dtd=True)
@@ -55,9 +55,9 @@ def read_collada(text: bytes, near: Neighbours) -> tuple[Part, ...]:
 
 
 class _Document:
-    """One parsed file: looks elements up by their ids, and reads each once however often it is used."""
+    """Parsed file; looks up elements by id, and reads each once."""
 
-    def __init__(self, root: ET.Element, near: Neighbours) -> None:
+    def __init__(self, root: ET.Element, near: AdjacentFiles) -> None:
         self.root, self.near = root, near
         self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
         unit = root.find("asset/unit")
@@ -69,14 +69,14 @@ class _Document:
         return self.ids[element.attrib[attribute].removeprefix("#")]
 
     def visit(self, element: ET.Element) -> ET.Element:
-        """The element, counted with its children."""
+        """Returns the element after counting it with its children towards the limit."""
         self.visits += 1 + len(element)
         if self.visits > _MAX_VISITS:
             raise MeshError(f"more than {_MAX_VISITS} elements to visit")
         return element
 
     def use(self, numbers: int) -> None:
-        """Count numbers that are worked on."""
+        """Counts processed numbers towards the limit."""
         self.numbers += numbers
         if self.numbers > _MAX_NUMBERS:
             raise MeshError(f"more than {_MAX_NUMBERS} numbers")
@@ -132,9 +132,13 @@ class _Document:
         index = index[: len(index) // stride * stride].reshape(-1, stride)
         if polygons.tag == "polylist":
             counts = polygons.find("vcount")
-            index = index[fan(self.integers(counts) if counts is not None else index[:0, 0], len(index)).reshape(-1)]
+            index = index[
+                triangulate_fans(self.integers(counts) if counts is not None else index[:0, 0], len(index)).reshape(-1)
+            ]
         elif polygons.tag == "polygons":
-            index = index[fan(np.array([len(run) // stride for run in runs], np.int64), len(index)).reshape(-1)]
+            index = index[
+                triangulate_fans(np.array([len(run) // stride for run in runs], np.int64), len(index)).reshape(-1)
+            ]
         self.use(index.size)
         sources: dict[str, tuple[Array, Indices]] = {}
         for x in sorted(inputs, key=lambda e: int(e.get("set", "0"))):
@@ -159,7 +163,7 @@ class _Document:
         if np.linalg.det(placement[:3, :3]) < 0:  # a mirror turns the triangles inside out
             triangles = triangles[:, ::-1]
             uvs = None if uvs is None else uvs[:, ::-1]
-        return Part.of(values[:, :3], triangles, uvs, material, placement)
+        return Part.from_positions(values[:, :3], triangles, uvs, material, placement)
 
     def source(self, source: ET.Element) -> Array:
         array = source.find("float_array")
@@ -180,7 +184,7 @@ class _Document:
         return self._once("integers", element, lambda e: _numbers(e.text, np.int64))
 
     def material(self, instance: ET.Element) -> Material | None:
-        """The diffuse colour or texture of the effect behind an <instance_material>."""
+        """Returns the diffuse color or texture of the effect of an <instance_material>."""
         link = self.target(instance, "target").find("instance_effect")
         return None if link is None else self._once("material", self.target(link), self._material)
 
@@ -210,7 +214,7 @@ class _Document:
         return Material((color[0], color[1], color[2], _opacity(shader)), texture)
 
     def _image(self, effect: ET.Element, name: str) -> Path | None:
-        """Follows sampler -> surface -> image; exporters also name the image at once."""
+        """Returns the image of a texture via sampler and surface; some exporters name the image directly."""
         parameters = {
             p.attrib["sid"]: p for path in ("", "*/", "*/technique/") for p in effect.iterfind(f"{path}newparam")
         }
@@ -223,7 +227,7 @@ class _Document:
 
 
 def _transform(node: ET.Element) -> Array:
-    """The product of a node's transformation elements in file order, (4, 4)."""
+    """Returns the product of a node's transformation elements in file order, (4, 4)."""
     out = np.eye(4)
     for element in node:
         if element.tag not in ("matrix", "translate", "rotate", "scale"):
@@ -243,14 +247,14 @@ def _transform(node: ET.Element) -> Array:
 
 
 def _rotation(axis: Array, angle: float) -> Array:
-    """Rodrigues' formula; the axis need not be a unit vector."""
+    """Returns the rotation about an axis by Rodrigues' formula; the axis is normalized."""
     x, y, z = axis / (np.linalg.norm(axis) or 1.0)
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.asarray(np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K)
 
 
 def _opacity(shader: ET.Element) -> float:
-    """Opacity of a shader; exporters disagree about <transparency>, so an invisible surface is read as opaque."""
+    """Returns the opacity of a shader; since exporters interpret <transparency> differently, invisible means opaque."""
     text = shader.findtext("transparent/color")
     factor = float(shader.findtext("transparency/float", "1"))
     alpha = float(text.split()[3]) * factor if text and len(text.split()) == 4 else factor
@@ -258,7 +262,7 @@ def _opacity(shader: ET.Element) -> float:
 
 
 def _numbers(text: str | None, dtype: type[N]) -> NDArray[N]:
-    """The numbers in a text, (n,)."""
+    """Returns the numbers in a text, (n,)."""
     words, out, start = text or "", [np.zeros(0, dtype)], 0
     while start < len(words):
         gap = _SPACE.search(words, start + _PIECE)

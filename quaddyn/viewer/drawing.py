@@ -1,4 +1,4 @@
-"""`Drawing`: where everything that is shown of an instant stands, as poses of the scene's slots."""
+"""`Drawing`: poses of all slots of the scene for one frame."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
 from ..urdf.tree import LENGTH_DECIMALS, Array
 from .figure import Figure
-from .instant import SceneSnapshot
 from .landscape import Landscape
 from .markers import Markers, Placed, hull
 from .scene import SLOT, Scene
+from .scene_snapshot import SceneSnapshot
 
-#: Velocity arrows are as long as the way in this time [s].
+#: Length of a velocity arrow, as the distance covered in this time [s].
 _ARROW_TIME = 0.5
-#: How far above the centre of mass velocities are compared, and how far apart from each other [robot's length].
+#: Height of the velocity arrows above the center of mass, and distance between them [robot lengths].
 _ABOVE, _APART = 0.3, 0.06
-#: A dot of a trail is laid whenever the frame has moved so far [robot's length].
+#: Distance between the dots of a trail [robot lengths].
 _DOT = 0.02
-#: Cost of a foothold that is drawn in the last colour, and radius of its dot [side of a cell].
+#: Foothold cost of the last color, and radius of a candidate's dot [side lengths of a cell].
 _DEAR, _CELL = 3.0, 0.35
-#: Length of a normal of the ground [robot's length].
+#: Length of a ground normal [robot lengths].
 _NORMAL = 0.25
-#: How near a wanted foothold is to the chosen one to be the same [robot's length].
+#: Distance below which nominal and selected foothold are drawn as one [robot lengths].
 _CLOSE = 2e-3
 _UP = np.array([0.0, 0.0, 1.0])
 
 
 class Drawing:
-    """A robot and its markers.
+    """Robot and markers in a scene.
 
     Args:
-        robot: that is drawn.
-        scene: whose slots are posed.
-        figure: the robot's links.
-        landscape: what is around it.
+        robot: robot that is drawn.
+        scene: scene whose slots are posed.
+        figure: links of the robot in the scene.
+        landscape: terrain in the scene.
         newtons_per_meter: length scale of force arrows [N/m].
 
     Attributes:
-        data: Pinocchio's, of the last instant.
-        center: (3,) centre of mass of the last instant, world [m].
-        base: (3,) where the first drawn joint then was, world [m].
-        capsules: a model to draw and how many pairs have a line, or None.
-        soles: surfaces whose outlines are drawn.
+        data: Pinocchio data of the last frame.
+        center: (3,) center of mass of the last frame, world [m].
+        base: (3,) position of the first drawn joint in the last frame, world [m].
+        capsules: capsule model to draw and number of pairs with a line, or None.
+        soles: surface contacts whose outlines are drawn.
     """
 
     def __init__(
@@ -67,24 +67,24 @@ class Drawing:
         self.center, self.base = np.zeros(3), np.zeros(3)
 
     def show_frames(self, names: Iterable[str]) -> None:
-        """Draws a triad at these frames from now on.
+        """Draws the axes of these frames from now on.
 
         Raises:
-            UnknownNameError: no such frame.
+            UnknownNameError: no frame of a name.
         """
         self._frames = {name: self.robot.frame_id(name) for name in names}
 
     def show_trails(self, names: Iterable[str], dots: int) -> None:
-        """Draws the ways of these frames, or of "com", from now on, each with so many dots.
+        """Draws the paths of these frames, or of "com", from now on, each with at most `dots` dots.
 
         Raises:
-            UnknownNameError: no such frame.
+            UnknownNameError: no frame of a name.
         """
         known = {name: None if name == "com" else self.robot.frame_id(name) for name in names}
         self._trails = {name: (index, deque(maxlen=dots)) for name, index in known.items()}
 
-    def poses(self, snapshot: SceneSnapshot) -> NDArray[np.float32]:
-        """Every slot's pose (n, 10); makes slots for markers that are new."""
+    def update_poses(self, snapshot: SceneSnapshot) -> NDArray[np.float32]:
+        """Returns the pose of every slot (n, 10); adds slots for new markers."""
         q = np.array(snapshot.q)
         self._markers.begin()
         self.robot.algorithms.forwardKinematics(self.robot.model, self.data, q)
@@ -108,7 +108,7 @@ class Drawing:
         for name, index in self._frames.items():
             shown.update(self._markers.triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
         shown.update(self._motion(snapshot, q))
-        shown.update(self._ways())
+        shown.update(self._trail_markers())
         if snapshot.reference_q is not None:
             first = self._figure.ghost()
             self.robot.algorithms.forwardKinematics(self.robot.model, self._ghost, np.array(snapshot.reference_q))
@@ -119,18 +119,20 @@ class Drawing:
         return poses
 
     def _place(self, index: int) -> None:
+        """Returns the placement of a frame."""
         pin.updateFramePlacement(self.robot.model, self.data, index)
 
     def _links(self, data: pin.Data, first: int) -> Placed:
-        """The links of a robot that stands as in `data`, whose slots begin at `first`."""
+        """Returns the poses of a robot's links at the placements in `data`; its slots begin at `first`."""
         for slot, joint in enumerate(self._figure.joints, first):
             yield slot, (*pin.SE3ToXYZQUAT(data.oMi[joint]), 1.0, 1.0, 1.0)
 
     def _at(self, name: str) -> Array:
+        """Returns the position of a frame (3,), world [m]."""
         return np.asarray(self.data.oMf[self.robot.frame_id(name)].translation)
 
     def _forces(self, snapshot: SceneSnapshot) -> Placed:
-        """Forces and moments on frames, and the cones that stand there."""
+        """Returns the poses of forces and moments on frames, and of the cones there."""
         for name, wrench in snapshot.wrenches.items():
             at = self._at(name)
             yield from self._markers.arrow("force", name, at, wrench[:3] / self._scale)
@@ -140,7 +142,7 @@ class Drawing:
             yield from self._markers.cone(name, self._at(name), coefficient)
 
     def _contacts(self, snapshot: SceneSnapshot) -> Placed:
-        """A plant's contacts: points, forces and cones."""
+        """Returns the poses of a plant's contacts: points, forces and cones."""
         for i, contact in enumerate(snapshot.contacts):
             # The body touches here and there: its marks are shared by all of it.
             name = f"{contact.sphere if contact.link is None else 'body'} {i}"
@@ -150,7 +152,7 @@ class Drawing:
                 yield from self._markers.cone(name, contact.point, contact.friction, contact.normal)
 
     def _support(self, snapshot: SceneSnapshot) -> Placed:
-        """The support polygon, around the contacts or else below feet."""
+        """Returns the poses of the support polygon, of the contacts or of feet."""
         if snapshot.around is None:
             return
         touched = [contact.point for contact in snapshot.contacts]
@@ -160,11 +162,13 @@ class Drawing:
         yield from self._markers.polygon(hull(np.array(touched).reshape(-1, 3)))
 
     def _footholds(self, snapshot: SceneSnapshot) -> Placed:
-        """Places for feet in the air: chosen, wanted, and what else there was, coloured by what it costs."""
+        """Returns the poses of footholds of swing feet: selected, nominal, and candidates colored by cost."""
         for foothold in snapshot.footholds:
             yield from self._markers.disc(foothold.foot, foothold.position, foothold.normal)
             if foothold.deviation > _CLOSE * self._figure.size:
-                yield from self._markers.way(foothold.foot, np.array([foothold.nominal.position, foothold.position]))
+                yield from self._markers.foothold_line(
+                    foothold.foot, np.array([foothold.nominal.position, foothold.position])
+                )
             if foothold.terrain_window is None:
                 continue
             radius, shares = _CELL * foothold.terrain_window.cell, np.minimum(foothold.costs / _DEAR, 1.0).tolist()
@@ -175,14 +179,14 @@ class Drawing:
                     yield from self._markers.candidate(None, place, _UP, radius)
 
     def _normals(self, snapshot: SceneSnapshot) -> Placed:
-        """Of the ground, from where the frames' spheres touch it."""
+        """Returns the poses of the ground normals, at the lowest points of the frames' spheres."""
         for name, normal in snapshot.normals.items():
             radius = self.robot.legs[name].foot.radius if name in self.robot.legs else 0.0
             tail = self._at(name) - radius * normal
             yield from self._markers.arrow("normal", name, tail, _NORMAL * self._figure.size * normal)
 
     def _bodies(self, q: Array) -> Placed:
-        """Capsules, and lines between the nearest pairs of them."""
+        """Returns the poses of capsules, and of lines between the nearest pairs."""
         if self.capsules is None:
             return
         model, count = self.capsules
@@ -193,7 +197,7 @@ class Drawing:
             yield from self._markers.curve(f"pair {i}", between[pair])
 
     def _outlines(self) -> Placed:
-        """Edges of the soles."""
+        """Returns the poses of the edges of the soles."""
         for sole in self.soles:
             index = self.robot.frame_id(sole.frame)
             self._place(index)
@@ -202,7 +206,7 @@ class Drawing:
             yield from self._markers.outline(sole.name, around)
 
     def _motion(self, snapshot: SceneSnapshot, q: Array) -> Placed:
-        """The centre of mass, its velocity and the one that is wanted."""
+        """Returns the poses of the center of mass, its velocity and the desired velocity."""
         model, data, algorithms = self.robot.model, self.data, self.robot.algorithms
         above = np.array([0.0, 0.0, _ABOVE * self._figure.size])
         if snapshot.v is None:
@@ -217,8 +221,8 @@ class Drawing:
         if snapshot.show_com:
             yield from self._markers.center_of_mass(self.center, self._landscape.height(*self.center[:2]))
 
-    def _ways(self) -> Placed:
-        """Trails of dots; one is laid where its frame has gone far enough."""
+    def _trail_markers(self) -> Placed:
+        """Returns the poses of the dots of trails; adds a dot where a frame has moved far enough."""
         for name, (frame, way) in self._trails.items():
             here = self.center if frame is None else self.data.oMf[frame].translation.copy()
             if not way or np.linalg.norm(here - way[-1]) > _DOT * self._figure.size:

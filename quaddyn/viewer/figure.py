@@ -1,4 +1,4 @@
-"""`Figure`: a robot's links as slots of a scene, from its visuals, else its collisions, else as sticks."""
+"""`Figure`: links of a robot as slots of a scene, from visual shapes, else collision shapes, else lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GHOST = Material((0.25, 0.50, 0.95, 0.30))
 @renamed_fields(instead="substitute")
 @dataclass(frozen=True, slots=True)
 class MissingMesh:
-    """A mesh that could not be drawn: its `link`, the `uri` as written, and the `reason`; `substitute` is drawn."""
+    """Mesh that could not be drawn: its `link`, `uri` in the file and `reason`; `substitute` is drawn."""
 
     link: str
     uri: str
@@ -38,14 +38,14 @@ class MissingMesh:
 
 
 class Figure:
-    """Draws a robot into a scene.
+    """Links of a robot in a scene.
 
     Attributes:
-            slots: number of the first slot and the one after the last: one a body, in order.
-            joints: (n,) index of the Pinocchio joint that carries each body.
-            low, high: (3,) corners of the box around all joints, feet and bodies' centres of mass in `q_home` [m].
-            size: its largest side, at least 0.1 [m].
-    missing_meshes: the meshes that could not be drawn.
+        slots: number of the first slot and of the one after the last; one slot per body, in order.
+        joints: (n,) index of the Pinocchio joint that carries each body.
+        low, high: (3,) corners of the bounding box of all joints, feet and centers of mass in `q_home` [m].
+        size: its largest side, at least 0.1 [m].
+        missing_meshes: meshes that could not be drawn.
     """
 
     def __init__(self, scene: Scene, robot: Robot, *, meshes: bool) -> None:
@@ -74,6 +74,7 @@ class Figure:
         self.slots = (first, len(scene.slots))
 
     def _extent(self) -> tuple[Array, Array]:
+        """Returns the corners of the bounding box in `q_home`."""
         data = self.robot.model.createData()
         self.robot.algorithms.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
         points = [data.oMf[self.robot.frame_id(name)].translation for name in self.robot.feet]
@@ -83,7 +84,7 @@ class Figure:
         return np.min(points, axis=0), np.max(points, axis=0)
 
     def ghost(self) -> int:
-        """Number of the first of as many slots again: the same robot, to be seen through."""
+        """Adds the same robot as a transparent one on first use; returns the number of its first slot."""
         if self._ghost is None:
             self._ghost = len(self.scene.slots)
             for body in self.robot.bodies:
@@ -96,10 +97,12 @@ class Figure:
     def _mesh(
         self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
     ) -> None:
+        """Adds a geometry to a slot and remembers it for `ghost`."""
         self._put.append((slot, geometry, placement, scale))
         self.scene.mesh(slot, geometry, material, placement, scale)
 
     def _draw(self, slot: int, link: Link, geometry: Geometry, place: Pose) -> None:
+        """Adds a shape of a link to a slot, or a substitute if its mesh cannot be read."""
         shape = geometry.shape
         try:
             self._add(slot, shape, geometry.rgba, place @ geometry.placement)
@@ -109,7 +112,7 @@ class Figure:
             self.missing_meshes.append(MissingMesh(link.name, shape.uri, str(error), substitute))
 
     def _stand_in(self, slot: int, link: Link, place: Pose, failed: Geometry) -> str:
-        """Draws what remains of a link whose visual mesh cannot be read; says what."""
+        """Draws the collision shapes of a link whose visual mesh cannot be read, or a box; returns what was drawn."""
         drawn = 0
         for other in link.collisions:
             if other is failed:
@@ -127,15 +130,18 @@ class Figure:
         return "a small box"
 
     def _add(self, slot: int, shape: Shape, rgba: tuple[float, ...] | None, placement: Pose) -> None:
+        """Adds a shape to a slot."""
         own = _GREY if rgba is None else Material((rgba[0], rgba[1], rgba[2], rgba[3]))
         scale = shape.scale if isinstance(shape, Mesh) else (1.0, 1.0, 1.0)
         for number, part in enumerate(self._read(shape)):
             key = (str(shape.path), number) if isinstance(shape, Mesh) else shape
-            # A material inside the mesh file wins, as in RViz: URDFs often say white for every mesh.
+            # A material inside the mesh file takes precedence, as in RViz, since many URDFs specify white for all
+            # meshes.
             material = self.scene.material(part.material or own)
             self._mesh(slot, self.scene.geometry(key, part), material, placement, scale)
 
     def _read(self, shape: Shape) -> tuple[Part, ...]:
+        """Returns the parts of a shape; mesh files are read once."""
         match shape:
             case Sphere(radius):
                 return (shapes.sphere(radius),)
@@ -159,7 +165,7 @@ class Figure:
                 return found
 
     def _sticks(self, slot: int, index: int, body: Body, inside: Pose) -> None:
-        """Lines from the body's joint to the next joints and to its foot, a ball at the joint."""
+        """Draws lines from the body's joint to the next joints and to its foot, and a ball at the joint."""
         r = 0.02 * self.size
         material = self.scene.material(_STICK)
         self._mesh(slot, self.scene.geometry("ball", shapes.sphere(1.0)), material, inside, (1.6 * r,) * 3)
@@ -175,17 +181,18 @@ class Figure:
 
 
 def _far_enough(points: Iterable[Array], distance: float) -> list[Array]:
+    """Returns the points farther than `distance` from the origin."""
     return [p for p in points if np.linalg.norm(p) > distance]
 
 
 def align_z(direction: Array) -> Array:
-    """A rotation (3, 3) that turns z into `direction`, which must not be zero."""
+    """Returns a rotation (3, 3) that maps z to `direction`, which must not be zero."""
     x, y, z, w = z_to(direction)
     return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
 
 
 def z_to(direction: Array) -> tuple[float, float, float, float]:
-    """The shortest quaternion (x, y, z, w) that turns z into `direction`; half a turn about x for the opposite."""
+    """Returns the shortest rotation from z to `direction` as a quaternion (x, y, z, w); about x for -z."""
     x, y, z = (float(c) for c in direction)
     n = (x * x + y * y + z * z) ** 0.5
     w = n + z

@@ -1,4 +1,4 @@
-"""Files that a mesh file names: its materials and small local PNG and JPEG images, confined to where the mesh lies."""
+"""Files to which a mesh file refers: materials and small local PNG and JPEG images, confined to its surroundings."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """What a mesh file may refer to: files in its folder and the folder above, none outside its package root.
+class AdjacentFiles:
+    """Files to which a mesh file may refer: in its folder and the folder above, none outside its package root.
 
-    A mesh file is foreign data: a reference to another host or to the rest of the disk must not be followed.
+    Mesh files are untrusted: references to other hosts or to the rest of the disk must not be followed.
 
     Attributes:
-        mesh: the mesh file.
-        root: the package root that holds it; without one, its own folder is.
+        mesh: mesh file.
+        root: package root that contains it; without one, its own folder.
     """
 
     mesh: Path
     root: Path | None = None
 
     def find(self, reference: str, beside: Path | None = None) -> Path | None:
-        """The regular file that is referred to, from the mesh or from the file `beside` it; None where it is none."""
+        """Returns the regular file of a reference relative to the mesh or to the file `beside`, or None."""
         try:
             parts = urlsplit(reference.strip().replace("\\", "/"))
             if parts.netloc or parts.scheme not in ("", "file"):
@@ -43,7 +43,7 @@ class Neighbours:
 
 
 def data_uri(path: Path) -> str | None:
-    """The image as a ``data:`` URI, or None when the file is neither PNG nor JPEG, or too large."""
+    """Returns the image as a ``data:`` URI, or None if the file is neither PNG nor JPEG, or too large."""
     try:
         data = read_regular(path, MAX_BYTES)
     except OSError:

@@ -1,4 +1,4 @@
-"""`Landscape`: a terrain as slots of a scene: boxes, stairs, slopes, walls and height fields, where they are met."""
+"""`Landscape`: a terrain as slots of a scene: boxes, stairs, slopes, walls and height fields."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LEVEL = 1.0 - 1e-12
 
 
 class Landscape:
-    """Slots of the surfaces of a terrain; other terrains may follow, the old ones are then hidden.
+    """Slots of the surfaces of a terrain; a new terrain replaces the previous one, whose slots are hidden.
 
     Attributes:
-        floor: height of the level floor [m], None where there is none.
+        floor: height of the level floor [m], None if there is none.
     """
 
     def __init__(self, scene: Scene, size: float) -> None:
@@ -37,15 +37,15 @@ class Landscape:
 
     @property
     def poses(self) -> dict[int, tuple[float, ...]]:
-        """The ten numbers of each slot of the present terrain."""
+        """Returns the ten values of each slot of the present terrain."""
         return self._poses
 
     def height(self, x: float, y: float) -> float:
-        """Of the ground there [m]; 0 where there is none."""
+        """Returns the height of the ground at x, y [m]; 0 where there is none."""
         return 0.0 if self._terrain is None else float(np.nan_to_num(self._terrain.height(x, y)))
 
     def show(self, terrain: Terrain) -> bool:
-        """Makes the slots; whether this is another terrain than before."""
+        """Adds the slots of a terrain; returns whether it differs from the previous one."""
         if terrain is self._terrain:
             return False
         self._terrain, self._poses, self.floor = terrain, {}, None
@@ -54,6 +54,7 @@ class Landscape:
         return True
 
     def _add(self, surface: Surface) -> None:
+        """Adds the slot of a surface."""
         if isinstance(surface, Plane):
             if surface.normal[2] > LEVEL and self.floor is None:
                 self.floor = float(surface.point[2])
@@ -77,6 +78,7 @@ class Landscape:
         turn: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0),
         inside: Pose | None = None,
     ) -> None:
+        """Adds a slot with one part."""
         slot = self._scene.slot("Terrain", str(self._count))
         self._count += 1
         geometry = self._scene.geometry(("terrain", self._count), part)
@@ -85,13 +87,13 @@ class Landscape:
 
 
 def square(side: float) -> Part:
-    """A square across z [m]."""
+    """Returns a square perpendicular to z [m]."""
     corners = 0.5 * side * np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
-    return Part.of(corners, np.array([[0, 1, 2], [0, 2, 3]]), None, None)
+    return Part.from_positions(corners, np.array([[0, 1, 2], [0, 2, 3]]), None, None)
 
 
 def height_field(heights: Array, spacing: Array) -> Part:
-    """The surface of a height field from its first sample on, cut as the plants cut it [m]."""
+    """Returns the surface of a height field, relative to its first sample, with the triangles of the plants [m]."""
     steps = [max(1, -(-(n - 1) // FINEST)) for n in heights.shape]
     chosen = [np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(heights.shape, steps, strict=True)]
     i, j = np.meshgrid(*chosen, indexing="ij")
@@ -99,4 +101,4 @@ def height_field(heights: Array, spacing: Array) -> Part:
     number = np.arange(i.size).reshape(i.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]
     halves = [np.stack((a, b, c), axis=-1).reshape(-1, 3), np.stack((a, c, d), axis=-1).reshape(-1, 3)]
-    return Part.of(points, np.concatenate(halves), None, None)
+    return Part.from_positions(points, np.concatenate(halves), None, None)

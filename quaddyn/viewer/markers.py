@@ -1,4 +1,4 @@
-"""`Markers`: force arrows, contacts, friction cones, triads, the centre of mass; each a slot made when first needed."""
+"""`Markers`: force arrows, contacts, friction cones, axes and the center of mass; each is a slot added on first use."""
 
 from __future__ import annotations
 
@@ -31,19 +31,24 @@ _SUPPORT = Material((0.10, 0.60, 0.35, 1.0))
 _CAPSULE = Material((0.95, 0.65, 0.10, 0.35))
 _POINT = Material((0.85, 0.10, 0.55, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
-#: From a cost of nothing to one that is as good as forbidden.
+#: Colors of foothold costs, from zero to practically infeasible.
 _COSTS = tuple(
     Material((r, g, 0.15, 0.85)) for r, g in ((0.15, 0.70), (0.50, 0.75), (0.90, 0.80), (0.95, 0.50), (0.85, 0.15))
 )
 _RULED_OUT = Material((0.45, 0.45, 0.45, 0.6))
-#: Seen through whatever stands before them: normals are where forces are, and slim, so that these are seen as well.
+#: Markers visible through other objects; normals are thin, since they are at the same points as forces.
 _THROUGH = ("com", "contact", "point", "foothold", "normal")
 _SLIM = 0.5
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
 class Markers:
-    """Gives slot numbers with their ten numbers; `size` [m] is the robot's, to which markers are scaled."""
+    """Markers of a scene; each method returns slot numbers with their ten values.
+
+    Args:
+        scene: scene to which the slots are added.
+        size: length of the robot, to which markers are scaled [m].
+    """
 
     def __init__(self, scene: Scene, size: float) -> None:
         self._scene, self._size = scene, size
@@ -51,11 +56,11 @@ class Markers:
         self._dots: dict[int, int] = {}  # of each shade, the number of the last one in this instant
 
     def begin(self) -> None:
-        """Another instant: dots are used again."""
+        """Starts a new frame, in which the dots are used again."""
         self._dots.clear()
 
     def arrow(self, kind: str, name: str, tail: Array, vector: Array) -> Placed:
-        """An arrow of a kind of `_COLORS` from `tail` along `vector` (3,), as long as it [m]."""
+        """Draws an arrow of a kind of `_COLORS` from `tail` along `vector` (3,), of its length [m]."""
         length = float(np.linalg.norm(vector))
         if length > 1e-4 * self._size:  # shorter is no arrow; the pose of a zero vector is undefined
             slot = self._slot(kind, name, "arrow", shapes.arrow, Material((*_COLORS[kind], 1.0)))
@@ -63,32 +68,32 @@ class Markers:
             yield slot, (*tail, *z_to(vector), wide, wide, length)
 
     def cone(self, name: str, tip: Array, friction: float, normal: Array | None = None) -> Placed:
-        """The cone of the forces that do not slip on ground with this normal, level by default, its tip at `tip`."""
+        """Draws the friction cone with its tip at `tip`, on ground with this normal, level by default."""
         height = 0.25 * self._size
         slot = self._slot("cone", name, "cone", shapes.cone, _CONE)
         turn = _UPRIGHT if normal is None else z_to(normal)
         yield slot, (*tip, *turn, friction * height, friction * height, height)
 
     def contact(self, name: str, at: Array) -> Placed:
-        """A small ball where something touches the ground, seen through the robot."""
+        """Draws a small ball at a contact point, visible through the robot."""
         r = 0.012 * self._size
         yield self._slot("contact", name, "ball", lambda: shapes.sphere(1), _CONTACT), (*at, *_UPRIGHT, r, r, r)
 
     def polygon(self, corners: Array) -> Placed:
-        """The edges of a closed polygon (h, 3); one line for two corners, nothing for one."""
+        """Draws the edges of a closed polygon (h, 3); one line for two corners, nothing for one."""
         around = corners if len(corners) <= 2 else np.vstack((corners, corners[:1]))
         yield from self._lines("support", "edge", around, _SUPPORT)
 
     def curve(self, name: str, points: Array) -> Placed:
-        """A line through the points (n, 3)."""
+        """Draws a polyline through the points (n, 3)."""
         yield from self._lines("curve", name, points, _POINT)
 
     def outline(self, name: str, points: Array) -> Placed:
-        """The edge of a surface, through the points (n, 3)."""
+        """Draws the edge of a surface through the points (n, 3)."""
         yield from self._lines("sole", name, points, _CONTACT)
 
     def capsule(self, name: str, ends: Array, radius: float) -> Placed:
-        """All points within `radius` [m] of the segment between two `ends` (2, 3)."""
+        """Draws a capsule: the points within `radius` [m] of the segment between two `ends` (2, 3)."""
         along = ends[1] - ends[0]
         length = float(np.linalg.norm(along))
         key = f"capsule {radius:.6f} {length:.6f}"
@@ -97,6 +102,7 @@ class Markers:
         yield slot, (*ends.mean(axis=0).tolist(), *turn, 1.0, 1.0, 1.0)
 
     def _lines(self, kind: str, name: str, points: Array, material: Material) -> Placed:
+        """Draws lines between consecutive points."""
         r = 0.006 * self._size
         for number, (a, b) in enumerate(pairwise(points)):
             length = float(np.linalg.norm(b - a))
@@ -105,7 +111,7 @@ class Markers:
                 yield slot, (*a, *z_to(b - a), r, r, length)
 
     def triad(self, name: str, pose: Array) -> Placed:
-        """A frame's axes at `pose` (7,): position and quaternion (x, y, z, w)."""
+        """Draws the axes of a frame at `pose` (7,): position and quaternion (x, y, z, w)."""
         if ("triad", name) not in self._slots:
             slot = self._slots["triad", name] = self._scene.slot("Frames", name)
             arrow = self._scene.geometry("arrow", shapes.arrow())
@@ -115,30 +121,31 @@ class Markers:
         yield self._slots["triad", name], (*pose, *(0.2 * self._size,) * 3)
 
     def trail(self, name: str, points: Iterable[Array]) -> Placed:
-        """A ball at each of the `points` (3,)."""
+        """Draws a ball at each of the `points` (3,)."""
         r = 0.006 * self._size
         for number, point in enumerate(points):
             slot = self._slot("trail", f"{name} {number}", "ball", lambda: shapes.sphere(1), _TRAIL)
             yield slot, (*point, *_UPRIGHT, r, r, r)
 
     def disc(self, name: str, at: Array, normal: Array) -> Placed:
-        """A disc on the ground with this normal, at `at` (3,), seen through the robot."""
+        """Draws a disc on ground with this normal at `at` (3,), visible through the robot."""
         r = 0.035 * self._size
         spot = at + 0.004 * self._size * normal
         yield self._slot("foothold", name, "com disc", lambda: shapes.disc(1), _POINT), (*spot, *z_to(normal), r, r, r)
 
-    def way(self, name: str, points: Array) -> Placed:
-        """A line through the points (n, 3) that belongs to the disc of this name."""
+    def foothold_line(self, name: str, points: Array) -> Placed:
+        """Draws a polyline through the points (n, 3) in the color of the disc of this name."""
         yield from self._lines("foothold", name, points, _POINT)
 
     def candidate(self, share: float | None, at: Array, normal: Array, radius: float) -> Placed:
-        """A dot on the ground of this normal, at `at` (3,).
+        """Draws a dot on the ground at `at` (3,).
 
         Args:
-            share: of the way from the cheapest colour to the dearest, in [0, 1]; None for what was ruled out.
-            at: where.
-            normal: (3,) of the ground.
-            radius: [m].
+            share: fraction between the colors of the lowest and the highest cost, 0 to 1; None for a rejected
+                candidate.
+            at: (3,) position, world [m].
+            normal: (3,) normal of the ground.
+            radius: radius [m].
         """
         shade = len(_COSTS) if share is None else round(share * (len(_COSTS) - 1))
         number = self._dots[shade] = self._dots.get(shade, -1) + 1
@@ -147,12 +154,12 @@ class Markers:
         yield slot, (*(at + 0.002 * self._size * normal), *z_to(normal), radius, radius, radius)
 
     def point(self, name: str, at: Array) -> Placed:
-        """A ball at `at` (3,), seen through the robot."""
+        """Draws a ball at `at` (3,), visible through the robot."""
         r = 0.02 * self._size
         yield self._slot("point", name, "ball", lambda: shapes.sphere(1), _POINT), (*at, *_UPRIGHT, r, r, r)
 
     def center_of_mass(self, center: Array, floor: float = 0.0) -> Placed:
-        """A ball at `center`, a disc below it on the ground at height `floor` [m], and a thread between them."""
+        """Draws a ball at `center`, a disc below it on the ground at height `floor` [m], and a line between them."""
         x, y, z = (float(c) for c in center)
         r = 0.03 * self._size
         yield self._slot("com", "center", "com ball", lambda: shapes.sphere(1), _COM), (x, y, z, *_UPRIGHT, r, r, r)
@@ -162,6 +169,7 @@ class Markers:
         yield self._slot("com", "thread", "com thread", lambda: shapes.line(1), _COM), thread
 
     def _slot(self, kind: str, name: str, key: str, shape: Callable[[], Part], material: Material) -> int:
+        """Returns the slot of a marker, added on first use."""
         slot = self._slots.get((kind, name))
         if slot is None:
             slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
@@ -172,6 +180,6 @@ class Markers:
 
 
 def hull(points: Array) -> Array:
-    """Those of the points (m, 3) that are corners when seen from above, in turn."""
+    """Returns the corners of the convex hull of points (m, 3) seen from above, in order."""
     corners = support_polygon(points[:, :2])
     return np.array([points[np.argmin(np.linalg.norm(points[:, :2] - c, axis=1))] for c in corners]).reshape(-1, 3)

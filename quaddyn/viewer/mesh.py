@@ -1,4 +1,4 @@
-"""Mesh files of a URDF, read for drawing: STL, OBJ and COLLADA."""
+"""Reader of mesh files of a URDF for drawing: STL, OBJ and COLLADA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..safe_files import read_regular
 from .collada import read_collada
-from .image import Neighbours
+from .image import AdjacentFiles
 from .obj import read_obj
 from .parts import MeshError, Part
 from .stl import read_stl
@@ -16,15 +16,15 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 def read_mesh(path: Path, root: Path | None = None) -> tuple[Part, ...]:
-    """The parts of a mesh file, by its suffix (.stl, .obj, .dae), in the file's own frame [m].
+    """Returns the parts of a mesh file in its own frame [m]; its suffix (.stl, .obj, .dae) selects the format.
 
     Args:
-        path: of the file.
-        root: the package root that holds it; materials and textures outside of it are not opened.  Without one, only
-            those in the file's own folder are.
+        path: mesh file.
+        root: package root that contains it; materials and textures outside of it are not opened. None: only those in
+            the folder of the file are opened.
 
     Raises:
-        MeshError: the file is missing, too large, of another format or malformed; the message says which.
+        MeshError: the file does not exist, is too large, of another format or malformed; the message states which.
     """
     try:
         data = read_regular(path, MAX_BYTES)
@@ -36,8 +36,8 @@ def read_mesh(path: Path, root: Path | None = None) -> tuple[Part, ...]:
         case ".stl":
             return read_stl(data)
         case ".obj":
-            return read_obj(data.decode("utf-8", errors="replace"), Neighbours(path, root))
+            return read_obj(data.decode("utf-8", errors="replace"), AdjacentFiles(path, root))
         case ".dae":
-            return read_collada(data, Neighbours(path, root))
+            return read_collada(data, AdjacentFiles(path, root))
         case other:
             raise MeshError(f"format {other!r} is none of .stl, .obj, .dae")

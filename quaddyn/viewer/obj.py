@@ -1,4 +1,4 @@
-"""Wavefront OBJ files with their MTL materials."""
+"""Reader of Wavefront OBJ files with their MTL materials."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from ..safe_files import read_regular
 from ..urdf.tree import Array
-from .image import Neighbours
-from .parts import MAX_PARTS, Indices, Material, MeshError, Part, fan
+from .image import AdjacentFiles
+from .parts import MAX_PARTS, Indices, Material, MeshError, Part, triangulate_fans
 
 _GREY = (0.8, 0.8, 0.8)
 #: Largest material file that is read [bytes].
@@ -22,14 +22,14 @@ MAX_LIBRARIES = 16
 
 @dataclass(slots=True)
 class _Faces:
-    """Faces of one material as plain numbers: how many corners each has, and (position, texture) of every corner."""
+    """Faces of one material: number of corners of each, and (position, texture) index of every corner."""
 
     counts: array[int] = field(default_factory=lambda: array("q"))
     corners: array[int] = field(default_factory=lambda: array("q"))
 
 
-def read_obj(text: str, near: Neighbours) -> tuple[Part, ...]:
-    """The parts of an OBJ file, one a material; `near` finds its ``mtllib`` and textures.
+def read_obj(text: str, near: AdjacentFiles) -> tuple[Part, ...]:
+    """Returns the parts of an OBJ file, one per material; `near` locates its ``mtllib`` and textures.
 
     Raises:
         MeshError: a line cannot be read, an index is out of range, or there are too many materials.
@@ -73,7 +73,7 @@ def read_obj(text: str, near: Neighbours) -> tuple[Part, ...]:
 
 
 def _corner(word: str, vertices: int, coordinates: int) -> tuple[int, int]:
-    """Indices (position, texture coordinate) from "7", "7/2", "7//3" or "7/2/3"; -1 where there is none."""
+    """Returns the indices (position, texture coordinate) of "7", "7/2", "7//3" or "7/2/3"; -1 if there is none."""
     v, vt, *_ = [*word.split("/"), ""]
     out = []
     for text, count in ((v, vertices), (vt, coordinates)):
@@ -83,18 +83,19 @@ def _corner(word: str, vertices: int, coordinates: int) -> tuple[int, int]:
 
 
 def _part(faces: _Faces, positions: Array, coordinates: Array, material: Material | None) -> Part:
+    """Returns the part of one material."""
     corners: Indices = np.array(faces.corners, dtype=np.int64).reshape(-1, 2)
-    corners = corners[fan(np.array(faces.counts, dtype=np.int64), len(corners)).reshape(-1)]
+    corners = corners[triangulate_fans(np.array(faces.counts, dtype=np.int64), len(corners)).reshape(-1)]
     uvs = None
     if material is not None and material.texture is not None and (corners[:, 1] >= 0).all():
         if corners[:, 1].max(initial=-1) >= len(coordinates):
             raise MeshError("texture coordinate index out of range")
         uvs = coordinates[corners[:, 1]]
-    return Part.of(positions, corners[:, 0].reshape(-1, 3), uvs, material)
+    return Part.from_positions(positions, corners[:, 0].reshape(-1, 3), uvs, material)
 
 
-def _read_mtl(reference: str, near: Neighbours) -> dict[str, Material]:
-    """Materials of an MTL file by name; none where the file is absent, as viewers do."""
+def _read_mtl(reference: str, near: AdjacentFiles) -> dict[str, Material]:
+    """Returns the materials of an MTL file by name; none if the file does not exist, as in other viewers."""
     path = near.find(reference)
     if path is None:
         return {}

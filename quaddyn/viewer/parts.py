@@ -1,4 +1,4 @@
-"""`Part`: a piece of a mesh file as plain arrays, small enough to send to a browser."""
+"""`Part`: a piece of a mesh file as arrays, small enough to send to a browser."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..urdf.tree import Array
 
 Indices = NDArray[np.int64]
 
-#: Vertices are kept on a grid of this many steps along the longest side (14 micrometres on a metre).
+#: Grid steps along the longest side, to which vertices are rounded (14 micrometers per meter).
 GRID = 65535
-#: Parts of one mesh file at most: each is an object of its own in the browser.
+#: Maximum number of parts of a mesh file; each is a separate object in the browser.
 MAX_PARTS = 2048
 
 
 class MeshError(QuaddynError, ValueError):
-    """A mesh file cannot be drawn; the message says why."""
+    """Error of a mesh file that cannot be drawn; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """How a surface looks: `color` (r, g, b, opacity), each 0 to 1, and a `texture` image that replaces r, g, b."""
+    """Appearance of a surface: `color` (r, g, b, opacity), each 0 to 1, and a `texture` image that replaces r, g, b."""
 
     color: tuple[float, float, float, float]
     texture: Path | None = None
@@ -33,18 +33,18 @@ class Material:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Triangles of one material, in the mesh's frame.
+    """Triangles of one material, in the frame of the mesh.
 
-    Normals are left out on purpose: the browser makes them from the triangles, round below a crease angle, so that
-    every format looks alike and a recording stays a fifth of the size.
+    Normals are omitted: the browser computes them from the triangles, smooth below a crease angle, so that all formats
+    look alike and a recording has a fifth of the size.
 
     Attributes:
-        grid: (n, 3) vertices, in steps of `step` from `origin`.
-        origin: (3,) [m].
+        grid: (n, 3) vertices in steps of `step` from `origin`.
+        origin: (3,) position [m].
         step: grid step [m].
-        triangles: (m, 3) indices into the vertices, counter-clockwise seen from outside.
-        uvs: (3 m, 2) texture coordinates of every corner, or None.
-        material: None where the file names none.
+        triangles: (m, 3) vertex indices, counterclockwise seen from outside.
+        uvs: (3 m, 2) texture coordinates of each corner, or None.
+        material: material; None if the file names none.
     """
 
     grid: NDArray[np.uint16]
@@ -55,21 +55,21 @@ class Part:
     material: Material | None
 
     @staticmethod
-    def of(
+    def from_positions(
         positions: ArrayLike,
         triangles: Indices,
         uvs: ArrayLike | None,
         material: Material | None,
         placement: Array | None = None,
     ) -> Part:
-        """Welds vertices that fall on the same grid point and drops the triangles that this makes degenerate.
+        """Returns a part from vertices: merges those at one grid point, and removes degenerate triangles.
 
         Args:
-            positions: (k, 3) [m]; those that no triangle uses cost nothing.
+            positions: (k, 3) vertices [m]; unused ones are removed.
             triangles: (m, 3) indices into `positions`.
-            uvs: (3 m, 2) or None.
-            material: of the whole part.
-            placement: (4, 4) of the positions, or None.
+            uvs: (3 m, 2) texture coordinates, or None.
+            material: material of the part.
+            placement: (4, 4) placement of the vertices, or None.
 
         Raises:
             MeshError: an index is out of range or a value is not finite.
@@ -98,14 +98,14 @@ class Part:
 
     @property
     def positions(self) -> Array:
-        """The vertices (n, 3) [m]."""
+        """Vertices (n, 3) [m]."""
         return np.asarray(self.origin + self.step * self.grid)
 
 
-def fan(counts: Indices, corners: int) -> Indices:
-    """Corner numbers (m, 3) of the triangles that fan out polygons of `counts` (k,) consecutive corners.
+def triangulate_fans(counts: Indices, corners: int) -> Indices:
+    """Returns corner numbers (m, 3) of the triangle fans of polygons with `counts` (k,) consecutive corners.
 
-    Exact for convex polygons, which is what exporters write; fewer than three corners give no triangle.
+    Exact for convex polygons, which exporters write; fewer than three corners give no triangle.
 
     Raises:
         MeshError: the polygons need more than the given number of `corners`, or one has a negative count.

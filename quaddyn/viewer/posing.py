@@ -1,4 +1,4 @@
-"""`JointSliders`: a robot whose joints are moved by sliders on the live page."""
+"""`JointSliders`: sliders on the live page that move the joints of a robot."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .viewer import Viewer
 
 @renamed_attributes(follow="update")
 class JointSliders:
-    """A slider for each joint with one degree of freedom, between its limits; half a turn to both sides without any.
+    """Slider for each joint with one degree of freedom, between its limits; from -pi to pi about home without limits.
 
     Args:
-        viewer: whose page they are put on.
+        viewer: viewer whose page has the sliders.
     """
 
     def __init__(self, viewer: Viewer) -> None:
@@ -32,7 +32,11 @@ class JointSliders:
         self._shown: dict[str, float] | None = None
 
     def update(self) -> Array | None:
-        """Shows the robot where the sliders have it; its configuration (nq,) if that is new, else None."""
+        """Shows the robot in the configuration of the sliders.
+
+        Returns:
+            (nq,) configuration if it has changed, else None.
+        """
         set_to = self._viewer.sliders
         if set_to == self._shown:
             return None
@@ -44,7 +48,7 @@ class JointSliders:
 
 
 def _range(robot: Robot, joint: Joint) -> tuple[float, float, float]:
-    """Ends of a joint's slider and where it is at home."""
+    """Returns minimum, maximum and home value of a joint's slider."""
     k = robot.configuration_index(joint.name)
     if joint.type == "continuous":
         return -math.pi, math.pi, math.atan2(robot.q_home[k + 1], robot.q_home[k])

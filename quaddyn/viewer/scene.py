@@ -1,11 +1,10 @@
-"""`Scene`: what the browser draws, as binary packets; it only ever grows, and poses move its slots.
+"""`Scene`: geometry that the browser draws, as binary packets; it only grows, and poses move its slots.
 
-A packet is a little-endian uint32 with the size of a JSON header, the header (padded to eight bytes) and the arrays
-that the header refers to as ``{"type", "offset", "length"}``.  The same packets feed the live page and the recorded
-file.
+A packet is a little-endian uint32 with the size of a JSON header, the header (padded to eight bytes), and the arrays to
+which the header refers by ``{"type", "offset", "length"}``. The live page and the recorded file use the same packets.
 
-A *slot* is a named group that moves as one.  A frame of the animation is an array of ten numbers a slot: position
-(x, y, z) [m], unit quaternion (x, y, z, w) and scale (x, y, z), all in the world; scale 0 hides it.
+A *slot* is a named group that moves as one. A frame of the animation is an array of ten numbers per slot: position (x,
+y, z) [m], unit quaternion (x, y, z, w) and scale (x, y, z), all in the world; scale 0 hides the slot.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from ..urdf.tree import Pose
 from .image import data_uri
 from .parts import Material, Part
 
-#: Numbers of a slot in a frame.
+#: Number of values of a slot in a frame.
 SLOT = 10
 
 
 class Blob:
-    """Collects arrays behind a packet's header."""
+    """Collector of the arrays after a packet's header."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._size = 0
 
     def add(self, array: NDArray[np.generic]) -> dict[str, object]:
-        """Appends `array`; returns how the header refers to it."""
+        """Appends `array`; returns the reference to it for the header."""
         data = np.ascontiguousarray(array).tobytes()
         reference: dict[str, object] = {"type": array.dtype.name, "offset": self._size, "length": int(array.size)}
         data += bytes(-len(data) % 8)
@@ -41,14 +40,14 @@ class Blob:
         return reference
 
     def packet(self, header: Mapping[str, object]) -> bytes:
-        """The packet of `header` and every array added so far."""
+        """Returns the packet of `header` and all arrays added so far."""
         text = json.dumps(header, separators=(",", ":")).encode()
         text += b" " * (-(len(text) + 4) % 8)
         return len(text).to_bytes(4, "little") + text + b"".join(self._chunks)
 
 
 class Scene:
-    """Geometries, materials and slots, each known to the browser by its number."""
+    """Geometries, materials and slots, each identified by its number in the browser."""
 
     def __init__(self) -> None:
         self.slots: list[tuple[str, ...]] = []
@@ -58,17 +57,18 @@ class Scene:
         self._start()
 
     def _start(self) -> None:
+        """Starts a new packet."""
         self._blob = Blob()
         self._new: dict[str, list[dict[str, object]]] = {k: [] for k in ("geometries", "materials", "slots", "meshes")}
 
     def slot(self, *path: str) -> int:
-        """Number of a new slot, shown under `path` in the page's scene menu."""
+        """Adds a slot, listed under `path` in the page's scene menu; returns its number."""
         self.slots.append(path)
         self._new["slots"].append({"path": path})
         return len(self.slots) - 1
 
     def geometry(self, key: Hashable, part: Part) -> int:
-        """Number of the geometry `part`; sent once for each `key`."""
+        """Returns the number of the geometry `part`, which is sent once for each `key`."""
         if (number := self._numbers.get(("geometries", key))) is not None:
             return number
         narrow = np.uint16 if len(part.grid) <= 2**16 else np.uint32
@@ -85,12 +85,12 @@ class Scene:
         )
 
     def material(self, material: Material, *, glow: bool = False, through: bool = False) -> int:
-        """Number of a material.
+        """Returns the number of a material.
 
         Args:
-            material: colour and texture.
-            glow: keeps a marker's colour in the shade and lets it cast no shadow.
-            through: is seen through whatever stands before it.
+            material: color and texture.
+            glow: whether the color is independent of lighting and casts no shadow, for markers.
+            through: whether the object is visible through objects before it.
         """
         key = (material, glow, through)
         if (number := self._numbers.get(("materials", key))) is not None:
@@ -100,6 +100,7 @@ class Scene:
         return self._add("materials", key, item)
 
     def _add(self, kind: str, key: Hashable, item: dict[str, object]) -> int:
+        """Adds a geometry or material and returns its number."""
         number = self._numbers[kind, key] = self._count[kind]
         self._count[kind] += 1
         self._new[kind].append(item)
@@ -108,14 +109,14 @@ class Scene:
     def mesh(
         self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
     ) -> None:
-        """Puts a geometry into a slot; `placement` and `scale` in the slot's frame."""
+        """Adds a geometry to a slot; `placement` and `scale` are in the slot's frame."""
         matrix = placement.homogeneous @ np.diag([*scale, 1.0])
         self._new["meshes"].append(
             {"slot": slot, "geometry": geometry, "material": material, "matrix": matrix.T.reshape(-1).tolist()}
         )
 
     def flush(self) -> bytes | None:
-        """The packet of everything new since the last flush, None when there is nothing."""
+        """Returns the packet of everything new since the last call, or None if there is nothing."""
         if not any(self._new.values()):
             return None
         packet = self._blob.packet({"kind": "scene", **self._new})

@@ -1,4 +1,7 @@
-"""`Server`: hands the live page to browsers on this machine, from a thread that dies with the process."""
+"""`Server`: serves the live page to browsers on this machine, from a thread that ends with the process.
+
+`Server.send_frame` hands a frame to the connected pages; `_Client` sends it over the page's websocket.
+"""
 
 from __future__ import annotations
 
@@ -23,29 +26,29 @@ from .page import live_page, meshcat_script
 from .scene import Blob
 from .sliders import Slider
 
-#: The only address ever listened on: whoever can reach the socket is a user of this machine.
+#: The only address of the server, which is reachable from this machine alone.
 ADDRESS = "127.0.0.1"
 _START_SECONDS = 10.0
-#: Least time between two frames sent to a page; screens show no more.
+#: Minimum time between two frames sent to a page, about the frame time of a screen [s].
 _FRAME_SECONDS = 1 / 60
 
 
-#: Keys that a page tells of, by their place on the keyboard (`KeyboardEvent.code`).
+#: Keys that a page reports, by their position on the keyboard (`KeyboardEvent.code`).
 KEY_CODES = frozenset(
     ("KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ShiftLeft")
 )
 _LONGEST_MESSAGE = 1024
-#: Nothing is posted to the viewer; longer requests are refused before they are read [bytes].
+#: Maximum size of a request; longer ones are rejected before they are read [bytes].
 _LONGEST_BODY, _LONGEST_HEADER = 1024, 16384
-#: Connections at a time, pages among them; more are closed at once.
+#: Maximum number of connections, including pages; further ones are closed at once.
 MOST_CONNECTIONS = 64
-#: A connection that has not become a page by then is closed: half a request holds nothing for ever [s].
+#: Time after which a connection that has not become a page is closed [s].
 REQUEST_TIME = 10.0
-#: A page that has not taken a packet by then is closed; until then it holds that one alone [s].
+#: Time after which a page that has not taken a packet is closed [s].
 WRITE_TIME = 20.0
-#: A page that says nothing for so long holds no key and no stick [s].
+#: Time without a message after which keys and sticks of a page count as released [s].
 SILENCE = 1.0
-#: No other site may put the page into a frame, read it, or learn its address.
+#: Headers that prevent other sites from embedding the page, reading it, or learning its address.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -58,24 +61,24 @@ _HEADERS = {
 
 
 class ServerError(QuaddynError, OSError):
-    """The viewer's server did not start; the message says why."""
+    """Error of a viewer whose server did not start; the message states the reason."""
 
 
 class Server:
-    """Sends scene packets to every browser in order, and of the frames always the newest.
+    """Web server that sends all scene packets to each page in order, and only the newest frame.
 
-    A thread rather than a child process: no orphan can survive a crash, and a browser that is too slow only
-    misses frames.  All sockets and clients belong to that thread's event loop.
+    It is a thread rather than a child process, so that no process survives a crash; a slow browser only misses frames.
+    All sockets and clients belong to the event loop of that thread.
 
-    Whoever has the token, which is new in every run and part of `url`, may tell of keys, sticks, sliders and pauses;
-    the address without it shows the same page to watch.
+    Pages opened with the token, which is new in every run and part of `url`, may send keys, sticks, sliders and pauses;
+    the address without it shows the same page without control.
 
     Args:
-        title: of the page.
-        port: to listen on at 127.0.0.1; 0 takes a free one.
+        title: title of the page.
+        port: port at 127.0.0.1; 0 for a free one.
 
     Raises:
-        ServerError: the port cannot be had.
+        ServerError: the port is not available.
     """
 
     def __init__(self, title: str, port: int) -> None:
@@ -90,7 +93,7 @@ class Server:
         self._drivers: tuple[_Client, ...] = ()  # replaced as a whole: other threads read it
         self._token = secrets.token_urlsafe(12)
         self._sliders: dict[str, Slider] = {}
-        self._slid: dict[str, float] = {}
+        self._slider_values: dict[str, float] = {}
         self._steps = threading.Semaphore(0)
         self._connected = threading.Event()
         try:
@@ -111,47 +114,49 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the page is, with the token to drive."""
+        """Address of the page, with the token that permits control."""
         return f"http://{ADDRESS}:{self.port}/{self._token}/"
 
     @property
     def keys(self) -> frozenset[str]:
-        """Those of `KEY_CODES` that are held down on any page that has been heard of within `SILENCE`."""
-        return frozenset().union(*(driver.keys for driver in self._awake()))
+        """Keys of `KEY_CODES` pressed on any page that has sent a message within `SILENCE`."""
+        return frozenset().union(*(driver.keys for driver in self._active_drivers()))
 
     @property
     def axes(self) -> tuple[float, float, float]:
-        """The sticks of a gamepad: the largest deflection of each axis on any page, -1 to 1."""
-        found = [driver.axes for driver in self._awake()] or [(0.0, 0.0, 0.0)]
+        """Axes of a gamepad: the largest deflection of each axis on any page, -1 to 1."""
+        found = [driver.axes for driver in self._active_drivers()] or [(0.0, 0.0, 0.0)]
         x, y, z = (max(each, key=abs) for each in zip(*found, strict=True))
         return x, y, z
 
     @property
     def paused(self) -> bool:
-        """Whether a page has paused."""
+        """Whether a page has paused the run."""
         return any(driver.paused for driver in self._drivers)
 
     def take_step(self) -> bool:
-        """Whether a page has asked for a step that has not been taken; takes it."""
+        """Returns whether a page has requested a single step that has not been taken, and marks it as taken."""
         return self._steps.acquire(blocking=False)
 
     def add_slider(self, slider: Slider) -> None:
-        """Puts a slider on every page, in place of one of its name."""
+        """Adds a slider to every page, in place of one of the same name."""
         self._sliders[slider.name] = slider
-        self._slid = {**self._slid, slider.name: slider.start}
-        self.state("sliders", self._sliders_packet())
+        self._slider_values = {**self._slider_values, slider.name: slider.start}
+        self.send_state("sliders", self._sliders_packet())
 
     @property
-    def slid(self) -> dict[str, float]:
-        """Where each slider is, by name."""
-        return dict(self._slid)
+    def slider_values(self) -> dict[str, float]:
+        """Value of each slider by name."""
+        return dict(self._slider_values)
 
-    def _awake(self) -> list[_Client]:
+    def _active_drivers(self) -> list[_Client]:
+        """Returns the controlling pages that have sent a message recently."""
         now = time.monotonic()
         return [driver for driver in self._drivers if now - driver.heard < SILENCE]
 
     def _sliders_packet(self) -> bytes:
-        shown = [{**asdict(s), "value": self._slid[s.name]} for s in tuple(self._sliders.values())]
+        """Returns the packet of all sliders."""
+        shown = [{**asdict(s), "value": self._slider_values[s.name]} for s in tuple(self._sliders.values())]
         return Blob().packet({"kind": "sliders", "sliders": shown})
 
     @property
@@ -161,23 +166,23 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """Number of open connections, those of pages among them."""
+        """Number of open connections, including those of pages."""
         return self._http.connections
 
     def wait(self, timeout: float | None) -> bool:
-        """Blocks until a page is connected, at most `timeout` [s]; whether one is."""
+        """Blocks until a page is connected, at most `timeout` [s]; returns whether one is."""
         return self._connected.wait(timeout)
 
-    def send(self, packet: bytes) -> None:
-        """Sends a packet that every page needs, those that connect later too."""
+    def send_packet(self, packet: bytes) -> None:
+        """Sends a packet that every page needs, including pages that connect later."""
         self._call(self._send, packet)
 
-    def state(self, kind: str, packet: bytes) -> None:
+    def send_state(self, kind: str, packet: bytes) -> None:
         """Sends a packet that replaces the last one of its `kind`, such as the camera."""
         self._call(self._state, kind, packet)
 
-    def frame(self, packet: bytes) -> None:
-        """Makes `packet` the newest frame; a frame that no page has fetched yet is dropped."""
+    def send_frame(self, packet: bytes) -> None:
+        """Makes `packet` the newest frame, which all pages receive; an older frame that was not sent yet is dropped."""
         self._frame = packet
         self._number += 1
         if self._clients and not self._scheduled:
@@ -185,19 +190,21 @@ class Server:
             self._call(self._flush)
 
     def close(self) -> None:
-        """Disconnects every page and frees the port; harmless when repeated."""
+        """Disconnects all pages and frees the port; may be called repeatedly."""
         if self._thread.is_alive():
             self._call(self._stop.set)
             self._thread.join(5.0)
 
     # -- in the event loop's thread ----------------------------------------------------------------------------
     def _call(self, function: Any, *args: object) -> None:
+        """Runs a function in the thread of the event loop."""
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:  # the loop has been closed
             pass
 
     def _run(self, started: Future[None]) -> None:
+        """Runs the event loop; the body of the thread."""
         try:
             asyncio.run(self._serve(started))
         except Exception as error:
@@ -205,6 +212,7 @@ class Server:
                 started.set_exception(error)
 
     async def _serve(self, started: Future[None]) -> None:
+        """Opens the port and serves until the server is closed."""
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         application = tornado.web.Application(websocket_max_message_size=_LONGEST_MESSAGE)
@@ -239,38 +247,41 @@ class Server:
         await http.close_all_connections()
 
     def _send(self, packet: bytes) -> None:
+        """Appends a packet for every page."""
         self._kept.append(packet)
         self._flush()
 
     def _state(self, kind: str, packet: bytes) -> None:
+        """Replaces the packet of a kind."""
         self._note[kind] = packet
         self._flush()
 
-    def _told(self, client: _Client, name: object, value: object) -> None:
-        """A page has moved a slider; the other pages learn of it."""
+    def _on_slider_moved(self, client: _Client, name: object, value: object) -> None:
+        """Stores the value of a slider that a page has moved, and sends it to the other pages."""
         slider = self._sliders.get(name) if isinstance(name, str) else None
         if slider is None or isinstance(value, bool) or not _finite(value):
             return
-        self._slid = {**self._slid, slider.name: min(max(float(value), slider.low), slider.high)}
+        self._slider_values = {**self._slider_values, slider.name: min(max(float(value), slider.low), slider.high)}
         self._note["sliders"] = packet = self._sliders_packet()
-        if client in self._clients:  # which has it already
+        if client in self._clients:  # which has the value already
             client.noted["sliders"] = packet
         self._flush()
 
     def _flush(self) -> None:
+        """Starts sending to every page."""
         self._scheduled = False
         for client in self._clients:
             client.refresh()
 
 
 def _without_cancellations(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Reports errors of callbacks, except that closing the server cancels requests of clients that are still busy."""
+    """Reports errors of callbacks, except requests canceled by closing the server."""
     if not isinstance(context.get("exception"), asyncio.CancelledError):
         loop.default_exception_handler(context)
 
 
 class _Http(tornado.httpserver.HTTPServer):
-    """The HTTP server, with a bounded number of connections, each of which is a page soon or ends."""
+    """HTTP server with a limited number of connections; a connection that does not become a page is closed."""
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
         super().initialize(*args, **kwargs)
@@ -279,7 +290,7 @@ class _Http(tornado.httpserver.HTTPServer):
 
     @property
     def connections(self) -> int:
-        """Number of open ones."""
+        """Number of open connections."""
         return sum(not each.closed() for each in tuple(self._streams))
 
     def handle_stream(self, stream: tornado.iostream.IOStream, address: tuple[Any, ...]) -> None:
@@ -292,12 +303,13 @@ class _Http(tornado.httpserver.HTTPServer):
         super().handle_stream(stream, address)
 
     def _end_unless_page(self, stream: tornado.iostream.IOStream) -> None:
+        """Closes a connection that has not become a page in time."""
         if not any(page.stream is stream for page in self.pages):
             stream.close()
 
 
 class _Text(tornado.web.RequestHandler):
-    """A page or script that is made in memory."""
+    """Handler of a page or script that is generated in memory."""
 
     def initialize(self, text: str, kind: str) -> None:
         self._text, self._kind = text, kind
@@ -315,18 +327,19 @@ class _Text(tornado.web.RequestHandler):
 
 
 class _Client(tornado.websocket.WebSocketHandler):
-    """One connected page; tornado refuses pages of another origin."""
+    """Websocket of one connected page; tornado rejects pages of another origin."""
 
     def initialize(self, server: Server, may_drive: bool) -> None:
         self._server, self._may_drive = server, may_drive
-        self._sent = 0  # of what every page needs
-        self.noted: dict[str, bytes] = {}  # by kind, what it has of what is replaced
+        self._sent = 0  # number of packets sent of those that every page needs
+        self.noted: dict[str, bytes] = {}  # last packet sent of each kind
         self._seen = 0
         self._busy = False
         self.heard = -math.inf
         self._forget()
 
     def _forget(self) -> None:
+        """Releases all inputs of the page."""
         self.keys: frozenset[str] = frozenset()
         self.axes = (0.0, 0.0, 0.0)
         self.paused = False
@@ -343,10 +356,10 @@ class _Client(tornado.websocket.WebSocketHandler):
         server._connected.set()
 
     def on_message(self, message: str | bytes) -> None:
-        """What a page says, all of it each time: ``{"keys": [names], "axes": [x, y, turn], "paused": bool}``.
+        """Reads a message of a page: ``{"keys": [names], "axes": [x, y, turn], "paused": bool}``, always complete.
 
-        Beside that ``"step": 1`` and ``"slide": [name, value]``, once; a list alone are the keys, and anything else
-        means that nothing is held.  Pages that only watch are not listened to.
+        It may also contain ``"step": 1`` or ``"slide": [name, value]`` once. A list alone is the keys; anything else
+        releases all inputs. Messages of pages without the token are ignored.
         """
         if not self._may_drive:
             return
@@ -366,23 +379,25 @@ class _Client(tornado.websocket.WebSocketHandler):
             self._server._steps.release()
         slide = said.get("slide")
         if isinstance(slide, list) and len(slide) == 2:
-            self._server._told(self, *slide)
+            self._server._on_slider_moved(self, *slide)
 
     def on_close(self) -> None:
         server = self._server
         server._clients.discard(self)
-        server._drivers = tuple(driver for driver in server._drivers if driver is not self)  # who is gone holds no key
+        server._drivers = tuple(
+            driver for driver in server._drivers if driver is not self
+        )  # a closed page presses no key
         if not server._clients:
             server._connected.clear()
 
     def refresh(self) -> None:
-        """Starts to send the packets that the page has not received."""
+        """Starts sending the packets that the page has not received."""
         if not self._busy:
             self._busy = True
-            asyncio.get_running_loop().create_task(self._pump())
+            asyncio.get_running_loop().create_task(self._send_pending_packets())
 
-    async def _pump(self) -> None:
-        """Sends packets one at a time, each when the one before was taken, so that at most one is held for a page."""
+    async def _send_pending_packets(self) -> None:
+        """Sends packets one at a time over the websocket, each after the previous one was taken."""
         try:
             while (packet := self._next()) is not None:
                 is_frame = packet is self._server._frame
@@ -398,7 +413,7 @@ class _Client(tornado.websocket.WebSocketHandler):
             self._busy = False
 
     def _next(self) -> bytes | None:
-        """The packet that the page is to get next; None where it has everything."""
+        """Returns the next packet for the page, or None if it has received everything."""
         server = self._server
         if self._sent < len(server._kept):
             self._sent += 1
@@ -417,7 +432,7 @@ class _Client(tornado.websocket.WebSocketHandler):
 
 
 def _axes(said: object) -> tuple[float, float, float]:
-    """Three numbers from -1 to 1, zeros where something else was said."""
+    """Returns three numbers from -1 to 1; zeros for invalid input."""
     if not (isinstance(said, list) and len(said) == 3):
         return 0.0, 0.0, 0.0
     if not all(_finite(x) for x in said):
@@ -427,7 +442,7 @@ def _axes(said: object) -> tuple[float, float, float]:
 
 
 def _finite(said: object) -> TypeGuard[int | float]:
-    """Whether it is a number that a float can hold; JSON knows larger ones."""
+    """Returns whether a value is a number that fits a float; JSON permits larger ones."""
     try:
         return isinstance(said, int | float) and math.isfinite(said)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Solids as triangles: the URDF's primitives and the markers; z is their axis."""
+"""Primitive shapes of URDF and markers as triangles, with z as their axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEGMENTS = 32
 
 
 def revolve(profile: Sequence[tuple[float, float]], segments: int = _SEGMENTS) -> Part:
-    """The solid swept by a `profile` of (radius, z) points, bottom to top, turned about z [m]."""
+    """Returns the solid of revolution of a `profile` of (radius, z) points, bottom to top, about z [m]."""
     angles = np.linspace(0, 2 * np.pi, segments, endpoint=False)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     rings = [np.column_stack([radius * circle, np.full(segments, z)]) for radius, z in profile]
@@ -23,50 +23,50 @@ def revolve(profile: Sequence[tuple[float, float]], segments: int = _SEGMENTS) -
         low, high = ring * segments, (ring + 1) * segments
         triangles.append(np.stack([low + here, low + right, high + right], axis=1))
         triangles.append(np.stack([low + here, high + right, high + here], axis=1))
-    return Part.of(np.concatenate(rings), np.concatenate(triangles), None, None)
+    return Part.from_positions(np.concatenate(rings), np.concatenate(triangles), None, None)
 
 
 def sphere(radius: float) -> Part:
-    """A sphere of `radius` [m]."""
+    """Returns a sphere of `radius` [m]."""
     angles = np.linspace(-np.pi / 2, np.pi / 2, _SEGMENTS // 2 + 1)
     return revolve([(radius * np.cos(a), radius * np.sin(a)) for a in angles])
 
 
 def cylinder(radius: float, length: float) -> Part:
-    """A closed cylinder, centred [m]."""
+    """Returns a closed, centered cylinder [m]."""
     h = length / 2
     return revolve([(0, -h), (radius, -h), (radius, h), (0, h)])
 
 
 def capsule(radius: float, length: float) -> Part:
-    """A cylinder of `length` between two half spheres, centred [m]."""
+    """Returns a centered cylinder of `length` between two half spheres [m]."""
     angles = np.linspace(0, np.pi / 2, _SEGMENTS // 4 + 1)
     top = [(radius * np.cos(a), length / 2 + radius * np.sin(a)) for a in angles]
     return revolve([*((r, -z) for r, z in reversed(top)), *top])
 
 
 def box(size: tuple[float, float, float]) -> Part:
-    """A box of full `size` (x, y, z), centred [m]."""
+    """Returns a centered box of full `size` (x, y, z) [m]."""
     corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
     quads = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
-    return Part.of(corners, quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3), None, None)
+    return Part.from_positions(corners, quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3), None, None)
 
 
 def arrow() -> Part:
-    """An arrow of length 1 from the origin along z."""
+    """Returns an arrow of length 1 from the origin along z."""
     return revolve([(0, 0), (0.025, 0), (0.025, 0.78), (0.075, 0.78), (0, 1)], 20)
 
 
 def cone() -> Part:
-    """The open mantle of a cone with its tip at the origin, height 1 and radius 1 at z = 1."""
+    """Returns the open surface of a cone with its tip at the origin, height 1 and radius 1 at z = 1."""
     return revolve([(0, 0), (1, 1)])
 
 
 def disc(radius: float) -> Part:
-    """A flat disc seen from above [m]."""
+    """Returns a flat disc seen from above [m]."""
     return revolve([(radius, 0), (0, 0)])
 
 
 def line(radius: float) -> Part:
-    """A thin open cylinder of length 1 from the origin along z."""
+    """Returns a thin open cylinder of length 1 from the origin along z."""
     return revolve([(radius, 0), (radius, 1)], 8)

@@ -1,4 +1,4 @@
-"""`Signals`: numbers over time that the page plots beside the scene, in panels of lines."""
+"""`Signals`: values over time that the page plots beside the scene, as lines in panels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..urdf.tree import Array
 #: {panel: {line: value}}; a panel's name ends with its unit in brackets.
 Panels = Mapping[str, Mapping[str, float]]
 
-#: Lines of all panels together, at most.
-MOST = 256
+#: Maximum number of lines of all panels together.
+MAX_LINES = 256
 SPEED, HEIGHT, LOAD, TORQUE, FORCE = "speed [m/s]", "height [m]", "torque over limit [%]", "torque [N m]", "force [N]"
 
 
 class Signals:
-    """Channels in the order in which they first came; a frame has a value, or NaN, for each."""
+    """Plot channels in the order of their first occurrence; a frame has a value, or NaN, for each."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
@@ -33,18 +33,20 @@ class Signals:
         return len(self._numbers)
 
     def values(self, panels: Panels) -> NDArray[np.float32]:
-        """(n,) of all channels known so far; makes those that are new.
+        """Returns the values (n,) of all channels so far; adds new channels.
 
         Raises:
-            ArgumentError: more than `MOST` lines.
+            ArgumentError: more than `MAX_LINES` lines.
         """
         found: dict[int, float] = {}
         for panel, lines in panels.items():
             for name, value in lines.items():
                 key = panel, name
                 if key not in self._numbers:
-                    if len(self._numbers) >= MOST:
-                        raise ArgumentError(f"signals: more than {MOST} lines; {panel!r}, {name!r} is one too many")
+                    if len(self._numbers) >= MAX_LINES:
+                        raise ArgumentError(
+                            f"signals: more than {MAX_LINES} lines; {panel!r}, {name!r} is one too many"
+                        )
                     self._numbers[key] = len(self._numbers)
                     self._new.append({"panel": panel, "name": name})
                 found[self._numbers[key]] = value
@@ -54,16 +56,16 @@ class Signals:
         return values
 
     def flush(self) -> list[dict[str, str]]:
-        """The channels that are new since the last call."""
+        """Returns the channels that are new since the last call."""
         new, self._new = self._new, []
         return new
 
 
-def checked(signals: object) -> dict[str, dict[str, float]]:
-    """A caller's panels.
+def validate_signals(signals: object) -> dict[str, dict[str, float]]:
+    """Returns the panels of a caller, or raises.
 
     Raises:
-        ArgumentTypeError: no mapping of mappings of numbers.
+        ArgumentTypeError: not a mapping of mappings of numbers.
     """
     if signals is None:
         return {}
@@ -77,10 +79,13 @@ def checked(signals: object) -> dict[str, dict[str, float]]:
     return out
 
 
-def motion(
+def motion_panels(
     robot: Robot, data: pin.Data, center: Array, moving: bool, wanted: Array | None
 ) -> dict[str, dict[str, float]]:
-    """Height and speed of the centre of mass, in the heading of the base; `data` as after ``centerOfMass``."""
+    """Returns panels of height and velocity of the center of mass, in the heading of the base.
+
+    `data` must be as after ``centerOfMass``.
+    """
     out = {HEIGHT: {"centre of mass": float(center[2])}}
     if moving:
         R = data.oMi[1].rotation if robot.root == "free" else np.eye(3)
@@ -96,8 +101,8 @@ def motion(
     return out
 
 
-def torques(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
-    """Each joint's torque as a share of its limit, in percent; of joints without a limit the torque."""
+def torque_panel(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
+    """Returns a panel of the joint torques in percent of their limits, or as torques for joints without limits."""
     out: dict[str, dict[str, float]] = {}
     for name, value, limit in zip(robot.actuated, tau.tolist(), robot.effort_limits.tolist(), strict=True):
         if np.isfinite(limit) and limit > 0.0:
@@ -107,10 +112,10 @@ def torques(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
     return out
 
 
-def forces(
+def force_panel(
     robot: Robot, wrenches: Mapping[str, Array], contacts: tuple[ContactPoint, ...]
 ) -> dict[str, dict[str, float]]:
-    """Magnitude of the force on each foot, and on all else that touches."""
+    """Returns a panel of the magnitudes of the forces on each foot, and on all other contacts."""
     total: dict[str, Array] = {foot: np.zeros(3) for foot in robot.feet}
     for contact in contacts:
         name = contact.sphere if contact.link is None else "body"

@@ -1,4 +1,4 @@
-"""`Slider`: a number that is set on the live page."""
+"""`Slider`: a number that the user sets on the live page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..robot.arguments import number
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """What the page shows; `start` is where it began, the unit is written behind the number."""
+    """Slider on the live page; `start` is its initial value, and the unit is shown after the value."""
 
     name: str
     low: float
@@ -23,12 +23,12 @@ class Slider:
     group: str
 
     @classmethod
-    def checked(cls, name: str, low: float, high: float, value: float, unit: str, group: str) -> Self:
-        """From a caller's arguments.
+    def validated(cls, name: str, low: float, high: float, value: float, unit: str, group: str) -> Self:
+        """Returns a slider from arguments of `Viewer.add_slider`.
 
         Raises:
-            ArgumentTypeError: texts that are none, or no numbers.
-            ArgumentError: ends that are not finite and in order, or a value beyond them.
+            ArgumentTypeError: a text or number of a wrong type.
+            ArgumentError: limits that are not finite and in order, or a value beyond them.
         """
         for what, text in (("name", name), ("unit", unit), ("group", group)):
             if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""STL files, binary and ASCII."""
+"""Reader of STL files, binary and ASCII."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _VERTEX = re.compile(rb"vertex\s+" + _NUMBER + rb"\s+" + _NUMBER + rb"\s+" + _NU
 
 
 def read_stl(data: bytes) -> tuple[Part, ...]:
-    """The one part of an STL file; its facet normals are left to the triangles' winding.
+    """Returns the part of an STL file; its facet normals are ignored in favor of the order of the corners.
 
     Raises:
-        MeshError: neither binary (84 bytes and 50 a facet) nor ASCII with vertices.
+        MeshError: neither binary (84 bytes and 50 per facet) nor ASCII with vertices.
     """
     count = int.from_bytes(data[80:84], "little")
     if len(data) >= 84 and len(data) == 84 + 50 * count:  # the word "solid" also begins some binary files
@@ -31,4 +31,4 @@ def read_stl(data: bytes) -> tuple[Part, ...]:
         raise MeshError(f"not an STL file: {len(data)} bytes, a header for {84 + 50 * count}")
     if len(corners) == 0 or len(corners) % 3:
         raise MeshError(f"an STL file with {len(corners)} vertices")
-    return (Part.of(corners, np.arange(len(corners)).reshape(-1, 3), None, None),)
+    return (Part.from_positions(corners, np.arange(len(corners)).reshape(-1, 3), None, None),)

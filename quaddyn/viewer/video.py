@@ -1,7 +1,7 @@
-"""A recorded page as a film: its pictures by a browser without a window, the film by ffmpeg or by that browser.
+"""Conversion of a recorded page to a video by a headless browser, with ffmpeg or the browser's own recorder.
 
-With ffmpeg (on the path, or the one that the package imageio-ffmpeg brings) every frame is drawn in its own time, and
-text and plots are in the picture; without it the browser's own recorder films the scene in real time.
+With ffmpeg (on the path, or that of the package imageio-ffmpeg) each frame is drawn separately, with captions and
+plots. Without it the browser's recorder captures the scene in real time.
 """
 
 from __future__ import annotations
@@ -26,38 +26,41 @@ import tornado.websocket
 
 from ..errors import ArgumentError, QuaddynError
 
-#: Browsers that can be driven, by their programs' names.
+#: Program names of supported browsers.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
-#: Without a window, a network, a graphics card or anything of the user's own.
+#: Options for a browser without a window, network, graphics card or user profile.
 FLAGS = (
     "--headless", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage",
     "--no-proxy-server", "--no-first-run", "--no-default-browser-check", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio",
     "--remote-debugging-port=0",
 )  # fmt: skip
-#: What ffmpeg makes of pictures, and what browsers call the same.
+#: Encoder options of ffmpeg by suffix, and media types of the browser's recorder.
 ENCODERS = {
     ".mp4": ("-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart"),
     ".webm": ("-c:v", "libvpx-vp9", "-pix_fmt", "yuv420p", "-crf", "28", "-b:v", "0", "-row-mt", "1", "-cpu-used", "4"),
 }
 TYPES = {".mp4": ("video/mp4;codecs=avc1.42E01E", "video/mp4"), ".webm": ("video/webm;codecs=vp8", "video/webm")}
-#: A film of fewer bytes has a head but no picture.
-LEAST = 1000
-#: How long a browser may take to start, and to answer [s].
-PATIENCE = 60.0
+#: Minimum size of a video with at least one picture [bytes].
+MIN_VIDEO_BYTES = 1000
+#: Timeout for starting the browser, and for its answers [s].
+BROWSER_TIMEOUT = 60.0
 
 
 def check_video(path: Path | None) -> None:
-    """Refuses a film that cannot be made, before any work is done for it.
+    """Raises if a video cannot be made, before any work is done for it.
+
+    Args:
+        path: file to write; None is accepted.
 
     Raises:
-        ArgumentError: another ending than .mp4 or .webm.
-        QuaddynError: no browser.
+        ArgumentError: a suffix other than .mp4 or .webm.
+        QuaddynError: no browser is installed.
     """
     if path is None:
         return
     if path.suffix.lower() not in ENCODERS:
-        raise ArgumentError(f"{path}: expected a film's name to end with {' or '.join(ENCODERS)}")
+        raise ArgumentError(f"{path}: expected a file name that ends with {' or '.join(ENCODERS)}")
     _browser()
 
 
@@ -69,21 +72,21 @@ def render_video(
     size: tuple[int, int] = (1280, 720),
     progress: Callable[[float], None] | None = None,
 ) -> str:
-    """Makes a film of a recorded page.
+    """Converts a recorded page to a video.
 
     Args:
-        page: as written by `Viewer.record`.
-        path: ends with .mp4 or .webm.
-        fps: frames a second.
-        size: of the picture, even numbers [pixels].
-        progress: called with the share done (0 to 1).
+        page: file written by `Viewer.record`.
+        path: file to write, with suffix .mp4 or .webm.
+        fps: frames per second.
+        size: width and height, even numbers [pixels].
+        progress: called with the fraction done (0 to 1); None for none.
 
     Returns:
-        What made it: "ffmpeg" or "browser".
+        The encoder: "ffmpeg" or "browser".
 
     Raises:
-        ArgumentError: another ending.
-        QuaddynError: no browser, none that records this format, or a program that failed.
+        ArgumentError: another suffix.
+        QuaddynError: no browser is installed, none records this format, or a program failed.
     """
     check_video(path)
     program = _ffmpeg()
@@ -97,13 +100,15 @@ def render_video(
 
 
 def _browser() -> str:
+    """Returns the program of an installed browser, or raises."""
     for name in BROWSERS:
         if (found := shutil.which(name)) is not None:
             return found
-    raise QuaddynError(f"a film needs a browser to draw it; none of {', '.join(BROWSERS)} is installed")
+    raise QuaddynError(f"a video needs a browser to draw it; none of {', '.join(BROWSERS)} is installed")
 
 
 def _ffmpeg() -> str | None:
+    """Returns the program of ffmpeg, or None."""
     if (found := shutil.which("ffmpeg")) is not None:
         return found
     with contextlib.suppress(ImportError, RuntimeError):
@@ -113,7 +118,7 @@ def _ffmpeg() -> str | None:
 
 @contextlib.contextmanager
 def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
-    """A browser with an empty profile; the address of its first tab.  Ends with all its helpers."""
+    """Runs a browser with an empty profile; yields the address of its first tab, and ends it with all its processes."""
     unconfined = ("--no-sandbox",) if os.geteuid() == 0 else ()  # as root a browser starts in no other way
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
@@ -130,7 +135,7 @@ def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
             start_new_session=True,
         )
         try:
-            file, deadline = Path(profile) / "DevToolsActivePort", time.monotonic() + PATIENCE
+            file, deadline = Path(profile) / "DevToolsActivePort", time.monotonic() + BROWSER_TIMEOUT
             while not (file.exists() and len(lines := file.read_text(encoding="utf-8").split()) == 2):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise QuaddynError(f"{program} did not start")
@@ -147,7 +152,7 @@ def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
 
 
 class _Tab:
-    """One page in the browser, driven over its DevTools protocol."""
+    """Page in the browser, controlled over the DevTools protocol."""
 
     def __init__(self, socket: tornado.websocket.WebSocketClientConnection) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
@@ -156,7 +161,7 @@ class _Tab:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, address: str, page: Path, size: tuple[int, int]) -> AsyncIterator[_Tab]:
-        """A tab that shows a recorded page, stopped at its start."""
+        """Opens a recorded page, stopped at its start, in a tab."""
         socket = await tornado.websocket.websocket_connect(address, max_message_size=2**30)
         try:
             yield await cls(socket)._show(page, size)
@@ -166,20 +171,22 @@ class _Tab:
                 pass
 
     async def _show(self, page: Path, size: tuple[int, int]) -> _Tab:
+        """Loads a page and waits until it is drawn."""
         target = await self.call("Target.createTarget", url="about:blank")
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         await self.call("Emulation.setDeviceMetricsOverride", **metrics)
         await self.call("Page.navigate", url=page.resolve().as_uri() + "#t=0&film")
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + BROWSER_TIMEOUT
         while not await self.value("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))"):
             if time.monotonic() > deadline:
-                raise QuaddynError(f"{page}: the browser does not show it")
+                raise QuaddynError(f"{page}: the browser did not show the page in time")
             await asyncio.sleep(0.05)
         return self
 
     async def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Calls a method of the DevTools protocol and returns its result."""
         number = next(self._numbers)
         await self._socket.write_message(
             json.dumps({"id": number, "method": method, "params": parameters, **self._session})
@@ -195,7 +202,7 @@ class _Tab:
                 return dict(answer["result"])
 
     async def value(self, expression: str) -> Any:
-        """Of a JavaScript expression; promises are awaited."""
+        """Returns the value of a JavaScript expression; promises are awaited."""
         out = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in out:
             raise QuaddynError(f"the page failed: {out['exceptionDetails'].get('text')}")
@@ -211,6 +218,7 @@ async def _by_ffmpeg(
     size: tuple[int, int],
     progress: Callable[[float], None],
 ) -> None:
+    """Draws each frame and encodes it by ffmpeg."""
     pictures = ("-f", "image2pipe", "-c:v", "png", "-framerate", str(fps), "-i", "-")
     even = ("-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2")
     command = (program, "-y", "-loglevel", "error", *pictures, *even, *ENCODERS[path.suffix.lower()], str(path))
@@ -232,11 +240,12 @@ async def _by_ffmpeg(
 
 
 async def _by_browser(address: str, page: Path, path: Path, fps: float, size: tuple[int, int]) -> None:
+    """Records the scene by the browser in real time."""
     async with _Tab.open(address, page, size) as tab:
         for kind in TYPES[path.suffix.lower()]:
             if await tab.value(f"MediaRecorder.isTypeSupported({kind!r})"):
                 taken = base64.b64decode(await tab.value(f"filmed({kind!r}, {fps})"))
-                if len(taken) > LEAST:
+                if len(taken) > MIN_VIDEO_BYTES:
                     path.write_bytes(taken)
                     return
     raise QuaddynError(f"this browser records no {path.suffix} and there is no ffmpeg; pip install 'quaddyn[video]'")

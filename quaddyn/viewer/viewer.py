@@ -1,4 +1,4 @@
-"""`Viewer`: a robot, its forces and its centre of mass in a browser, live or as a recorded page."""
+"""`Viewer`: shows a robot, its contact forces and its center of mass in a browser, live or as a recorded page."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ..simulation.terrain import Surface, Terrain
 from ..strict_attributes import StrictAttributes
 from . import camera, checks
 from . import signals as plotted
+from .animation import Animation
 from .checks import vector
 from .drawing import Drawing
 from .figure import Figure, MissingMesh
-from .instant import SceneSnapshot
 from .landscape import Landscape
-from .page import RecordedPage, framed
-from .recording import Recording
+from .page import RecordedPage, embed_in_iframe
 from .scene import Blob, Scene
+from .scene_snapshot import SceneSnapshot
 from .server import Server
 from .sliders import Slider
 
-#: How often a held loop looks whether it may go on [s].
+#: Period at which a paused loop checks whether it may continue [s].
 _POLL = 0.005
 
 
@@ -54,32 +54,30 @@ _POLL = 0.005
     paused="is_paused",
 )
 class Viewer(StrictAttributes, fixed=("robot",)):
-    """Shows a robot in meshcat's web viewer; needs no browser and no network.
+    """Viewer of a robot in a web page based on meshcat; recording needs no browser and no network.
 
-    Every frame shown is also kept, so that `record` can write it all to one HTML file at any time.
-
-    Use it as a context manager, or call `close`; a viewer that is dropped or whose process ends frees its port by
-    itself.
+    Each frame shown is stored, too, so that `record` can write all of them to one HTML file at any time. Use the viewer
+    as a context manager, or call `close`; a viewer that is deleted, or whose process ends, frees its port.
 
     Args:
-        robot: from `quaddyn.load`.
-        open_browser: opens `url` in the user's browser.
-        meshes: False draws joints and sticks instead of the file's visuals (or collisions, where it has no visuals).
-        serve: False opens no socket; recording still works.
-        port: to listen on at 127.0.0.1; 0 takes a free one.
-        fps: frames kept per second of recorded time [1/s].
-        max_frames: frames kept at most; the oldest are forgotten (default: 20 minutes at 30 fps).
-        newtons_per_meter: length scale of force arrows [N/m]; None makes a force of the robot's weight one and a
-            half times as long as the robot (`newtons_per_meter` tells the value).  Moments are drawn to the
-            same length at one robot length of lever arm.
-        terrain: what is around the robot, such as ``plant.terrain``; see `show_terrain`.
+        robot: robot to show.
+        open_browser: whether to open `url` in the user's browser.
+        meshes: whether to draw the visual shapes of the file, or its collision shapes if it has none; False draws
+            joints and lines between them.
+        serve: whether to serve the live page; without it recording still works.
+        port: port at 127.0.0.1; 0 for a free one.
+        fps: frames stored per second of recorded time [1/s].
+        max_frames: maximum number of stored frames, beyond which the oldest are deleted; default: 20 minutes at 30 fps.
+        newtons_per_meter: length scale of force arrows [N/m]; None: the weight of the robot has 1.5 times its length.
+            Moments are drawn as their force at a lever arm of one robot length.
+        terrain: surfaces around the robot, such as ``plant.terrain``, see `show_terrain`; None for none.
 
     Attributes:
-        robot: the robot shown.
-        newtons_per_meter: the force scale in use [N/m].
+        robot: robot that is shown.
+        newtons_per_meter: length scale of force arrows [N/m].
 
     Raises:
-        ServerError: the port cannot be had.
+        ServerError: the port is not available.
         ArgumentError: an option is out of range.
     """
 
@@ -115,19 +113,19 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self._signals = plotted.Signals()
         self._channels: list[dict[str, str]] = []
         self._unserved: dict[str, float] = {}  # sliders
-        self._recording = Recording(fps, int(max_frames))
+        self._recording = Animation(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
         self._floor = self._floor_packet()
         if terrain is not None:
             self.show_terrain(terrain)
         nothing = np.zeros(0, dtype=np.float32)
-        first_look = self._drawing.poses(SceneSnapshot(np.array(robot.q_home)))
+        first_look = self._drawing.update_poses(SceneSnapshot(np.array(robot.q_home)))
         self._home = self._drawing.base
         self.set_camera()
         if self.missing_meshes and self._server:
             text = f"{len(self.missing_meshes)} mesh(es) missing:\n" + "\n".join(map(str, self.missing_meshes[:8]))
-            self._server.state("note", Blob().packet({"kind": "note", "text": text}))
+            self._server.send_state("note", Blob().packet({"kind": "note", "text": text}))
         self._send(first_look, "", nothing, None)  # not recorded
         if open_browser:
             webbrowser.open(self.url)
@@ -135,7 +133,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     # -- what it is ----------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
-        """Address of the live page, on this machine only, with the token without which a page can only watch.
+        """Address of the live page on this machine, with the token that permits control of the run.
 
         Raises:
             QuaddynError: the viewer was made with ``serve=False`` or has been closed.
@@ -144,25 +142,33 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
     @property
     def missing_meshes(self) -> tuple[MissingMesh, ...]:
-        """The mesh files that could not be drawn, each with link, reason and what is drawn instead."""
+        """Mesh files that could not be drawn, with link, reason and substitute."""
         return tuple(self._figure.missing_meshes)
 
     @property
     def clients(self) -> int:
-        """Number of browser pages that are connected."""
+        """Number of connected browser pages."""
         return 0 if self._server is None else self._server.clients
 
     @property
     def pressed_keys(self) -> frozenset[str]:
-        """Those of `KEY_CODES` that are held down on a live page, such as "KeyW", by their place on the keyboard."""
+        """Keys of `KEY_CODES` that are pressed on a live page, such as "KeyW", by position on the keyboard."""
         return frozenset() if self._server is None else self._server.keys
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Blocks until a browser shows the page, at most `timeout` [s]; returns whether one does."""
+        """Blocks until a browser shows the page.
+
+        Args:
+            timeout: maximum time [s]; None: no limit.
+
+        Returns:
+            Whether a page is connected.
+        """
         return self._live.wait(timeout)
 
     @property
     def _live(self) -> Server:
+        """Server of the live page; raises if there is none."""
         if self._server is None or self._finalizer is None or not self._finalizer.alive:
             raise QuaddynError("this viewer serves no page: it was closed or made with serve=False")
         return self._server
@@ -239,7 +245,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             ArgumentError: an argument has a wrong shape or a non-finite value, or a quaternion in `q` is not of unit
                 norm.
         """
-        snapshot = SceneSnapshot.checked(
+        snapshot = SceneSnapshot.from_arguments(
             self.robot,
             q,
             v=v,
@@ -257,29 +263,29 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             normals=normals,
         )
         torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
-        panels = plotted.checked(signals)
+        panels = plotted.validate_signals(signals)
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         drawing = self._drawing
-        poses = drawing.poses(snapshot)
+        poses = drawing.update_poses(snapshot)
         moving = snapshot.v is not None
-        own = plotted.motion(self.robot, drawing.data, drawing.center, moving, snapshot.desired_velocity)
-        own |= plotted.forces(self.robot, snapshot.wrenches, snapshot.contacts)
+        own = plotted.motion_panels(self.robot, drawing.data, drawing.center, moving, snapshot.desired_velocity)
+        own |= plotted.force_panel(self.robot, snapshot.wrenches, snapshot.contacts)
         if torque is not None:
-            own |= plotted.torques(self.robot, torque)
+            own |= plotted.torque_panel(self.robot, torque)
         values = self._signals.values(own | panels)
         shown_at = self._recording.add(time, poses, caption or "", values)
         self._send(poses, caption or "", values, shown_at)
 
     def show_plant(self, plant: Plant, **options: Any) -> None:
-        """Shows a plant as it is: state, terrain, contacts with their forces, torques, time.
+        """Shows the present state of a plant: robot, terrain, contacts with their forces, torques and time.
 
         Args:
-            plant: of this robot.
-            options: of `show`, beside or instead of these.
+            plant: plant of this robot.
+            options: arguments of `show`, in addition to these or in place of them.
 
         Raises:
-            ArgumentError: a plant of another robot.
+            ArgumentError: a plant of a different robot.
         """
         if not isinstance(plant, Plant):
             raise ArgumentTypeError(f"plant: expected a Simulation or a MujocoPlant, got {type(plant).__name__}")
@@ -290,55 +296,56 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self.show(plant.q, **(shown | options))
 
     def show_terrain(self, terrain: Terrain | Surface | Iterable[Surface]) -> None:
-        """Draws a terrain from the next `show` on, in place of the last one; ``()`` draws none.
+        """Draws a terrain from the next `show` on, in place of the previous one; ``()`` draws none.
 
-        Boxes, stairs, slopes, walls and height fields stand where the robot meets them; of a height field of more than
-        200 samples along a side some are left out.  The grid is the first level plane.
+        Boxes, stairs, slopes, walls and height fields are drawn at their true positions; height fields with more than
+        200 samples along a side are drawn with fewer. The grid is the first level plane.
 
         Args:
-            terrain: such as ``plant.terrain``, or surfaces.
+            terrain: terrain such as ``plant.terrain``, or surfaces.
         """
         if self._landscape.show(terrain if isinstance(terrain, Terrain) else Terrain.from_surfaces(terrain)):
             self._floor = self._floor_packet()
             if self._server is not None:
-                self._server.state("floor", self._floor)
+                self._server.send_state("floor", self._floor)
 
     def show_frames(self, names: Iterable[str]) -> None:
-        """Draws a triad (x red, y green, z blue) at these frames from the next `show` on; ``()`` draws none.
+        """Draws the axes (x red, y green, z blue) of frames from the next `show` on; ``()`` draws none.
 
         Args:
             names: feet, links or joints of the robot.
 
         Raises:
-            UnknownNameError: no such frame.
+            UnknownNameError: no frame of a name.
         """
         self._drawing.show_frames(checks.names(names))
 
     def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
-        """Draws the ways of these frames as dotted lines from the next `show` on; ``()`` draws none.
+        """Draws the paths of frames as dotted lines from the next `show` on; ``()`` draws none.
 
-        A dot is laid whenever the frame has moved by a fiftieth of the robot's length; the oldest one moves.
+        A dot is added whenever a frame has moved by 1/50 of the robot's length; beyond `dots` the oldest one is
+        removed.
 
         Args:
             names: feet, links or joints of the robot, or "com".
-            dots: of each trail.
+            dots: maximum number of dots of each trail.
 
         Raises:
-            UnknownNameError: no such frame.
+            UnknownNameError: no frame of a name.
             ArgumentError: `dots` is not positive.
         """
         positive("dots", dots)
         self._drawing.show_trails(checks.names(names), int(dots))
 
     def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:
-        """Draws capsules from the next `show` on, and lines between those pairs that are nearest; None draws none.
+        """Draws collision capsules from the next `show` on, and lines between the nearest pairs.
 
         Args:
-            model: of this robot.
-            nearest: how many pairs have a line between the surfaces of their capsules.
+            model: capsules of this robot; None draws none.
+            nearest: number of pairs with a line between their surfaces.
 
         Raises:
-            ArgumentError: a model of another robot.
+            ArgumentError: capsules of a different robot.
         """
         if model is not None and not isinstance(model, CapsuleModel):
             raise ArgumentTypeError(f"model: expected a CapsuleModel, got {type(model).__name__}")
@@ -347,14 +354,14 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self._drawing.capsules = None if model is None else (model, int(nearest))
 
     def show_soles(self, soles: Iterable[Contact]) -> None:
-        """Draws the outlines of surfaces, such as `Contact.of_sole`, from the next `show` on; ``()`` draws none.
+        """Draws the outlines of surface contacts from the next `show` on; ``()`` draws none.
 
         Args:
-            soles: contacts of kind "surface" on frames of this robot.
+            soles: contacts of kind "surface" on frames of this robot, such as `Contact.of_sole`.
 
         Raises:
-            UnknownNameError: no such frame.
-            ArgumentError: points among them, or two of one name.
+            UnknownNameError: no frame of a name.
+            ArgumentError: point contacts, or two contacts of one name.
         """
         flat = surfaces("soles", soles)
         for sole in flat:
@@ -371,15 +378,15 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         fov: float = 35.0,
         follow: bool = True,
     ) -> None:
-        """Places the camera, live and in the recording.
+        """Sets the camera of the live page and of the recording.
 
         Args:
-            target: (3,) point in the middle of the picture, world [m]; None: the middle of the robot in `q_home`.
-            distance: from the target [m]; None: the whole robot fits.
-            azimuth: where the camera stands, turned about z from the x axis [deg].
-            elevation: above the horizon [deg].
+            target: (3,) point in the center of the picture, world [m]; None: the middle of the robot in `q_home`.
+            distance: distance from the target [m]; None: the whole robot is visible.
+            azimuth: direction of the camera from the target about z, from the x axis [deg].
+            elevation: angle of the camera above the horizon [deg].
             fov: vertical field of view [deg].
-            follow: the camera goes along with the base.
+            follow: whether the camera moves with the base.
 
         Raises:
             ArgumentError: an argument is out of range.
@@ -389,65 +396,67 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             point, base = (figure.low + figure.high) / 2, self._home
         else:
             point, base = vector("target", target, (3,)), self._drawing.base
-        view = camera.placed(point, figure.size, distance, azimuth, elevation, fov)
+        view = camera.camera_parameters(point, figure.size, distance, azimuth, elevation, fov)
         scales = {"size": figure.size, "newtons_per_meter": self.newtons_per_meter}
         self._camera = Blob().packet({"kind": "camera", "base": base.tolist(), "follow": follow, **view, **scales})
         if self._server is not None:
-            self._server.state("camera", self._camera)
+            self._server.send_state("camera", self._camera)
 
     def _send(self, poses: NDArray[np.float32], text: str, values: NDArray[np.float32], time: float | None) -> None:
+        """Sends a frame, and the geometry and plot channels that are new, to the live page."""
         packet, channels = self._scene.flush(), self._signals.flush()
         self._channels += channels
         if self._server is None:
             return
         if packet is not None:
-            self._server.send(packet)
+            self._server.send_packet(packet)
         if channels:
-            self._server.send(Blob().packet({"kind": "channels", "channels": channels}))
+            self._server.send_packet(Blob().packet({"kind": "channels", "channels": channels}))
         blob = Blob()
         arrays = {"poses": blob.add(poses), "values": blob.add(values)}
-        self._server.frame(blob.packet({"kind": "frame", **arrays, "text": text, "time": time}))
+        self._server.send_frame(blob.packet({"kind": "frame", **arrays, "text": text, "time": time}))
 
     def _floor_packet(self) -> bytes:
         return Blob().packet({"kind": "floor", "height": self._landscape.floor})
 
-    # -- being told ----------------------------------------------------------------------------------------------
+    # -- input from the live page
+    # ----------------------------------------------------------------------------------------------
     def add_slider(
         self, name: str, low: float, high: float, value: float, *, unit: str = "", group: str = "settings"
     ) -> None:
-        """Puts a slider on the live page, in place of one of this name; `sliders` tells where it is.
+        """Adds a slider to the live page, in place of one of the same name; `sliders` has its value.
 
-        Without a page it stays where it is to begin with.
+        Without a live page the slider keeps its initial value.
 
         Args:
-            name: its own.
-            low: its left end.
-            high: its right end.
-            value: to begin with, within them.
-            unit: written behind the number.
-            group: heading that it stands under.
+            name: name of the slider.
+            low: minimum.
+            high: maximum.
+            value: initial value, between them.
+            unit: unit shown after the value.
+            group: heading under which the slider is shown.
 
         Raises:
-            ArgumentError: `low` < `high` with `value` between does not hold.
+            ArgumentError: not ``low <= value <= high`` with ``low < high``.
         """
-        slider = Slider.checked(name, low, high, value, unit, group)
+        slider = Slider.validated(name, low, high, value, unit, group)
         self._unserved[name] = slider.start
         if self._server is not None:
             self._server.add_slider(slider)
 
     @property
     def sliders(self) -> dict[str, float]:
-        """Where each slider is, by name."""
-        return dict(self._unserved) if self._server is None else self._server.slid
+        """Value of each slider by name."""
+        return dict(self._unserved) if self._server is None else self._server.slider_values
 
     @property
     def gamepad_axes(self) -> tuple[float, float, float]:
-        """A gamepad's sticks on a live page: forward and leftward (left stick), turning left (right stick), -1 to 1."""
+        """Axes of a gamepad on a live page, -1 to 1: forward and leftward (left stick), turning left (right stick)."""
         return (0.0, 0.0, 0.0) if self._server is None else self._server.axes
 
     @property
     def is_paused(self) -> bool:
-        """Whether a live page has paused."""
+        """Whether a live page has paused the run."""
         return self._server is not None and self._server.paused
 
     def wait_while_paused(self) -> float:
@@ -469,19 +478,19 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
     # -- recording -----------------------------------------------------------------------------------------------
     def record(self, path: str | os.PathLike[str], *, title: str | None = None) -> RecordedPage:
-        """Writes everything shown since the viewer was made or cleared as one self-contained HTML animation.
+        """Writes all frames shown since the start, or since `clear_recording`, as one self-contained HTML animation.
 
         The page plays without a network; ``page.html#t=1.5`` stops at that time [s], ``#bare`` hides the controls.
 
         Args:
-            path: the file to write.
-            title: of the page; None: the robot's name.
+            path: file to write.
+            title: title of the page; None: the name of the robot.
 
         Returns:
-            The path written, which in a notebook shows the page.
+            The path of the file, which displays the page in a notebook.
 
         Raises:
-            QuaddynError: nothing has been shown.
+            QuaddynError: no frame has been shown.
             OSError: the file cannot be written.
         """
         made = RecordedPage(path)
@@ -489,26 +498,31 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         return made
 
     def _page(self, title: str | None) -> str:
+        """Returns the recorded page."""
         channels = Blob().packet({"kind": "channels", "channels": self._channels})
         packets = (*self._scene.packets, self._floor, self._camera, channels)
         return self._recording.page(packets, title or self.robot.name)
 
     def _repr_html_(self) -> str:
-        """In a notebook: what has been shown so far, or the robot at home."""
+        """Returns the recorded page for a notebook; the robot at home if nothing has been shown."""
         if not len(self._recording):
             self.show(self.robot.q_home)
-        return framed(self._page(None))
+        return embed_in_iframe(self._page(None))
 
     def clear_recording(self) -> None:
-        """Forgets the frames shown so far; the next recording starts at the next `show`."""
+        """Deletes the stored frames; the next recording starts at the next `show`."""
         self._recording.clear()
 
     @contextlib.contextmanager
     def recording(self, path: str | os.PathLike[str], *, title: str | None = None) -> Iterator[None]:
-        """Records what is shown inside the ``with`` block, and nothing before, to `path`.
+        """Records the frames shown inside the ``with`` block to `path`.
+
+        Args:
+            path: file to write.
+            title: title of the page; None: the name of the robot.
 
         Raises:
-            QuaddynError: nothing has been shown inside the block.
+            QuaddynError: no frame has been shown inside the block.
         """
         self.clear_recording()
         yield
@@ -516,7 +530,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
     # -- life ----------------------------------------------------------------------------------------------------
     def close(self) -> None:
-        """Stops the server and frees its port; what has been shown can still be recorded."""
+        """Stops the server and frees its port; frames shown so far can still be recorded."""
         if self._finalizer is not None:
             self._finalizer()
 

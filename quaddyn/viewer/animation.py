@@ -1,4 +1,4 @@
-"""`Recording`: the frames shown so far, and the self-contained page made of them."""
+"""`Animation`: stored frames, and the self-contained page made of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .scene import SLOT, Blob
 _EPS = 1e-9
 
 
-class Frame(NamedTuple):
-    """One instant: clock [s], (n, 10) poses of the slots, text, (m,) values of the channels."""
+class AnimationFrame(NamedTuple):
+    """One frame: time [s], (n, 10) poses of the slots, caption, (m,) values of the plot channels."""
 
     clock: float
     poses: NDArray[np.float32]
@@ -27,24 +27,24 @@ class Frame(NamedTuple):
     values: NDArray[np.float32]
 
 
-class Recording:
-    """Frames on one rising clock, at most `fps` a second of it.
+class Animation:
+    """Frames at increasing times, at most `fps` per second.
 
-    Times are the caller's (simulation) time [s].  A frame without a time follows the last by 1 / fps; one earlier than
-    the last (a simulation was reset) starts over at that point of the clock, so that takes follow each other.
+    Times are those of the caller (simulation) [s]. A frame without a time follows the last one by 1 / fps. A frame
+    earlier than the last one (a reset simulation) is appended after it, so that takes follow each other.
 
     Args:
-        fps: frames kept per second.
-        max_frames: the oldest frames are forgotten beyond this many.
+        fps: frames stored per second.
+        max_frames: maximum number of frames, beyond which the oldest are deleted.
     """
 
     def __init__(self, fps: float, max_frames: int) -> None:
         self.fps = fps
-        self._frames: deque[Frame] = deque(maxlen=max_frames)
+        self._frames: deque[AnimationFrame] = deque(maxlen=max_frames)
         self.clear()
 
     def clear(self) -> None:
-        """Forgets every frame and starts the clock anew."""
+        """Deletes all frames and restarts the time."""
         self._frames.clear()
         self._offset = 0.0  # clock minus the caller's time
         self._clock = -np.inf  # of the last frame shown
@@ -54,7 +54,7 @@ class Recording:
         return len(self._frames)
 
     def add(self, time: float | None, poses: NDArray[np.float32], text: str, values: NDArray[np.float32]) -> float:
-        """Keeps a frame, unless the last one kept is less than 1 / fps old; returns its clock [s]."""
+        """Stores a frame unless the last stored one is less than 1 / fps older; returns its time [s]."""
         if time is None:
             clock = 0.0 if np.isinf(self._clock) else self._clock + 1 / self.fps
         else:
@@ -67,13 +67,14 @@ class Recording:
             return clock
         # Frames stay on the grid of fps, so that 1 kHz steps do not round 30 Hz down to 29.4 Hz.
         self._due = max(self._due + 1 / self.fps, clock) if np.isfinite(self._due) else clock + 1 / self.fps
-        self._frames.append(Frame(clock, poses, text, values))
+        self._frames.append(AnimationFrame(clock, poses, text, values))
         return clock
 
     def packet(self) -> bytes:
-        """The animation as one packet.
+        """Returns the animation as one packet.
 
-        Times from 0 [s], poses (frames, slots, 10), values of the channels (frames, m), texts where they change.
+        It contains times from 0 [s], poses (frames, slots, 10), values of the channels (frames, m), and captions where
+        they change.
         """
         start, count = self._frames[0].clock, len(self._frames)
         slots, channels = (max(len(getattr(f, kind)) for f in self._frames) for kind in ("poses", "values"))
@@ -92,10 +93,10 @@ class Recording:
         return blob.packet({"kind": "animation", **header})
 
     def page(self, packets: Sequence[bytes], title: str) -> str:
-        """The page; `packets` are the scene and the camera.
+        """Returns the page; `packets` are those of scene and camera.
 
         Raises:
-            QuaddynError: nothing has been shown yet.
+            QuaddynError: there are no frames.
         """
         if not self._frames:
             raise QuaddynError("nothing to record: show() has not been called since the viewer was made or cleared")
@@ -104,6 +105,6 @@ class Recording:
 
 
 def _rounded(poses: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Keeps 16 bits of each mantissa (15 micrometres on a metre): the file compresses to half."""
+    """Rounds to 16 bits of mantissa (15 micrometers per meter), which halves the size of the compressed file."""
     bits = (poses.view(np.uint32) + np.uint32(0x40)) & np.uint32(0xFFFFFF80)
     return np.where(np.isnan(poses), poses, bits.view(np.float32))

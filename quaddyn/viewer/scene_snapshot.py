@@ -1,4 +1,4 @@
-"""`SceneSnapshot`: what is shown of one instant, looked at before anything is drawn of it."""
+"""`SceneSnapshot`: validated arguments of `Viewer.show` for one frame."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .checks import vector
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SceneSnapshot:
-    """Arguments of `Viewer.show` that are drawn, each of its shape, finite, and of frames that there are.
+    """Validated arguments of `Viewer.show` that are drawn: of the right shape, finite, with existing frames.
 
     Attributes:
         q: (nq,) configuration.
         v: (nv,) velocity, or None.
-        wrenches: {frame: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m].
-        show_com: whether the centre of mass is drawn.
-        cones: {frame: coefficient} of the friction cones that stand on level ground.
-        contacts: of a plant.
+        wrenches: {frame: (3,) force or (6,) force and moment} on the robot, world axes [N, N m].
+        show_com: whether the center of mass is drawn.
+        cones: {frame: friction coefficient} of friction cones on level ground.
+        contacts: contacts of a plant.
         coned_contacts: whether the contacts have cones.
-        around: feet that the support polygon goes around, none of them where it goes around contacts; None draws none.
-        points: {name: (3,)} [m].
-        curves: {name: (n, 3)} [m].
-        desired_velocity: (3,) velocity of the centre of mass [m/s], or None.
-        reference_q: (nq,) configuration of a reference, or None.
-        footholds: of feet in the air.
-        normals: {frame: (3,)} of the ground below, unit.
+        around: feet of the support polygon; () for the polygon of the contacts; None for no polygon.
+        points: {name: (3,)} world [m].
+        curves: {name: (n, 3)} world [m].
+        desired_velocity: (3,) desired velocity of the center of mass, world [m/s], or None.
+        reference_q: (nq,) reference configuration, or None.
+        footholds: footholds of swing feet.
+        normals: {frame: (3,)} unit normals of the ground below.
     """
 
     q: Array
@@ -54,7 +54,7 @@ class SceneSnapshot:
     normals: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
-    def checked(
+    def from_arguments(
         cls,
         robot: Robot,
         q: ArrayLike,
@@ -73,11 +73,11 @@ class SceneSnapshot:
         footholds: Mapping[str, Foothold] | None,
         normals: Mapping[str, ArrayLike] | None,
     ) -> Self:
-        """From the arguments of `Viewer.show`, which says what they mean.
+        """Validates the arguments of `Viewer.show`, which describes them.
 
         Raises:
-            UnknownNameError: a name of a force, a friction or a normal that is no frame of the robot.
-            ArgumentError: a wrong shape, a non-finite value, or no unit quaternion.
+            UnknownNameError: a name in `forces`, `friction` or `normals` is not a frame of the robot.
+            ArgumentError: a wrong shape, a non-finite value, or a quaternion not of unit norm.
         """
         for what, value in (("forces", forces), ("friction", friction), ("normals", normals)):
             if isinstance(value, Mapping):
