@@ -259,12 +259,14 @@ def walked(
     go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0
 ) -> tuple[_RunEvaluation, Walk]:
     plant = Walk(go2, velocity, (0.0, 0.0), case.dt)
-    made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
+    made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(morphology=Morphology.from_robot(go2)))
     figures = _RunEvaluation(case, made)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
         asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half of it in every other tick
-        told: Any = SimpleNamespace(ok=k >= flagged, asked=asked, commanded=slow * asked, limit="slow" * (k % 2))
+        told: Any = SimpleNamespace(
+            ok=k >= flagged, requested_velocity=asked, clamped_velocity=slow * asked, limit_reason="slow" * (k % 2)
+        )
         figures.add(k * case.dt, told)
     return figures, plant
 
@@ -370,7 +372,9 @@ def test_a_fall_has_the_cause_that_it_looks_like(
     plant = SimpleNamespace(robot=go2, q=q, v=np.zeros(go2.nv))
     below = None if known is None else SimpleNamespace(height=lambda x, y: known)
     stance = np.array([True, True, False, True])
-    controller: Any = SimpleNamespace(proportions=p, robot=go2, ground=below, clock=SimpleNamespace(stance=stance))
+    controller: Any = SimpleNamespace(
+        morphology=p, robot=go2, ground=below, gait_scheduler=SimpleNamespace(stance_mask=stance)
+    )
     made: Any = SimpleNamespace(plant=plant, controller=controller)
     assert _RunEvaluation(Trial(robot="go2"), made).cause(controller) == words
 

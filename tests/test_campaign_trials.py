@@ -364,10 +364,10 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     v, tau = np.zeros(go2.nv), np.zeros(go2.nu)
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
-    made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Morphology.from_robot(go2)))
+    made = SimpleNamespace(plant=plant, controller=SimpleNamespace(morphology=Morphology.from_robot(go2)))
     figures = _RunEvaluation(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
     for _ in range(4):
-        figures.add(0.0, SimpleNamespace(ok=True, asked=np.zeros(3)))
+        figures.add(0.0, SimpleNamespace(ok=True, requested_velocity=np.zeros(3)))
     assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak
 
 

@@ -57,8 +57,8 @@ def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
     for _ in range(40):
         felt.append(controller.compute(dynamics.update(plant.q, plant.v)))
         plant.step(felt[-1].tau)
-    assert felt[0].felt is None  # not known yet
-    assert set(felt[-1].felt or ()) == set(robot.feet)
+    assert felt[0].detected_contacts is None  # not known yet
+    assert set(felt[-1].detected_contacts or ()) == set(robot.feet)
     told = controller.compute(dynamics.update(plant.q, plant.v), measured_contacts=["FL", "FR", "RR"])
     assert set(told.detected_contacts or ()) == {"FL", "FR", "RR"}
     with pytest.raises(qd.UnknownNameError, match="contact_detection"):
