@@ -119,5 +119,5 @@ def write_rows(item: Item, t: TickContext, points: PointBlock, count: int, by: B
         lower, remaining_speed = z[8 * BOUND] + by.ahead * sum8(jerk), z[8 * REMAINING_SPEED]
         if remaining_speed > 0.0:
             given = remaining_speed * max(DRIFT_SPEED_FRACTION / by.period - by.p, 0.0)
-            lower = max(lower - given, min(lower - z[8 * GIVEN], by.most))
+            lower = max(lower - given, min(lower - z[8 * GIVEN], by.max_acceleration))
         finish_limit(rows, n, lower, math.inf, length, 1.0, item.element_index, PARTS * of[0] + of[1])
