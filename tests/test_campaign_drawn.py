@@ -55,7 +55,7 @@ from quaddyn.campaigns.sheet_page import page
 from quaddyn.campaigns.sheet_text import NOTES, STYLE
 from quaddyn.campaigns.slopes import SlopeCampaign
 from quaddyn.campaigns.store import StoredCase
-from quaddyn.campaigns.store_export import _as, _kinds, _one
+from quaddyn.campaigns.store_export import _column_types, _common_type, _convert
 from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
@@ -679,11 +679,16 @@ def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
 def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
     with Store.open(":memory:", Throws(4)) as kept:
         run(Throws(4), store=kept)
-        kinds = _kinds(kept)
+        kinds = _column_types(kept)
         assert kinds["number"] is int and kinds["record.x"] is float and kinds["record.success"] is bool
         assert kinds["case.what"] is str and kinds["error"] is str  # which nothing fills
-    assert _one({int, float}) is float and _one({int, bool}) is str and _one({bool}) is bool and _one(set()) is str
-    assert _as(float, 3) == 3.0 and type(_as(float, 3)) is float and _as(str, True) == "True"
+    assert (
+        _common_type({int, float}) is float
+        and _common_type({int, bool}) is str
+        and _common_type({bool}) is bool
+        and _common_type(set()) is str
+    )
+    assert _convert(float, 3) == 3.0 and type(_convert(float, 3)) is float and _convert(str, True) == "True"
 
 
 # -- workers -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sparing import others_slow
 from typer.testing import CliRunner
 
 from quaddyn.campaigns import Store, registry, run
-from quaddyn.campaigns.store_export import frame
+from quaddyn.campaigns.store_export import to_frame
 from quaddyn.cli import app
 from quaddyn.errors import ArgumentError, CampaignError, StoreError
 
@@ -30,7 +30,7 @@ TESTS = Path(__file__).resolve().parent
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("Throws", "Shown", "Options"):
-        monkeypatch.setitem(registry.OWN, name.lower(), f"campaign_examples:{name}")
+        monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, name.lower(), f"campaign_examples:{name}")
 
 
 def call(*words: object, code: int = 0) -> str:
@@ -62,7 +62,7 @@ def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     call("campaign", "export", store, "--csv", tmp_path / "runs.csv", "--parquet", tmp_path / "runs.parquet")
     with Store.read(store) as there:
         rows = list(there.rows())
-        expected = frame(there)
+        expected = to_frame(there)
     with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
         for row, line in zip(rows, csv.DictReader(file), strict=True):
             assert int(line["number"]) == row.number
@@ -204,7 +204,7 @@ INTERRUPTED = """
 import sys
 sys.path.insert(0, {tests!r})
 from quaddyn.campaigns import registry
-registry.OWN["throws"] = "campaign_examples:Throws"
+registry.BUILT_IN_CAMPAIGNS["throws"] = "campaign_examples:Throws"
 from quaddyn.cli import main
 if __name__ == "__main__":
     main()

@@ -288,7 +288,7 @@ def test_log_compare_and_replay_end_with_1_where_something_differs(
 def test_campaigns_end_with_1_where_a_case_raised(
     what: str, wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.OWN, "throws", "campaign_examples:Throws")
+    monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")
     store = tmp_path / "runs.db"
     arguments = ("--trials", 4, "--target", what, "--store", store, "--workers", 0)
     assert code("campaign", "throws", *arguments) == wanted

@@ -1,4 +1,4 @@
-"""Dask clusters: one that exists, or one on this machine for the while."""
+"""`dask_executor`: executor on a Dask cluster, an existing one or a temporary one on this machine."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from .worker_failures import MAX_WORKER_DEATHS
 from .worker_processes import interrupts_blocked
 
 T = TypeVar("T")
-_LOOK_EVERY = 2.0  # [s] workers come and go
+_REFRESH_INTERVAL = 2.0  # [s] the number of workers may change
 
 
 class InsecureClusterWarning(UserWarning):
-    """A scheduler on the network without TLS: whoever reaches its port runs programs as its user."""
+    """Warning of a scheduler on the network without TLS, whose port lets anyone run programs as its user."""
 
 
 class DaskExecutor(Executor):
-    """An executor on the workers of a Dask client; made by `cluster`.
+    """Executor on the workers of a Dask client; made by `dask_executor`.
 
-    Dask's scheduler places the calls, repeats those whose workers die, and says when they died too often.
+    Dask's scheduler distributes the calls, repeats those whose workers die, and reports when they die too often.
     """
 
     def __init__(self, client: Any, local: Any = None) -> None:
         self.client, self.local = client, local
         self._count = 0 if local is None else len(local.workers)
         self._out: weakref.WeakSet[Future[Any]] = weakref.WeakSet()
-        self._looked, self._slots = -_LOOK_EVERY, 1
+        self._looked, self._slots = -_REFRESH_INTERVAL, 1
 
     @property
     def slots(self) -> int:
-        """Calls that its workers run at a time, now."""
-        if time.monotonic() > self._looked + _LOOK_EVERY:
+        """Number of calls that its workers run at a time at present."""
+        if time.monotonic() > self._looked + _REFRESH_INTERVAL:
             if self.local is not None:  # Dask gives a worker up that is not back in time: another takes its place
                 self.local.scale(self._count)
             self._slots = max(1, sum(self.client.nthreads().values()))
@@ -49,16 +49,16 @@ class DaskExecutor(Executor):
         return self._slots
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function on one of the workers; it and its arguments are pickled."""
+        """Calls a function on one of the workers; the function and its arguments are pickled."""
         theirs = self.client.submit(fn, *args, **kwargs, pure=False)
         ours: Future[T] = Future()
         ours.add_done_callback(lambda future: theirs.cancel() if future.cancelled() else None)
         self._out.add(ours)
-        self.client.loop.add_callback(_follow, theirs, ours)
+        self.client.loop.add_callback(_forward_result, theirs, ours)
         return ours
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let go of the cluster; one of this machine ends."""
+        """Disconnects from the cluster; a temporary one ends."""
         if wait and not cancel_futures:
             concurrent.futures.wait(list(self._out))
         self.client.close()
@@ -71,8 +71,8 @@ class DaskExecutor(Executor):
         self.shutdown(cancel_futures=kind is not None)
 
 
-async def _follow(theirs: Any, ours: Future[Any]) -> None:
-    """Hand on what becomes of a call.  `Client.get_executor` does not when the connection breaks at the wrong time."""
+async def _forward_result(theirs: Any, ours: Future[Any]) -> None:
+    """Forwards the result of a call.  `Client.get_executor` fails to if the connection breaks at certain times."""
     try:
         result, error = await theirs, None
     except BaseException as raised:
@@ -86,17 +86,17 @@ async def _follow(theirs: Any, ours: Future[Any]) -> None:
 
 
 def dask_executor(address: str, *, security: Any = None, timeout: float = 30.0) -> DaskExecutor:
-    """An executor on a Dask cluster; use it in a ``with`` block.
+    """Returns an executor on a Dask cluster, for a ``with`` block.
 
     Args:
-        address: of a scheduler, such as "tcp://127.0.0.1:8786" or "tls://host:8786"; "local:4" starts one on the
-            loopback of this machine with four worker processes, and ends it.
-        security: `distributed.Security`, for "tls://".
-        timeout: for the scheduler to answer [s].
+        address: address of a scheduler, such as "tcp://127.0.0.1:8786" or "tls://host:8786"; "local:4" starts one with
+            four worker processes on the loopback interface of this machine, and ends it.
+        security: `distributed.Security`, for "tls://"; None: none.
+        timeout: longest time for the scheduler to respond [s].
 
     Raises:
-        CampaignError: Dask is not installed, or no scheduler answers.
-        ArgumentError: no such address.
+        CampaignError: Dask is not installed, or no scheduler responds.
+        ArgumentError: an invalid address.
     """
     distributed = _dask()
     kind, _, rest = address.partition(":")
@@ -111,7 +111,7 @@ def dask_executor(address: str, *, security: Any = None, timeout: float = 30.0) 
     try:
         with interrupts_blocked():
             client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
-    except Exception as error:  # whatever a port that is no scheduler's answers
+    except Exception as error:  # the reply of a port that is not a scheduler
         raise CampaignError(f"no scheduler answers at {address}: {error}") from error
     return DaskExecutor(client)
 
@@ -119,7 +119,7 @@ def dask_executor(address: str, *, security: Any = None, timeout: float = 30.0) 
 def tls(
     ca: str | os.PathLike[str] | None, certificate: str | os.PathLike[str] | None, key: str | os.PathLike[str] | None
 ) -> Any:
-    """`distributed.Security` of certificate files, for "tls://"; None of none.
+    """Returns `distributed.Security` from certificate files, for "tls://"; None without files.
 
     Raises:
         CampaignError: Dask is not installed.

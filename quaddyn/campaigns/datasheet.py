@@ -1,4 +1,4 @@
-"""`DataSheet`: what robots can take, measured: every bound searched, claimed with confidence, and open to replay."""
+"""`DataSheet`: measures the limits of robots by searches, with a confidence for each bound and replayable trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "check
 
 @dataclass(frozen=True, kw_only=True)
 class DataSheet(TrialCampaign):
-    """The trials of a data sheet: bisections, whose cases depend on what the cases before them gave (`measure`)."""
+    """Trials of a data sheet: bisections, whose cases depend on earlier outcomes (`measure`)."""
 
     name: ClassVar[str] = "datasheet"
 
@@ -68,14 +68,14 @@ class DataSheet(TrialCampaign):
         return self.robot
 
     def cases(self) -> Iterator[Trial]:
-        """The cases that are known beforehand: every gait at several speeds."""
+        """Yields the cases that are known beforehand: every gait at several speeds."""
         for source in self.robot:
             for levels in self.curves(source).values():
                 for trials in levels:
                     yield from trials
 
     def curves(self, source: str) -> dict[str, list[list[Trial]]]:
-        """Runs of each gait whose speed is measured, by speed and number."""
+        """Returns the runs of each gait whose speed is measured, by speed and number."""
         found = make_speed_trials(source, plant=self.plant, dt=self.dt, seed=self.seed)
         names = {cell.name for cell in self.cells(source)}
         return {gait: levels for gait, levels in found.items() if f"speed {gait}" in names}
@@ -91,14 +91,14 @@ class DataSheet(TrialCampaign):
 
 @dataclass(frozen=True)
 class FailedCase:
-    """A trial that failed.
+    """Failed trial.
 
     Attributes:
-        number: in the store, for ``quaddyn replay STORE#number``.
-        value: of the quantity, in the unit of its cell.
-        reason: of the failure.
-        fell: when [s], None where it did not.
-        case: what differs from a trial without disturbance.
+        number: number in the store, for ``quaddyn replay STORE#number``.
+        value: value of the quantity, in the unit of its bound.
+        reason: reason of the failure.
+        fell: time of the fall [s]; None without one.
+        case: fields that differ from a trial without disturbance.
     """
 
     number: int
@@ -110,13 +110,13 @@ class FailedCase:
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound that was measured.
+    """Measured bound.
 
     Attributes:
         name, title, unit, harder: see `BoundSpec`.
-        values: by level.
-        threshold: what the search found.
-        failed: trials that failed, in the order of the levels.
+        values: values by level.
+        threshold: result of the search.
+        failed: failed trials, in the order of the levels.
     """
 
     name: str
@@ -135,17 +135,17 @@ class Bound:
 
 @dataclass(frozen=True)
 class Point:
-    """Runs at one speed: means over those that succeeded, and the largest of what is a peak; None where none did.
+    """Runs at one speed: means over successful runs, maxima of peak values; None if none succeeded.
 
     Attributes:
-        commanded: [m/s].
-        successes, trials: counts.
-        reached: [m/s].
-        error: of the velocity, relative to the commanded speed.
+        commanded: commanded speed [m/s].
+        successes, trials: numbers of runs.
+        reached: mean speed [m/s].
+        error: velocity error relative to the commanded speed.
         cost: cost of transport.
-        power, power_peak: mechanical [W].
-        torque: largest share of a motor's limit.
-        torque_rms: [N m].
+        power, power_peak: mean and peak mechanical power [W].
+        torque: largest ratio of a motor torque to its limit.
+        torque_rms: rms torque [N m].
     """
 
     commanded: float
@@ -162,17 +162,17 @@ class Point:
 
 @dataclass(frozen=True)
 class RobotFacts:
-    """What a robot's description says.
+    """Properties of a robot from its description.
 
     Attributes:
-        source: as given.
-        name: in the file.
-        mass: [kg].
-        degrees: of freedom.
-        length: of the stretched legs [m].
-        height: of the centre of mass at home [m].
-        speed: ``sqrt(g l)``, in which speeds of robots of different size are compared [m/s].
-        reach: nearest and farthest distance of each foot from its hip, by foot [m].
+        source: source as given.
+        name: name in the file.
+        mass: mass [kg].
+        degrees: degrees of freedom.
+        length: length of the stretched legs [m].
+        height: height of the center of mass in the home pose [m].
+        speed: unit of speed ``sqrt(g l)`` for comparing robots of different size [m/s].
+        reach: smallest and largest distance of each foot from its hip, by foot [m].
         joints: name, lower and upper limit [rad or m], velocity limit [rad/s or m/s], effort limit [N m or N].
     """
 
@@ -188,13 +188,13 @@ class RobotFacts:
 
     @property
     def title(self) -> str:
-        """What to call it: its catalogue name, else that of the file."""
+        """Catalogue name of the robot, else its name in the file."""
         return self.source if self.source in CATALOGUE else self.name
 
 
 @dataclass(frozen=True)
 class RobotBounds:
-    """One robot's part of a sheet."""
+    """Results of one robot on a sheet."""
 
     facts: RobotFacts
     bounds: tuple[Bound, ...]
@@ -203,16 +203,16 @@ class RobotBounds:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What was measured, and how.
+    """Results of a measurement and its conditions.
 
     Attributes:
-        campaign: its options.
-        robots: in the order of the campaign's.
-        trials: how many were simulated.
-        seconds: CPU time that they took [s].
-        store: where they are kept; None for memory.
-        versions: of the packages.
-        processors: of the workers.
+        campaign: the campaign with its options.
+        robots: results in the order of the campaign's robots.
+        trials: number of simulated trials.
+        seconds: CPU time of the trials [s].
+        store: file of the trials; None: memory.
+        versions: versions of the packages.
+        processors: processors of the workers.
     """
 
     campaign: DataSheet
@@ -225,7 +225,7 @@ class Sheet:
 
 
 class MeasurementProgress(NamedTuple):
-    """How far a measurement is: bounds found, of how many, and trials so far."""
+    """Progress of a measurement: number of bounds found, of all bounds, and of trials so far."""
 
     found: int
     total: int
@@ -239,16 +239,16 @@ def measure(
     *,
     progress: Callable[[MeasurementProgress], object] | None = None,
 ) -> Sheet:
-    """Measure a data sheet.
+    """Measures a data sheet.
 
-    All searches run side by side: each wave of trials holds what every one of them asks for next.  A measurement that
-    was interrupted goes on where it was, from its store.  The sheet depends on the campaign alone, not on the executor.
+    All searches run side by side: each wave of trials holds the next requests of all of them.  An interrupted
+    measurement continues from its store.  The sheet depends on the campaign alone, not on the executor.
 
     Args:
-        campaign: what to measure.
-        executor: `quaddyn.campaigns.process_pool`, `cluster` or any other; by default this process.
-        store: file for the trials; by default memory, and no trial can be replayed by number.
-        progress: called from time to time.
+        campaign: the bounds to measure.
+        executor: `process_pool`, `dask_executor` or any other; None: this process.
+        store: file for the trials; None: memory, and trials cannot be replayed by number.
+        progress: called from time to time; None: not called.
 
     Raises:
         ArgumentError: a robot that cannot walk.
@@ -309,7 +309,7 @@ def measure(
 
 
 def versions() -> dict[str, str]:
-    """Of this package and of those that it rests on."""
+    """Returns the versions of this package and its main dependencies."""
     out = {"quaddyn": __version__, "Python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -320,7 +320,7 @@ def versions() -> dict[str, str]:
 
 
 def _succeeded(row: StoredCase) -> bool:
-    """Whether a trial succeeded; one that raised an error did not."""
+    """Returns whether a trial succeeded; one that raised an error did not."""
     return not isinstance(row.result, Failure) and bool(row.result["success"])
 
 
@@ -377,7 +377,7 @@ def _point(rows: list[StoredCase]) -> Point:
 
 
 def facts(source: str) -> RobotFacts:
-    """What a robot's description says."""
+    """Returns the properties of a robot from its description."""
     robot = worker_memory.load_cached_robot(source)
     p = Morphology.from_robot(robot)
     reach = {}

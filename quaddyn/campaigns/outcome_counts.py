@@ -1,4 +1,4 @@
-"""Results counted: successes, and failures by reason."""
+"""`OutcomeCounts`: numbers of successes, and of failures by reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..deprecation import renamed_attributes, renamed_fields
 from .campaign import Campaign, Failure
 from .store import StoredCase
 
-#: Numbers of cases kept for each reason.
+#: Number of examples stored for each reason.
 _EXAMPLES = 5
 
 
@@ -20,14 +20,14 @@ _EXAMPLES = 5
 @renamed_fields(poison="killed_workers")
 @dataclass(frozen=True)
 class OutcomeCounts:
-    """Results counted.
+    """Numbers of outcomes of a campaign.
 
     Attributes:
-        successes: records that are none of the following.
-        failures: number of records by reason, as `Campaign.failure_reason` gives it; most frequent first.
+        successes: number of successes.
+        failures: number of failed records by reason, as `Campaign.failure_reason` gives it; most frequent first.
         errors: number of cases that raised, by the first line of the exception, its numbers replaced by dots.
         killed_workers: number of cases whose workers died.
-        examples: the first numbers in the store of each failure and error; those of `poison` under "poison".
+        examples: the first case numbers of each failure and error; those of `killed_workers` under "poison".
     """
 
     successes: int
@@ -38,12 +38,12 @@ class OutcomeCounts:
 
     @property
     def total(self) -> int:
-        """Of all cases."""
+        """Number of all cases."""
         return self.successes + sum(self.failures.values()) + sum(self.errors.values()) + self.killed_workers
 
     @classmethod
     def from_rows(cls, campaign: Campaign[Any], rows: Iterable[StoredCase]) -> Self:
-        """Count results of a campaign."""
+        """Counts the results of a campaign."""
         successes = poison = 0
         failures: Counter[str] = Counter()
         errors: Counter[str] = Counter()

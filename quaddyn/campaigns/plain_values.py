@@ -1,4 +1,4 @@
-"""Plain values as text and back, bit for bit: cases, options and records in a store."""
+"""Serialization of plain values as JSON, exact to the bit: cases, options and records of a store."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ T = TypeVar("T")
 #: What cases and options may hold: these, and tuples of them.  Records hold no tuples.
 PlainValue = float | int | bool | str | None
 #: Characters of a foreign text that messages show.
-SHOWN = 200
+MAX_SHOWN_CHARACTERS = 200
 
 
 def encode(value: object) -> str:
-    """A frozen dataclass of plain values as JSON; the same value gives the same text.
+    """Encodes a frozen dataclass of plain values as JSON; equal values give equal texts.
 
-    Floats are written with the digits that give the same bits again; infinities and NaN as Python's JSON writes them.
+    Floats are written with enough digits to give the same bits; infinities and NaN as Python's JSON writes them.
 
     Raises:
-        ArgumentTypeError: a field holds something else; the message names it.
+        ArgumentTypeError: a field holds another type; the message names it.
     """
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(f"{type(value).__qualname__}: expected a dataclass of plain values")
@@ -36,17 +36,21 @@ def encode(value: object) -> str:
 
 
 def decode(kind: type[T], text: object) -> T:
-    """The dataclass that `encode` wrote.
+    """Decodes a dataclass that `encode` wrote, also under field names of an earlier version.
+
+    Args:
+        kind: the dataclass.
+        text: JSON text.
 
     Raises:
-        ArgumentError: the text does not fit the dataclass or the types of its fields.
+        ArgumentError: the text does not match the dataclass or the types of its fields.
     """
     try:
         values = {_present_name(kind, name): _tuples(value) for name, value in _object(text).items()}
         _check_fields(kind, values)
         return kind(**values)
     except Exception as error:  # a dataclass may refuse its fields by any exception
-        raise ArgumentError(f"{shortened(text)} is no {kind.__qualname__}: {shortened(error)}") from error
+        raise ArgumentError(f"{shorten(text)} is no {kind.__qualname__}: {shorten(error)}") from error
 
 
 def _present_name(kind: type[Any], name: str) -> str:
@@ -55,15 +59,15 @@ def _present_name(kind: type[Any], name: str) -> str:
 
 
 def key(text: str) -> bytes:
-    """16 bytes by which a store knows an encoded case."""
+    """Returns the 16 bytes by which a store identifies an encoded case."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def encode_record(record: Mapping[str, object]) -> str:
-    """A record as JSON; numpy's scalars become Python's.
+    """Encodes a record as JSON; NumPy scalars become Python scalars.
 
     Raises:
-        ArgumentTypeError: an entry is no number, word, bool or None; the message names it.
+        ArgumentTypeError: an entry is not a number, text, bool or None; the message names it.
     """
     if not isinstance(record, Mapping):
         raise ArgumentTypeError(f"record: expected a mapping of names to plain values, got {type(record).__qualname__}")
@@ -77,17 +81,17 @@ def encode_record(record: Mapping[str, object]) -> str:
 
 
 def decode_record(text: object) -> dict[str, PlainValue]:
-    """The record that `encode_record` wrote.
+    """Decodes a record that `encode_record` wrote.
 
     Raises:
-        ArgumentError: the text is no such record.
+        ArgumentError: the text is not a record.
     """
     try:
         found = _object(text)
         if wrong := [name for name, value in found.items() if not isinstance(value, PlainValue)]:
             raise ArgumentTypeError(f"{wrong[0]!r}: expected a number, text, bool or None")
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{shortened(text)} is no record: {shortened(error)}") from error
+        raise ArgumentError(f"{shorten(text)} is no record: {shorten(error)}") from error
     return found
 
 
@@ -105,16 +109,16 @@ def _object(text: object) -> dict[str, Any]:
     return found
 
 
-def shortened(text: object) -> str:
-    """For messages: at most `SHOWN` characters, control characters escaped."""
+def shorten(text: object) -> str:
+    """Returns a text for messages: at most `MAX_SHOWN_CHARACTERS` characters, control characters escaped."""
     whole = str(text) if isinstance(text, Exception) else repr(text)
-    whole = "".join(c if c.isprintable() else repr(c)[1:-1] for c in whole[: SHOWN + 1])
-    return whole if len(whole) <= SHOWN else f"{whole[:SHOWN]}..."
+    whole = "".join(c if c.isprintable() else repr(c)[1:-1] for c in whole[: MAX_SHOWN_CHARACTERS + 1])
+    return whole if len(whole) <= MAX_SHOWN_CHARACTERS else f"{whole[:MAX_SHOWN_CHARACTERS]}..."
 
 
 @cache
 def _hints(kind: type[Any]) -> dict[str, tuple[Any, Any]]:
-    """By field its annotation and its default; none where annotations cannot be looked up."""
+    """Returns the annotation and default of each field; nothing if annotations cannot be resolved."""
     try:
         hints = typing.get_type_hints(kind)
     except Exception:  # names that only a type checker knows
@@ -134,11 +138,11 @@ def _check_fields(kind: Any, values: Mapping[str, object]) -> None:
         hint, default = hints.get(name, (Any, None))
         if type(value) is not hint and not _fits(value, hint) and value != default:
             expected = hint.__name__ if isinstance(hint, type) else hint
-            raise ArgumentTypeError(f"{name}: expected {expected}, got {shortened(value)}")
+            raise ArgumentTypeError(f"{name}: expected {expected}, got {shorten(value)}")
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a plain value is of an annotated type; numbers may be of any type of numbers."""
+    """Returns whether a plain value is of an annotated type; numbers may be of any numeric type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in inner)

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import CampaignError, UnknownNameError
 from .campaign import Campaign
 
-#: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
-OWN: dict[str, str] = {
+#: ``module:class`` by name; imported on request.  Packages add theirs with entry points "quaddyn.campaigns".
+BUILT_IN_CAMPAIGNS: dict[str, str] = {
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
     "friction-drop": "quaddyn.campaigns.friction_drop:FrictionDropCampaign",
     "gaits": "quaddyn.campaigns.gaits:GaitCampaign",
@@ -35,33 +35,33 @@ def current_name(name: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """All campaigns that can be found."""
-    return tuple(sorted({*OWN, *(point.name for point in entry_points(group="quaddyn.campaigns"))}))
+    """Returns the names of all campaigns."""
+    return tuple(sorted({*BUILT_IN_CAMPAIGNS, *(point.name for point in entry_points(group="quaddyn.campaigns"))}))
 
 
 def find(name: str) -> type[Campaign[Any]]:
-    """The registered kind of campaign of a name.
+    """Returns the class of a registered campaign.
 
     Raises:
         UnknownNameError: no such campaign is registered.
     """
     name = current_name(name)
-    if name in OWN:
-        return _attribute(OWN[name])  # type: ignore[no-any-return]
+    if name in BUILT_IN_CAMPAIGNS:
+        return _attribute(BUILT_IN_CAMPAIGNS[name])  # type: ignore[no-any-return]
     for point in entry_points(group="quaddyn.campaigns", name=name):
         found: type[Campaign[Any]] = point.load()
         return found
     raise UnknownNameError("campaign", name, names())
 
 
-def imported(place: str) -> type[Campaign[Any]]:
-    """A kind of campaign that is not registered, from the module that the user, and no file, has named.
+def import_campaign(place: str) -> type[Campaign[Any]]:
+    """Imports the class of a campaign that is not registered, which the user has named.
 
     Args:
         place: "module:class".
 
     Raises:
-        CampaignError: it cannot be imported, or is no campaign.
+        CampaignError: it cannot be imported, or is not a campaign.
     """
     try:
         found = _attribute(place)

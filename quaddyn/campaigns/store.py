@@ -22,7 +22,7 @@ from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..version import __version__
 from .campaign import Campaign, Failure, Record
-from .plain_values import decode, decode_record, encode, key, shortened
+from .plain_values import decode, decode_record, encode, key, shorten
 from .registry import current_name, find
 from .worker_calls import Outcome, Worker
 
@@ -414,7 +414,7 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages quote names of a damaged file
-        text = shortened(error)
+        text = shorten(error)
         if "locked" in text or "busy" in text:
             why = "another process writes to it"
         elif "full" in text or ("I/O" in text and _no_space(path)):

@@ -1,4 +1,4 @@
-"""A store as a table: CSV, Parquet, or a pandas frame; a case or a record is one row."""
+"""Export of a store as a table with one row per case: CSV, Parquet, or a pandas frame."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     import pandas
 
 _ROWS_AT_ONCE = 10_000
-_ABOUT = ("number", "error", "poison", "seconds", "time", "worker", "package", "model")
+_METADATA_COLUMNS = ("number", "error", "poison", "seconds", "time", "worker", "package", "model")
 
 
-def columns(store: Store) -> list[str]:
-    """Names of the columns: those of a row, "case." and the fields of a case, "record." and all that records name."""
+def column_names(store: Store) -> list[str]:
+    """Returns the names of the columns: metadata, "case." and each field, "record." and each entry of any record."""
     case = [f"case.{f.name}" for f in dataclasses.fields(store.campaign.Case)]
     record = {name: None for row in store.rows() if not isinstance(row.result, Failure) for name in row.result}
-    return [_ABOUT[0], *case, *(f"record.{name}" for name in record), *_ABOUT[1:]]
+    return [_METADATA_COLUMNS[0], *case, *(f"record.{name}" for name in record), *_METADATA_COLUMNS[1:]]
 
 
-def table(store: Store) -> Iterator[dict[str, Any]]:
-    """The rows by the names of `columns`; what a row does not have is missing.  Tuples are written as JSON."""
+def iterate_rows(store: Store) -> Iterator[dict[str, Any]]:
+    """Yields the rows as mappings of `column_names` without missing values; tuples are written as JSON."""
     return map(_flat, store.rows())
 
 
 def write_csv(store: Store, path: str | os.PathLike[str]) -> None:
     """Write a store as CSV (RFC 4180); floats with all their digits, so that they are read as the same bits."""
-    with _replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns(store), restval="")
+    with _atomic_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, column_names(store), restval="")
         writer.writeheader()
-        writer.writerows(table(store))
+        writer.writerows(iterate_rows(store))
 
 
 def write_parquet(store: Store, path: str | os.PathLike[str]) -> None:
@@ -58,21 +58,21 @@ def write_parquet(store: Store, path: str | os.PathLike[str]) -> None:
         import pyarrow.parquet
     except ImportError as error:
         raise CampaignError('Parquet needs pyarrow: pip install "quaddyn[export]"') from error
-    kinds = _kinds(store)
+    kinds = _column_types(store)
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
-    schema = pyarrow.schema([(name, types[kinds[name]]) for name in columns(store)])
-    with _replacing(path) as part, pyarrow.parquet.ParquetWriter(part, schema) as writer:
-        rows = table(store)
+    schema = pyarrow.schema([(name, types[kinds[name]]) for name in column_names(store)])
+    with _atomic_file(path) as part, pyarrow.parquet.ParquetWriter(part, schema) as writer:
+        rows = iterate_rows(store)
         while some := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             data = {
-                name: [None if (v := row.get(name)) is None else _as(kinds[name], v) for row in some]
+                name: [None if (v := row.get(name)) is None else _convert(kinds[name], v) for row in some]
                 for name in schema.names
             }
             writer.write_table(pyarrow.table(data, schema=schema))
 
 
-def frame(store: Store) -> pandas.DataFrame:
-    """A store as a pandas frame.
+def to_frame(store: Store) -> pandas.DataFrame:
+    """Returns a store as a pandas frame.
 
     Raises:
         CampaignError: pandas is missing.
@@ -81,7 +81,7 @@ def frame(store: Store) -> pandas.DataFrame:
         import pandas
     except ImportError as error:
         raise CampaignError('frames need pandas: pip install "quaddyn[export]"') from error
-    return pandas.DataFrame.from_records(list(table(store)), columns=columns(store))
+    return pandas.DataFrame.from_records(list(iterate_rows(store)), columns=column_names(store))
 
 
 def _flat(row: StoredCase) -> dict[str, Any]:
@@ -98,29 +98,29 @@ def _flat(row: StoredCase) -> dict[str, Any]:
     return flat
 
 
-def _kinds(store: Store) -> dict[str, type]:
+def _column_types(store: Store) -> dict[str, type]:
     """One type for each column that all its values have, or can be written as."""
-    kinds: dict[str, set[type]] = {name: set() for name in columns(store)}
-    for row in table(store):
+    kinds: dict[str, set[type]] = {name: set() for name in column_names(store)}
+    for row in iterate_rows(store):
         for name, value in row.items():
             if value is not None:
                 wide = type(value) is int and not -(2**63) <= value < 2**63
                 kinds[name].add(str if wide else type(value))
-    return {name: _one(found) for name, found in kinds.items()}
+    return {name: _common_type(found) for name, found in kinds.items()}
 
 
-def _one(kinds: set[type]) -> type:
+def _common_type(kinds: set[type]) -> type:
     if kinds == {int, float}:
         return float
     return kinds.pop() if len(kinds) == 1 else str
 
 
-def _as(kind: type, value: Any) -> Any:
+def _convert(kind: type, value: Any) -> Any:
     return kind(value) if type(value) is not kind else value
 
 
 @contextlib.contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def _atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` that takes its place when it is complete."""
     target = Path(path)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:

@@ -1,4 +1,4 @@
-"""`ground`: what a trial's robot walks on, made of the numbers of its case."""
+"""`make_trial_terrain`: terrain of a trial, from the numbers of its case."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAVES, NUMBERS, SPACING, RISING = 8, (2.0, 4.5), 0.05, 1.0
 
 
 def make_trial_terrain(case: Trial, p: Morphology, robot: Robot, rng: np.random.Generator) -> list[Surface] | None:
-    """The ground of a case, in the robot's heading at the start; None for the level floor."""
+    """Returns the terrain of a case in the initial heading of the robot; None for level ground."""
     yaw = p.yaw(robot.q_home)
     if case.slope:
         return [Plane.slope(case.slope, heading=case.slope_direction + yaw)]
@@ -45,14 +45,14 @@ def make_trial_terrain(case: Trial, p: Morphology, robot: Robot, rng: np.random.
 
 
 def _slab(start: float, length: float, height: float, yaw: float, *, width: float = 20.0, depth: float = 1.0) -> Box:
-    """Solid ground up to a height over some of the way [m], across all of it."""
+    """Returns solid ground up to a height over a length of the path [m], across its whole width."""
     R = pin.exp3(np.array([0.0, 0.0, yaw]))
     center = R @ np.array([start + 0.5 * length, 0.0, height - 0.5 * depth])
     return Box(center, np.array([length, width, depth]), R)
 
 
 def _strips(most: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
-    """Level ground about the start, then strips of random length and height."""
+    """Returns level ground at the start, then strips of random length and height."""
     start = 0.7 * length
     out: list[Surface] = [_slab(-10.0, 10.0 + start, 0.0, yaw)]
     height = 0.0
@@ -65,7 +65,7 @@ def _strips(most: float, length: float, yaw: float, rng: np.random.Generator) ->
 
 
 def _boxes(height: float, p: Morphology, yaw: float, rng: np.random.Generator) -> list[Box]:
-    """Boxes of one height, a tenth of the ground ahead under them, none under the first footholds."""
+    """Returns boxes of one height that cover a tenth of the ground ahead, none under the first footholds."""
     front, half_width = float(np.abs(p.nominal_stance[:, 0]).max()), 2.0 * p.length
     out = []
     for _ in range(round(0.1 * 12.0 * 4.0 / 0.25)):
@@ -79,7 +79,7 @@ def _boxes(height: float, p: Morphology, yaw: float, rng: np.random.Generator) -
 
 
 def _stairs(rise: float, tread: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
-    """Stairs that climb by `rise` a step, or go down, from somewhere within the first tread on."""
+    """Returns stairs that rise by `rise` per step, or descend, starting within the first tread."""
     first = LEAD * length + rng.uniform(0.0, tread)
     edges = first + tread * np.arange(STEPS)
     ends = [-10.0 * length, *edges, edges[-1] + 10.0 * length]
@@ -90,7 +90,7 @@ def _stairs(rise: float, tread: float, length: float, yaw: float, rng: np.random
 
 
 def _rubble(most: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
-    """Boxes of random size, height and heading, thrown about a floor."""
+    """Returns boxes of random size, height and heading on a floor."""
     R = pin.exp3(np.array([0.0, 0.0, yaw]))
     out: list[Surface] = []
     for _ in range(round(COVERED * FIELD * ACROSS / 0.25)):
@@ -104,7 +104,7 @@ def _rubble(most: float, length: float, yaw: float, rng: np.random.Generator) ->
 
 
 def _relief(amplitude: float, length: float, yaw: float, rng: np.random.Generator) -> HeightField:
-    """Smooth random ground, level where the robot starts."""
+    """Returns smooth random terrain, level where the robot starts."""
     low, high = _around(np.array([-3.0, -0.5 * WIDE]), np.array([15.0, 0.5 * WIDE]), yaw)
     counts = np.ceil((high - low) / SPACING - 1e-9).astype(int) + 1
     X, Y = np.meshgrid(*(a + SPACING * np.arange(n) for a, n in zip(low, counts, strict=True)), indexing="ij")
@@ -120,7 +120,7 @@ def _relief(amplitude: float, length: float, yaw: float, rng: np.random.Generato
 
 
 def _around(low: Array, high: Array, yaw: float) -> tuple[Array, Array]:
-    """Corners of the rectangle along the axes about one that is turned."""
+    """Returns the corners of the axis-aligned rectangle around a rotated one."""
     corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
     c, s = math.cos(yaw), math.sin(yaw)
     turned = corners @ np.array([[c, s], [-s, c]])

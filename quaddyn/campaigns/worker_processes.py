@@ -1,4 +1,4 @@
-"""Worker processes of this machine; one that dies is replaced, and the others go on."""
+"""`process_pool`: worker processes of this machine; one that dies is replaced, and the others continue."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..errors import ArgumentError, CampaignError
 from .worker_failures import WorkerDied
 
 T = TypeVar("T")
-#: One thread of linear algebra for each worker: they share the cores already, and sums do not depend on their number.
+#: One thread of linear algebra per worker: the workers use all cores, and sums do not depend on the number of threads.
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")}
-#: A process that is killed before it is ready is started this often; one that ends by itself would do so again.
+#: Number of attempts to start a process that is killed before it is ready; one that exits is not started again.
 _STARTS = 100
 
 
 class ProcessPool(Executor):
-    """An executor of `count` spawned processes.
+    """Executor of `count` spawned processes.
 
-    Each belongs to a thread, which gives it one call at a time.  So when a process dies it is known which call it ran,
-    that call alone raises `WorkerDied`, and the next one finds a new process.  Processes end with this one, whatever
-    ends it; an exception in the ``with`` block ends them in the middle of their calls.
+    Each process belongs to a thread, which sends it one call at a time.  When a process dies, only the call that it ran
+    raises `WorkerDied`, and the next call gets a new process.  The processes end with this one, however it ends; an
+    exception in the ``with`` block ends them during their calls.
     """
 
     def __init__(self, count: int) -> None:
@@ -44,11 +44,11 @@ class ProcessPool(Executor):
         self._ended = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function in one of the processes; it and its arguments are pickled."""
+        """Calls a function in one of the processes; the function and its arguments are pickled."""
         return self._threads.submit(self._call, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the calls finish and end the processes; without `wait` end them in the middle."""
+        """Waits for the calls and ends the processes; without `wait` ends them during their calls."""
         if not wait:
             self._kill()
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
@@ -65,7 +65,7 @@ class ProcessPool(Executor):
         self.shutdown(cancel_futures=kind is not None)
 
     def pids(self) -> list[int]:
-        """Ids of the processes that are there now."""
+        """Returns the ids of the present processes."""
         return [process.pid for process in list(self._processes) if process.alive]
 
     def _kill(self) -> None:
@@ -106,7 +106,7 @@ class ProcessPool(Executor):
 
 
 class _Process:
-    """One spawned process at the other end of a pipe."""
+    """One spawned process, connected by a pipe."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -114,7 +114,7 @@ class _Process:
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         with _one_thread_each(), interrupts_blocked():
             self._process.start()
-        theirs.close()  # so that its death is the end of the pipe
+        theirs.close()  # so that the pipe closes when the process dies
         self.pid = self._process.pid or 0
 
     @property
@@ -123,11 +123,11 @@ class _Process:
 
     @property
     def killed(self) -> bool:
-        """Whether a signal ended it."""
+        """Whether a signal ended the process."""
         return (self._process.exitcode or 0) < 0
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
-        """(whether it returned, what it returned or raised)."""
+        """Runs a call; returns whether it returned, and the result or the exception."""
         try:
             self._pipe.send((fn, args, kwargs))
             answer: tuple[bool, Any] = self._pipe.recv()
@@ -148,7 +148,7 @@ class _Process:
 
 
 def _serve(pipe: Connection) -> None:
-    """Answer calls until the other end is gone."""
+    """Serves calls until the other end of the pipe is closed."""
     while True:
         try:
             fn, args, kwargs = pipe.recv()
@@ -171,7 +171,7 @@ def _serve(pipe: Connection) -> None:
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """The environment for processes that start inside; libraries read it before anything else could tell them."""
+    """Context with the environment of processes that start inside: one thread of linear algebra each."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
@@ -186,7 +186,7 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Processes and threads that start inside do not see Ctrl-C: it is for the client alone, which then ends them."""
+    """Context in which new processes and threads ignore Ctrl-C, which only the client handles and then ends them."""
     resource_tracker.ensure_running()  # as it starts it unblocks interrupts, else for the first process, too
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -196,5 +196,5 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def process_pool(count: int | None = None) -> ProcessPool:
-    """An executor of processes of this machine, one for each core by default; use it in a ``with`` block."""
+    """Returns an executor of processes of this machine, for a ``with`` block; `count` None: one process per core."""
     return ProcessPool(count if count is not None else len(os.sched_getaffinity(0)))

@@ -24,7 +24,7 @@ from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
 from ..campaigns.dask_cluster import tls
 from ..campaigns.plain_values import encode_record
-from ..campaigns.registry import find, imported, names
+from ..campaigns.registry import find, import_campaign, names
 from ..errors import ArgumentError
 from .app import app
 from .campaign_options import command, renamed_fields_of
@@ -166,7 +166,7 @@ def export(
 
 def _opened(store: Path, campaign: str | None) -> Store:
     """A store to look at, and the class of its campaign where the user names it."""
-    return Store.read(store, None if campaign is None else imported(campaign))
+    return Store.read(store, None if campaign is None else import_campaign(campaign))
 
 
 def replay_case(store: Path, number: int, record: Path | None, *, named: str | None, as_json: bool) -> None:

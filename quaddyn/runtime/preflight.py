@@ -399,7 +399,7 @@ class _PreflightOperator(Operator):
             self.loop.request_stop()
 
 
-@renamed_parameters(share="torque_fraction", prompt="prompt")
+@renamed_parameters(share="torque_fraction", ask="prompt")
 def preflight(
     interface: RobotInterface,
     *,
