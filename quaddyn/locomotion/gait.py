@@ -253,7 +253,7 @@ class GaitScheduler:
         gait = GAITS["trot"] if landing else self.gait
         ready = (
             self.phase >= 0.0 or gait.vertical_force_profile.is_constant
-        )  # who has lifted no foot yet cannot leave the ground
+        )  # no flight phase before the first lift-off
         if gait.has_swing_phase and ready:
             self._approach_gait(gait, cycles)
         if self._is_stopping and self.last_swing[0] == np.inf:
