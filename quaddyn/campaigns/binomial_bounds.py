@@ -11,6 +11,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError
 from ..robot.arguments import number
 
@@ -169,3 +170,6 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
         if abs(change - 1.0) < 1e-15:
             return scale * value / a
         m += 1
+
+
+__getattr__ = renamed_names(__name__, {"Look": "InterimTest", "looks": "interim_tests"})

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..deprecation import renamed_fields
+from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import Morphology
 from .disturbances import EVALUATED_AFTER_PUSH, START_TIME, TIME_AFTER_PUSH, TROT_PERIOD, run_time
@@ -145,3 +145,6 @@ class FrictionDropCampaign(TrialCampaign):
             number=number,
             **fields,
         )
+
+
+__getattr__ = renamed_names(__name__, {"Slip": "FrictionDrop", "Slippery": "FrictionDropCampaign"})

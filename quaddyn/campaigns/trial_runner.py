@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..compiler import silence_messages
+from ..deprecation import renamed_names
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
 from ..locomotion import LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
@@ -255,3 +256,6 @@ class _RunEvaluation:
             "allowed_fraction": self._allowed / self._told if self._told else None,
             "limit_reason": self._limit,
         }
+
+
+__getattr__ = renamed_names(__name__, {"drive": "run_trial"})

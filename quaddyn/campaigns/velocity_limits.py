@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deprecation import renamed_fields
+from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS, LocomotionController
 from .trial import ALL_PLANTS, Trial
@@ -122,3 +122,6 @@ def refused(source: str, gait: str) -> str:
 def _controller(source: str, gait: str) -> LocomotionController:
     """One that knows what the robot can do."""
     return LocomotionController(load_cached_robot(source), gait=gait)
+
+
+__getattr__ = renamed_names(__name__, {"Reach": "VelocityLimitCampaign"})

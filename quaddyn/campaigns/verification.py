@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from ..deprecation import renamed_names
 from ..errors import ArgumentError, ModelError
 from ..robot import load
 from ..robot.catalogue import example_robots, own_robots
@@ -106,3 +107,8 @@ def path_of(file: str) -> Path:
     """Where a file of a case is on this machine."""
     own = own_robots() / file
     return own if own.is_file() else example_robots() / file
+
+
+__getattr__ = renamed_names(
+    __name__, {"AgreementCampaign": "VerificationCampaign", "AgreementCase": "VerificationCase"}
+)
