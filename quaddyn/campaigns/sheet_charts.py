@@ -16,7 +16,7 @@ class Series:
     """One line of a chart.
 
     Attributes:
-        label: for the legend and the reader who hovers.
+        label: label of the legend and of the tooltip.
         color: index of one of the page's colours.
         points: x and y; those without y leave a gap.
     """
@@ -115,7 +115,7 @@ class SuccessCurve:
     """Fraction of trials that succeeded over a quantity, with confidence intervals.
 
     Attributes:
-        label: for the reader who hovers.
+        label: label of the tooltip.
         color: index of one of the page's colours.
         points: value, share, and lower and upper end of its interval.
         claimed: value of the claim; None without one.

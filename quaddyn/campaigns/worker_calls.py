@@ -70,7 +70,7 @@ def run_cases(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
                 raise ArgumentError(f"run_batch gave {len(records)} records of {len(cases)} cases")
             each = (time.thread_time() - start) / len(cases)
             return WorkerReply([Outcome(encode_record(r), None, None, each) for r in records], worker)
-        except Exception:  # whose fault it is shows when they run one by one
+        except Exception:  # running the cases one by one finds the one that fails
             pass
     return WorkerReply([_run_case(campaign, case) for case in cases], worker)
 
