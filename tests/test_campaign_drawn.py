@@ -166,9 +166,9 @@ def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -
     ("change", "feels", "told"),
     [
         ({}, False, False),
-        ({"estimated": True}, False, True),
+        ({"use_state_estimate": True}, False, True),
         ({"delay": 4e-3}, False, True),
-        ({"noise": 1.0}, False, True),
+        ({"noise_scale": 1.0}, False, True),
         ({"step": 0.01, "step_distance": 0.5}, True, False),
         ({"strips": 0.01}, True, False),
         ({"boxes": 0.01}, True, False),
@@ -301,7 +301,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
 
 
 def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
-    flat = {"robot": "go2", "dt": 2e-3, "seconds": 0.1, "measured": 0.1, "velocity": (0.5, 0.0, 0.0)}
+    flat = {"robot": "go2", "dt": 2e-3, "seconds": 0.1, "averaging_time": 0.1, "velocity": (0.5, 0.0, 0.0)}
     for way, factor in ((0.0, 1.0 / math.cos(0.4)), (0.5 * math.pi, 1.0)):
         case = Trial(**flat, slope=0.4, slope_direction=way)  # type: ignore[arg-type]
         found: Any = walked(go2, case, (0.5, 0.0, 0.0))[0].record(None, None)
@@ -325,12 +325,12 @@ def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
     [
         ((0.36, 0.0, 0.0), {}, None),
         ((0.34, 0.0, 0.0), {}, "slower than 70 % of the command"),
-        ((0.36, 0.0, 0.0), {"progress": 0.8}, "slower than 80 % of the command"),
-        ((0.5, 0.0, 0.09), {"miss": 0.1}, None),
-        ((0.5, 0.0, 0.11), {"miss": 0.1}, "misses the command by more than 10 %"),
-        ((0.5, 0.0, 0.11), {"miss": 0.1, "unit_turn": 2.0}, None),
-        ((0.5, -0.11, 0.0), {"miss": 0.1}, "misses the command by more than 10 %"),
-        ((0.5, -0.11, 0.0), {"miss": 0.1, "unit_speed": 2.0}, None),
+        ((0.36, 0.0, 0.0), {"min_velocity_ratio": 0.8}, "slower than 80 % of the command"),
+        ((0.5, 0.0, 0.09), {"max_velocity_error": 0.1}, None),
+        ((0.5, 0.0, 0.11), {"max_velocity_error": 0.1}, "misses the command by more than 10 %"),
+        ((0.5, 0.0, 0.11), {"max_velocity_error": 0.1, "unit_turn": 2.0}, None),
+        ((0.5, -0.11, 0.0), {"max_velocity_error": 0.1}, "misses the command by more than 10 %"),
+        ((0.5, -0.11, 0.0), {"max_velocity_error": 0.1, "unit_speed": 2.0}, None),
     ],
 )
 def test_a_run_is_judged_by_its_velocity(

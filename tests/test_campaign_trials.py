@@ -32,7 +32,7 @@ from quaddyn.campaigns.trial_setup import _sensors, make_trial_setup, with_trunk
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 
-SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
+SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "averaging_time": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
 CHILD = """
 import sys
@@ -71,7 +71,7 @@ def go2() -> qd.Robot:
 
 
 def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_before() -> None:
-    short = SHORT | {"seconds": 0.3, "measured": 0.1}
+    short = SHORT | {"seconds": 0.3, "averaging_time": 0.1}
     case = Trial(**short, push=0.3, push_time=0.1, noise_scale=1.0, delay=4e-3, seed=3, number=7)
     other = Trial(**short, payload=2.0, strips=0.02)
     first = encode_record(run_trial(case))

@@ -37,7 +37,7 @@ def easy(case: Trial, watch: object = None) -> Record:
         "reason": None if well else "fell <over>",
         "fell": None if well else 1.25,
         "vx": speed if well else None,
-        "miss": 0.01,
+        "velocity_error": 0.01,
         "cost": 0.3 / (speed + 0.1),
         "power": 20.0 + speed,
         "power_peak": 50.0,

@@ -49,7 +49,7 @@ LEG = "".join(
 @pytest.fixture(autouse=True)
 def running_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector stays as it is: parking it takes half a second of each run here."""
-    monkeypatch.setattr(RealTimeOptions, "_park", lambda *_: None)
+    monkeypatch.setattr(RealTimeOptions, "_disable_gc", lambda *_: None)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,8 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
     Torques go to the motors at the joints, divided by their gears; a joint without an actuator gets its torque as a
     generalized force.
 
-    To step MuJoCo directly, use `state`, `read` and `write`, and call `write` before each ``mj_step``; `step` does both.
+    To step MuJoCo directly, use `state`, `read` and `write`, and call `write` before each ``mj_step``; `step` does
+    both.
 
     Args:
         robot: the same machine as in the model, with the same names of joints.
