@@ -256,7 +256,7 @@ class TickSolver:
         damping = self.levels.numbers.item(held) if held >= 0 else None
         last_acceleration = None if before is None else self._last_acceleration
         now = Tick(state, there, self.dt, self.scales, before, damping, last_acceleration)
-        parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.ask(e, now)]
+        parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.update_custom_rows(e, now)]
         total, layout = 0, []
         for i, rows in parts:
             if not rows.fits(nv, there.nf, nu):
