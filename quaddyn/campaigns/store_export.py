@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 _ROWS_AT_ONCE = 10_000
-_METADATA_COLUMNS = ("number", "error", "poison", "seconds", "time", "worker", "package", "model")
+_METADATA_COLUMNS = ("number", "error", "killed_workers", "seconds", "time", "worker", "package", "model")
 
 
 def column_names(store: Store) -> list[str]:
