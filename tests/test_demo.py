@@ -33,7 +33,7 @@ from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
 from quaddyn.demo.locomotion_run import LocomotionRun
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.plot import draw
-from quaddyn.demo.time_series import KEPT, DemoTimeSeries
+from quaddyn.demo.time_series import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
@@ -174,7 +174,7 @@ def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
     plan, asked = controller.plan_jump(height=5.0), np.array([9.0, 0.0, 0.1])
     run: Any = SimpleNamespace(
         requested=asked,
-        wanted=controller.clamp_velocity(asked),
+        clamped=controller.clamp_velocity(asked),
         limit_reason=controller.velocity_limit_reason(asked),
         _jump_monitor=SimpleNamespace(plan=plan),
     )
@@ -344,10 +344,10 @@ def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_ru
 def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
     robot = qd.load("go2")
     time_series = DemoTimeSeries(robot, robot.feet)
-    count = 5 * KEPT + 3
+    count = 5 * MIN_STORED_SAMPLES + 3
     for k in range(count):
         time_series.add(1e-3 * k, np.full(12, k), np.full((4, 3), 2.0 * k), 0.3, np.full(3, 0.5), np.full(3, -k))
-    assert KEPT <= len(time_series) < 2 * KEPT
+    assert MIN_STORED_SAMPLES <= len(time_series) < 2 * MIN_STORED_SAMPLES
     steps = np.diff(time_series.times)
     np.testing.assert_allclose(steps, steps[0])
     assert time_series.times[0] == 0.0 and time_series.times[-1] > 1e-3 * count - 2.0 * steps[0]
@@ -355,7 +355,7 @@ def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
     np.testing.assert_allclose(time_series.tau, np.tile(index[:, None], (1, 12)))
     np.testing.assert_allclose(time_series.forces, 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
     np.testing.assert_allclose(time_series.velocity, np.tile(-index[:, None], (1, 3)))
-    np.testing.assert_allclose((time_series.height[5], time_series.wanted[5, 2]), (0.3, 0.5))
+    np.testing.assert_allclose((time_series.height[5], time_series.desired_velocity[5, 2]), (0.3, 0.5))
 
 
 def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
@@ -496,7 +496,7 @@ def test_realtime_waits_for_the_clock() -> None:
 
 
 def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
-    from quaddyn.demo.teleoperation import FASTER, GainSliders, keyed_velocity
+    from quaddyn.demo.teleoperation import SHIFT_FACTOR, GainSliders, keyed_velocity
     from quaddyn.locomotion import LocomotionController, Morphology
 
     robot = qd.load("solo12")
@@ -508,7 +508,7 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
         keyed_velocity(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster"
     )
     half = keyed_velocity((), p, (0.0, 0.5, -0.5))
-    np.testing.assert_allclose(half, 0.5 * FASTER * np.array([0.0, 0.2 * p.speed_scale, -0.12 / p.time_scale]))
+    np.testing.assert_allclose(half, 0.5 * SHIFT_FACTOR * np.array([0.0, 0.2 * p.speed_scale, -0.12 / p.time_scale]))
 
     class Page:
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Grounds of the demo, by a word and its numbers: a slope, stairs or waves."""
+"""Terrains of the demo from a text specification: a slope, stairs or waves."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ..robot import Robot
 from ..simulation.terrain import Box, HeightField, Plane, Terrain, stairs
 from ..urdf.tree import Array, frozen
 
-#: Each kind, its numbers and what they mean.
+#: Format of each kind of terrain.
 KINDS = {
-    "slope": "slope=DEGREES[,DIRECTION]: all of the ground rises, ahead of the robot or so many degrees to its left",
+    "slope": "slope=DEGREES[,DIRECTION]: a plane that rises ahead of the robot, or DIRECTION degrees to its left",
     "stairs": "stairs=RISE,TREAD [m]: five steps up to a platform",
-    "waves": "waves=HEIGHT,LENGTH [m]: smooth relief, level where the robot starts",
+    "waves": "waves=HEIGHT,LENGTH [m]: smooth waves, level where the robot starts",
 }
-STEPS, PLATFORM = 5, 20.0
-#: How far waves go [m], and samples over each.
-EXTENT, SAMPLES = 8.0, 12
+N_STAIR_STEPS, PLATFORM_LENGTH = 5, 20.0
+#: Half the side length of the field of waves [m], and samples per wave length.
+WAVES_HALF_SIZE, SAMPLES_PER_WAVE = 8.0, 12
 
 
 class DemoTerrain(NamedTuple):
-    """What a robot of the demo walks on.
+    """Terrain of a demo.
 
     Attributes:
-        terrain: the surfaces.
-        tilt: (3, 3) rotation from level ground to a slope; none on other ground.
+        terrain: surfaces.
+        tilt: (3, 3) rotation from level ground to a slope; identity for other terrains.
     """
 
     terrain: Terrain
@@ -38,46 +38,49 @@ class DemoTerrain(NamedTuple):
 
 
 def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
-    """The ground that is called for, ahead of a robot that stands at home.
+    """Returns the terrain of a specification, ahead of a robot in its home configuration.
 
     Args:
-        text: as in `KINDS`, such as "slope=10", "slope=10,180" (downhill), "stairs=0.05,0.3" or "waves=0.05,0.6".
-        robot: a quadruped with a free root.
+        text: specification as in `KINDS`, such as "slope=10", "slope=10,180" (downhill), "stairs=0.05,0.3" or
+            "waves=0.05,0.6".
+        robot: quadruped with a free root.
 
     Raises:
-        UnknownNameError: another kind of ground.
-        ArgumentError: numbers that are missing, too many, or out of range.
+        UnknownNameError: an unknown kind of terrain.
+        ArgumentError: values that are missing, too many, or out of range.
     """
     kind, _, rest = text.partition("=")
     if kind not in KINDS:
-        raise UnknownNameError("ground", kind, KINDS)
+        raise UnknownNameError("terrain", kind, KINDS)
     try:
         numbers = [float(part) for part in rest.split(",")]
     except ValueError:
         numbers = []
     least, most = (1, 2) if kind == "slope" else (2, 2)
     if not (least <= len(numbers) <= most and all(map(math.isfinite, numbers))):
-        raise ArgumentError(f"ground: expected {KINDS[kind]}; got {text!r}")
+        raise ArgumentError(f"terrain: expected {KINDS[kind]}; got {text!r}")
     p = Morphology.from_robot(robot)
     yaw = p.yaw(robot.q_home)
     if kind == "slope":
         angle, direction = math.radians(numbers[0]), math.radians(sum(numbers[1:]))
         if not abs(angle) <= math.radians(45.0):
-            raise ArgumentError(f"ground: expected a slope of at most 45 degrees, got {text!r}")
+            raise ArgumentError(f"terrain: expected a slope of at most 45 degrees, got {text!r}")
         plane = Plane.slope(angle, heading=yaw + direction)
         return DemoTerrain(Terrain.from_surfaces(plane), plane.tilt)
     height, length = numbers
     if not (0.0 < height <= 2.0 * p.length and 0.2 * height <= length <= 100.0 * p.length):
         raise ArgumentError(
-            f"ground: expected {KINDS[kind]}, of a height that legs of {p.length:.2f} m know; got {text!r}"
+            f"terrain: expected {KINDS[kind]}, with HEIGHT at most twice the leg length {p.length:.2f} m; got {text!r}"
         )
     front = float(np.abs(p.nominal_stance[:, 0]).max()) + 0.5 * p.length
     if kind == "stairs":
-        end = front + STEPS * length
-        middle = end + 0.5 * PLATFORM
+        end = front + N_STAIR_STEPS * length
+        middle = end + 0.5 * PLATFORM_LENGTH
         R = pin.exp3(np.array([0.0, 0.0, yaw]))
-        top = Box(R @ (middle, 0.0, 0.5 * STEPS * height), np.array([PLATFORM, 4.0, STEPS * height]), R)
-        steps = stairs(STEPS, rise=height, tread=length, distance=front, heading=yaw)
+        top = Box(
+            R @ (middle, 0.0, 0.5 * N_STAIR_STEPS * height), np.array([PLATFORM_LENGTH, 4.0, N_STAIR_STEPS * height]), R
+        )
+        steps = stairs(N_STAIR_STEPS, rise=height, tread=length, distance=front, heading=yaw)
         return DemoTerrain(Terrain.from_surfaces([Plane.floor(), *steps, top]), frozen(np.eye(3)))
 
     def waves(x: Array, y: Array) -> Array:
@@ -85,6 +88,8 @@ def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
         k = 2.0 * math.pi / length
         return np.asarray(0.5 * height * away * np.sin(k * x) * np.cos(k * y))
 
-    far = max(EXTENT, 10.0 * p.length)
-    field = HeightField.from_function(waves, (-far, far), (-far, far), spacing=max(length / SAMPLES, far / 500.0))
+    far = max(WAVES_HALF_SIZE, 10.0 * p.length)
+    field = HeightField.from_function(
+        waves, (-far, far), (-far, far), spacing=max(length / SAMPLES_PER_WAVE, far / 500.0)
+    )
     return DemoTerrain(Terrain.from_surfaces(field), frozen(np.eye(3)))

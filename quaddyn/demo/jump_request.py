@@ -1,4 +1,4 @@
-"""`JumpRequest`: a jump that the demo is asked for; `JumpMonitor`: one that is under way, measured against its plan."""
+"""`JumpRequest`: a jump requested in the demo; `JumpMonitor`: comparison of a jump with its plan."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import ArgumentError
 from ..locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from ..urdf.tree import Array
 
-#: Largest distance of the feet from where they were to land [l], and miss of the rise, as a share.
-LANDING, RISE = 0.1, 0.15
+#: Maximum landing error of the feet [leg lengths], and maximum relative error of the rise.
+MAX_LANDING_ERROR, MAX_RISE_ERROR = 0.1, 0.15
 
 
 class JumpRequest(NamedTuple):
-    """How high [m], or None to leave it to the plan, how far forward [m], and how far round to the left [rad]."""
+    """Requested jump: height [m], or None for the height of the plan; distance forward [m]; turn to the left [rad]."""
 
     height: float | None
     forward: float
@@ -25,10 +25,13 @@ class JumpRequest(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> JumpRequest:
-        """Of ``HEIGHT[,FORWARD[,DEGREES]]``, such as ``0.15`` or ``0,0.3,45``; a height of 0 is left to the plan.
+        """Returns the jump of ``HEIGHT[,FORWARD[,DEGREES]]``, such as ``0.15`` or ``0,0.3,45``.
+
+        Args:
+            text: specification; height 0 means that of the plan.
 
         Raises:
-            ArgumentError: anything else.
+            ArgumentError: another format.
         """
         try:
             numbers = [float(part) for part in text.split(",")]
@@ -36,41 +39,38 @@ class JumpRequest(NamedTuple):
             numbers = []
         if not (1 <= len(numbers) <= 3 and all(map(math.isfinite, numbers)) and numbers[0] >= 0.0):
             raise ArgumentError(
-                f"jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (a height of 0: what it takes), "
+                f"jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (height 0: that of the plan), "
                 f"got {text!r}"
             )
         height, forward, degrees = (*numbers, 0.0, 0.0)[:3]
         return JumpRequest(height or None, forward, math.radians(degrees))
 
     def plan(self, controller: LocomotionController) -> JumpPlan:
-        """What a controller makes of it."""
+        """Returns the jump plan of a controller."""
         return controller.plan_jump(height=self.height, distance=(self.forward, 0.0), turn=self.turn)
 
 
 class JumpMonitor:
-    """A jump from its command on.
+    """Measurement of a jump from its command on.
 
     Args:
-        leap: the jump.
-        controller: of a robot that stands, which is told to jump.
-
-    Attributes:
-        plan: of the jump.
+        request: requested jump.
+        controller: controller that jumps.
 
     Raises:
-        ArgumentError: the robot cannot do it from there.
+        ArgumentError: the jump is infeasible in the present state.
     """
 
-    def __init__(self, leap: JumpRequest, controller: LocomotionController) -> None:
+    def __init__(self, request: JumpRequest, controller: LocomotionController) -> None:
         ground, course = controller.ground, controller.path_reference
-        self.plan = controller.jump(height=leap.height, distance=(leap.forward, 0.0), turn=leap.turn)
+        self.plan = controller.jump(height=request.height, distance=(request.forward, 0.0), turn=request.turn)
         assert ground is not None
         self._p, self._start, self._yaw = controller.morphology, ground.points[:, :2].mean(axis=0), course.yaw
         self._left: float | None = None
         self._top = -math.inf
 
-    def see(self, state: State, mode: LocomotionMode, touching: bool) -> None:
-        """One tick: the state, what the robot does, and whether any foot touches the ground."""
+    def update(self, state: State, mode: LocomotionMode, touching: bool) -> None:
+        """Records one tick: state, mode, and whether any foot is in contact."""
         if mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE):
             height = float(state.com[2])
             if self._left is None or (touching and mode is LocomotionMode.JUMPING):
@@ -78,7 +78,7 @@ class JumpMonitor:
             self._top = max(self._top, height)
 
     def landing_error(self, feet: Array) -> tuple[float, float]:
-        """Distance of the middle of the feet (4, 2) from where they were to land [l], and miss of the rise [1]."""
+        """Returns the landing error of the center of the feet (4, 2) [leg lengths] and the relative rise error."""
         c, s = math.cos(self._yaw), math.sin(self._yaw)
         goal = self._start + np.array([[c, -s], [s, c]]) @ self.plan.distance
         rise = 0.0 if self._left is None else self._top - self._left

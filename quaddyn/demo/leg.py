@@ -1,4 +1,4 @@
-"""A leg follows a moving target, on one branch of its inverse kinematics after the other."""
+"""A leg that follows a moving target, on one branch of its inverse kinematics after the other."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ def show_branches(
     realtime: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Array:
-    """Move a target once round `closed_curve` for each branch, home's first; one leg follows, the rest stays at home.
+    """Moves a target along the boundary of the reachable set once per branch; the leg follows, the rest stays at home.
 
-    The page's corner names the branch, and says where the target is out of its reach or the joints beyond their limits.
+    The caption of the page names the branch, and states where the target is out of reach or the joints beyond their
+    limits.
 
     Args:
-        leg: any.
-        viewer: of the same robot.
-        seconds: for all branches together [s].
-        realtime: keep the wall clock's pace.
-        progress: called with the share done (0 to 1) at every frame.
+        leg: kinematics of the leg.
+        viewer: viewer of the same robot.
+        seconds: duration for all branches together [s].
+        realtime: whether to keep the pace of the wall clock.
+        progress: called with the fraction done (0 to 1) at every frame; None for none.
 
     Returns:
-        (N, 3) the target at every frame of one round, base frame [m].
+        (N, 3) target at every frame of one round, base frame [m].
 
     Raises:
-        ArgumentError: `seconds` is not a time of at least 0.1 s.
+        ArgumentError: `seconds` is less than 0.1 s.
     """
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
@@ -79,7 +80,7 @@ def show_branches(
 
 
 def configuration(leg: LegKinematics, angles: Array) -> Array:
-    """(nq,) the robot at home but for one leg's joint values (n,) [rad], and the spine that it hangs from at zero."""
+    """Returns the home configuration (nq,) with joint values (n,) of one leg [rad], and the spine before it at zero."""
     robot = leg.robot
     q = np.array(robot.q_home)
     joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
@@ -96,7 +97,7 @@ def configuration(leg: LegKinematics, angles: Array) -> Array:
 
 
 def _base(leg: LegKinematics) -> pin.SE3:
-    """Where the base is at home, in the world."""
+    """Returns the placement of the base in the home configuration."""
     robot = leg.robot
     data = robot.model.createData()
     robot.algorithms.framesForwardKinematics(robot.model, data, robot.q_home)
@@ -104,6 +105,7 @@ def _base(leg: LegKinematics) -> pin.SE3:
 
 
 def _remark(found: LegSolution, i: int) -> str:
+    """Returns the text about reach and limits at point i."""
     out = ""
     if not np.asarray(found.reached)[i]:
         out += f"; out of reach by {np.asarray(found.distance)[i]:.2g} m: nearest point"

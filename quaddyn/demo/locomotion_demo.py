@@ -1,4 +1,4 @@
-"""A quadruped rises, goes where it is told or driven, takes a push, stops; every figure of it is checked."""
+"""`run_locomotion_demo`: a quadruped follows a velocity command and takes pushes; each figure is checked."""
 
 from __future__ import annotations
 
@@ -36,30 +36,33 @@ if TYPE_CHECKING:
 
 PLANTS: dict[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 FRAMES_PER_SECOND = 30.0
-#: Part of a frame by which a time may lie before its beginning and still belong to it: rounding of sums of periods.
+#: Time before the start of a frame that is attributed to rounding, divided by the frame time.
 FRAME_TOLERANCE = 1e-6
-#: Height of the base at the start, as a share of that at home.
-CROUCH = 0.6
-#: Speed that is commanded by default [sqrt(g l)], and the one with which turning is compared.
-SPEED = 0.25
-#: Shares of the time after rising that it moves, and stands at the end.
-MOVING_SHARE = 0.75
-#: How long it stands before it jumps [sqrt(l/g)].
-PAUSE = 3.0
-#: Dots of the trail of the centre of mass.
-DOTS = 90
+#: Initial height of the base, divided by its height at home.
+CROUCH_HEIGHT_FRACTION = 0.6
+#: Default commanded speed [sqrt(g l)].
+DEFAULT_SPEED = 0.25
+#: Fraction of the time after rising during which the robot moves; it stands for the rest.
+MOVING_FRACTION = 0.75
+#: Time of standing before a jump [sqrt(l/g)].
+STAND_TIME = 3.0
+#: Number of dots of the trail of the center of mass.
+TRAIL_DOTS = 90
 
 
 def frame_number(seconds: float) -> int:
-    """Returns the number of the frame that is shown at a time [s]."""
+    """Returns the number of the frame at a time [s]."""
     return int(seconds * FRAMES_PER_SECOND + FRAME_TOLERANCE)
 
 
 def check_plant(name: str) -> None:
-    """Refuses a plant that cannot be made, before anything is loaded or compiled for it.
+    """Raises if a plant is not available, before anything is loaded or compiled for it.
+
+    Args:
+        name: "embedded" or "mujoco".
 
     Raises:
-        UnknownNameError: no such plant.
+        UnknownNameError: an unknown plant.
         QuaddynError: MuJoCo is not installed.
     """
     if name not in PLANTS:
@@ -69,17 +72,20 @@ def check_plant(name: str) -> None:
 
 
 class Push(NamedTuple):
-    """A sideways force on the base for `PUSH_TIME`: how strong [N], to the left, and when [s]."""
+    """Lateral force on the base for `PUSH_TIME`: force to the left [N] and time [s]."""
 
     force: float
     time: float
 
     @staticmethod
     def parse(text: str) -> Push:
-        """Of ``N@t``, such as ``80@4`` or ``-80@4``.
+        """Returns the push of ``N@t``, such as ``80@4`` or ``-80@4``.
+
+        Args:
+            text: specification.
 
         Raises:
-            ArgumentError: anything else.
+            ArgumentError: another format.
         """
         try:
             force, when = (float(part) for part in text.split("@"))
@@ -93,7 +99,7 @@ class Push(NamedTuple):
 
 
 def supports_locomotion(robot: Robot) -> bool:
-    """Whether a robot is one that trots: a quadruped on a free root that can step aside to keep its balance."""
+    """Returns whether the locomotion controller supports a robot: a quadruped on a free root that can step sideways."""
     return robot.root == "free" and set(robot.feet) == set(FEET) and Morphology.from_robot(robot).can_step_sideways
 
 
@@ -198,32 +204,32 @@ def run_locomotion_demo(
     if late:
         raise ArgumentError(f"pushes: one at {late[0].time:g} s, but the run ends at {duration:g} s")
     if teleop and viewer is None:
-        raise ArgumentError("teleop: keys come from a viewer's live page, and there is no viewer")
+        raise ArgumentError("teleop: needs a viewer, whose live page has the keys; pass viewer=")
     check_plot(plot)
     check_output("record", record)
     p = Morphology.from_robot(robot)
-    pace = 0.0 if teleop or jump is not None else SPEED * p.speed_scale
+    pace = 0.0 if teleop or jump is not None else DEFAULT_SPEED * p.speed_scale
     wanted = as_velocity_command([pace, 0.0, 0.0] if velocity is None else list(velocity))
     parsed = None if terrain is None else parse_terrain(terrain, robot)
     surfaces, tilt = (None, np.eye(3)) if parsed is None else parsed
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
-    world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
+    simulated_plant = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
     if jump is not None:
-        jump.plan(controller)  # who cannot jump says so now
-    # All arguments are good.  What is compiled now says so: seconds on a fresh machine, then nothing.
+        jump.plan(controller)  # raises now if the jump is infeasible
+    # All arguments are valid. Compilation prints a message: seconds on a new machine, then nothing.
     controller.warmup()
-    if isinstance(world, Simulation):
-        world.warmup()
-    world.reset(turned(crouched_configuration(robot, CROUCH), tilt))
+    if isinstance(simulated_plant, Simulation):
+        simulated_plant.warmup()
+    simulated_plant.reset(turned(crouched_configuration(robot, CROUCH_HEIGHT_FRACTION), tilt))
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
         viewer = Viewer(robot, serve=False)
     if viewer is not None:
-        viewer.show_trails(("com",), dots=DOTS)
+        viewer.show_trails(("com",), dots=TRAIL_DOTS)
     time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
     waiting, leap = list(pushes), jump
-    run = LocomotionRun(controller, world, wanted, time_series, up=tilt[:, 2])
+    run = LocomotionRun(controller, simulated_plant, wanted, time_series, up=tilt[:, 2])
     gains = GainSliders(controller, viewer) if teleop and viewer is not None else None
     shown, start, interrupted = -1, time.perf_counter(), False
     try:
@@ -238,7 +244,7 @@ def run_locomotion_demo(
                 gains.apply(viewer.sliders)
             ready = (
                 run.rise_time is not None
-                and t > run.rise_time + PAUSE * p.time_scale
+                and t > run.rise_time + STAND_TIME * p.time_scale
                 and controller.mode is LocomotionMode.STANDING
             )
             if jump is not None and ready:
@@ -247,7 +253,7 @@ def run_locomotion_demo(
             over = (
                 not teleop
                 and run.rise_time is not None
-                and t > run.rise_time + MOVING_SHARE * (duration - run.rise_time)
+                and t > run.rise_time + MOVING_FRACTION * (duration - run.rise_time)
             )
             command = run.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
             frame = frame_number(t)
@@ -265,11 +271,11 @@ def run_locomotion_demo(
             raise
         interrupted = True
     if jump is not None and not interrupted:
-        raise ArgumentError(f"jump: in {duration:g} s {robot.name!r} did not come to jump; give it more time")
+        raise ArgumentError(f"jump: {robot.name!r} did not jump within duration={duration:g} s; use a longer duration")
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show_plant(world, show_support_polygon=True, friction=friction)
+        viewer.show_plant(simulated_plant, show_support_polygon=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
     motion = gait if leap is None else "jump"
@@ -280,17 +286,17 @@ def run_locomotion_demo(
 
 
 def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop: bool) -> None:
-    """One frame of it."""
-    world = run.plant
+    """Shows one frame of the run."""
+    simulated_plant = run.plant
     swings = command.swings.items()
     x, y, _ = command.reference_velocity.tolist()
     whole = command.wbc_command
-    # The last level only fills the freedom that the others leave.
+    # The last level only resolves the remaining degrees of freedom.
     lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
     viewer.show_plant(
-        world,
+        simulated_plant,
         show_support_polygon=True,
-        friction=world.friction,
+        friction=simulated_plant.friction,
         show_friction_cones=True,
         footholds=command.footholds,
         normals=command.contact_normals,
@@ -298,6 +304,6 @@ def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop
             f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.remaining_path())) for foot, swing in swings
         },
         desired_velocity=run.heading @ (x, y, 0.0),
-        signals={"lost by level [m/s^2]": lost},
+        signals={"residual by level [m/s^2]": lost},
         caption=run.caption(command) + (f"\n{HELP}" if teleop else ""),
     )

@@ -1,4 +1,4 @@
-"""`LocomotionRun`: one run of a quadruped, tick by tick, and what is measured of it."""
+"""`LocomotionRun`: one run of a quadruped, tick by tick, with its measured figures."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..dynamics import Dynamics, State
 from ..locomotion import FEET, GAIT_LIMIT_MESSAGE, LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
-from .jump_request import LANDING, RISE, JumpMonitor, JumpRequest
-from .report import DemoCheck, DemoReport, RequestedValue, cpu_name, round_trip, torque_ranges
+from .jump_request import MAX_LANDING_ERROR, MAX_RISE_ERROR, JumpMonitor, JumpRequest
+from .report import DemoCheck, DemoReport, RequestedValue, cpu_name, round_trip_error, torque_ranges
 from .time_series import DemoTimeSeries
 
-#: How long a push lasts [s].
+#: Duration of a push [s].
 PUSH_TIME = 0.1
-#: After a push velocities do not count for so long [sqrt(l/g)].
+#: Time after a push during which velocities are not judged [sqrt(l/g)].
 PUSH_RECOVERY_TIME = 12.0
-#: Largest miss of the commanded velocity, and share of ticks whose command may lack its certificate.
-MISS, FLAGGED = 0.15, 0.01
-#: Distance from the velocity that is steered for up to which a tick counts [sqrt(g l)].
-SETTLED = 1e-3
-#: Every so many ticks a state is kept for `round_trip`; of those the last so many.
-EVERY, SAMPLES = 50, 500
-#: Every so many ticks a foot's place in the air is kept.
+#: Maximum relative error of the velocity, and maximum fraction of ticks without a certified solution.
+MAX_VELOCITY_ERROR, MAX_UNCERTIFIED_FRACTION = 0.15, 0.01
+#: Deviation of the reference from the command up to which a tick is judged [sqrt(g l)].
+STEADY_VELOCITY_TOLERANCE = 1e-3
+#: Number of ticks between states stored for `round_trip_error`, and maximum number of these.
+SAMPLE_INTERVAL, MAX_SAMPLES = 50, 500
+#: Number of ticks between the points of a swing trace.
 SWING_TRACE_INTERVAL = 5
 #: Normal of level ground.
 UP = np.array([0.0, 0.0, 1.0])
@@ -34,20 +34,20 @@ STANDING = (LocomotionMode.STANDING, LocomotionMode.MOVING, LocomotionMode.RECOV
 
 
 class LocomotionRun:
-    """Controller and plant in a loop, and every figure of it in running numbers: no run is too long.
+    """Control loop of a quadruped that measures its figures as running values, for runs of any length.
 
     Args:
-        controller: of the robot.
-        plant: that it moves in, with a period of which the controller's is a multiple.
-        asked: (3,) velocity that is wanted; the journey is judged by what of it the gait can do, and ticks at other
-            velocities do not count.
-        time_series: gets every tick.
-        up: (3,) normal of the ground; velocities are measured along it.
+        controller: controller of the robot.
+        plant: plant of the robot; the period of the controller is a multiple of its time step.
+        requested: (3,) requested velocity [m/s, rad/s]. The run is judged by the part that the gait can follow, and
+            only by ticks with that velocity.
+        time_series: receives each tick; None for none.
+        up: (3,) normal of the ground, to which velocities are tangential.
 
     Attributes:
-        ticks: how many there were.
-        rise_time: when it first stood [s], None before.
-        swing_traces: ways of the feet in the air from where they took off, (3,) points by foot [m].
+        ticks: number of ticks.
+        rise_time: time at which the robot stood for the first time [s]; None before.
+        swing_traces: path of each swing foot since lift-off, points (3,) by foot [m].
         heading: (3, 3) `heading_axes` of the trunk on this ground.
     """
 
@@ -66,7 +66,7 @@ class LocomotionRun:
             time_series,
             up,
         )
-        self.wanted, self.limit_reason = (
+        self.clamped, self.limit_reason = (
             controller.clamp_velocity(requested),
             controller.velocity_limit_reason(requested),
         )
@@ -83,7 +83,7 @@ class LocomotionRun:
         self._normal, self._height = (np.inf, -np.inf), (np.inf, -np.inf)
         self._carried = self._deviation = self._physics = 0.0
         self._outside = -np.inf
-        self._samples: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=SAMPLES)
+        self._samples: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=MAX_SAMPLES)
         self._recent: deque[Array] = deque()
         self._cycle, self._cycles = np.zeros(3), 0
         self._steady: list[Array] = []
@@ -92,24 +92,24 @@ class LocomotionRun:
         self._jump_monitor: JumpMonitor | None = None
         self._feet = np.zeros((len(FEET), 2))
 
-    def start_jump(self, leap: JumpRequest) -> None:
-        """Let the robot jump from where it stands."""
-        self._jump_monitor = JumpMonitor(leap, self.controller)
+    def start_jump(self, jump: JumpRequest) -> None:
+        """Starts a jump from standing."""
+        self._jump_monitor = JumpMonitor(jump, self.controller)
         if self.time_series is not None:
             self.time_series.events.setdefault("jump", []).append(self.plant.time)
 
     def push(self, force: float) -> None:
-        """Push the base to the left from now on [N]; for a while velocities do not count."""
+        """Pushes the base to the left with a force [N]; velocities are not judged for some time."""
         self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
         self._counts_from = self.plant.time + PUSH_RECOVERY_TIME * self.controller.morphology.time_scale
         if self.time_series is not None:
             self.time_series.events.setdefault("push", []).append(self.plant.time)
 
     def tick(self, velocity: Array) -> LocomotionCommand:
-        """Control once, measure, and let the plant go on.
+        """Computes a command, measures, and advances the plant by one control period.
 
         Args:
-            velocity: (3,) commanded now; nothing is commanded before it stands.
+            velocity: (3,) velocity command; zero is used until the robot stands.
         """
         plant, controller = self.plant, self.controller
         begin = time.perf_counter()
@@ -127,6 +127,7 @@ class LocomotionRun:
         return command
 
     def _observe(self, s: State, command: LocomotionCommand) -> None:
+        """Updates the measured figures."""
         plant, robot = self.plant, self.robot
         forces, tau = plant.contact_forces, plant.tau
         felt = np.array([forces[foot] for foot in robot.feet])
@@ -150,9 +151,9 @@ class LocomotionRun:
             normal = float(contact.force @ contact.normal)
             tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
             self._outside = max(self._outside, tangential - contact.friction * normal)
-        self._keep_pace(command, velocity)
+        self._average_velocity(command, velocity)
         if self._jump_monitor is not None:
-            self._jump_monitor.see(s, command.mode, bool((felt[:, 2] > 0.0).any()))
+            self._jump_monitor.update(s, command.mode, bool((felt[:, 2] > 0.0).any()))
         self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
         if self.ticks % SWING_TRACE_INTERVAL == 0:
             for foot, swing in command.swings.items():
@@ -165,14 +166,14 @@ class LocomotionRun:
                 lever = -robot.legs[name].foot.radius * self.controller.wbc.contacts[name].normal
                 load -= J[:3].T @ force + J[3:].T @ (cross_matrix(lever) @ force)
             self._physics = max(self._physics, float(np.abs(load[:6]).max()))
-        if self.ticks % EVERY == 0:
+        if self.ticks % SAMPLE_INTERVAL == 0:
             self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
         if self.time_series is not None:
             self.time_series.add(plant.time, tau, felt, float(s.com[2]), command.reference_velocity, velocity)
         self.ticks += 1
 
-    def _keep_pace(self, command: LocomotionCommand, velocity: Array) -> None:
-        """Means of the velocity over whole cycles of the gait: within one the trunk sways."""
+    def _average_velocity(self, command: LocomotionCommand, velocity: Array) -> None:
+        """Averages the velocity over whole gait cycles, since the trunk sways within a cycle."""
         clock, controller = self.controller.gait_scheduler, self.controller
         ticks = max(1, round(clock.period / controller.dt))
         self._recent.append(velocity)
@@ -181,7 +182,8 @@ class LocomotionRun:
         steady = command.mode is LocomotionMode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
         if not (
             steady
-            and np.abs(command.reference_velocity - self._goal()).max() < SETTLED * controller.morphology.speed_scale
+            and np.abs(command.reference_velocity - self._clamped_on_ground()).max()
+            < STEADY_VELOCITY_TOLERANCE * controller.morphology.speed_scale
         ):
             self._cycle, self._cycles = np.zeros(3), 0
             return
@@ -190,17 +192,17 @@ class LocomotionRun:
             self._steady.append(self._cycle / ticks)
             self._cycle, self._cycles = np.zeros(3), 0
 
-    def _goal(self) -> Array:
-        """The velocity that is wanted as it is steered for: horizontally, less where the ground rises or falls."""
+    def _clamped_on_ground(self) -> Array:
+        """Returns the clamped velocity as its horizontal components, which are smaller on slopes."""
         ground = self.controller.ground
         if ground is None:
-            return self.wanted
+            return self.clamped
         return np.array(
-            [*(ground.compute_projection(self.controller.path_reference.yaw) @ self.wanted[:2]), self.wanted[2]]
+            [*(ground.compute_projection(self.controller.path_reference.yaw) @ self.clamped[:2]), self.clamped[2]]
         )
 
     def caption(self, command: LocomotionCommand) -> str:
-        """For the page's corner: what it does, what touches the ground, how well it follows, and what holds it back."""
+        """Returns the caption of the page: mode, contacts, velocities, and active limits."""
         clock, whole = self.controller.gait_scheduler, command.wbc_command
         phase = f", phase {clock.phase % 1.0:.2f}" if clock.is_running else ""
         gait = f"{clock.gait.name}: " if clock.is_running else ""
@@ -208,7 +210,7 @@ class LocomotionRun:
         shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
         touching = dict.fromkeys(c.sphere if c.link is None else c.link for c in self.plant.contacts)
         lines = [
-            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(touching) or 'nobody'}",
+            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(touching) or 'none'}",
             "commanded (blue): " + shown.format(*command.reference_velocity.tolist()),
             "measured (green): " + shown.format(*is_now),
         ]
@@ -228,12 +230,12 @@ class LocomotionRun:
         return "\n".join(lines)
 
     def _requests(self, *, velocity: bool) -> tuple[RequestedValue, ...]:
-        """What was asked for, other than 0: of the velocity where the caller gave one, and of the jump."""
+        """Returns the nonzero requested values of the velocity, if it was given, and of the jump."""
         rows: list[tuple[str, float, float, str, str]] = []
         if velocity:
             for name, unit, asked, planned in zip(
                 ("forward velocity", "leftward velocity", "yaw rate"), ("m/s", "m/s", "rad/s"),
-                self.requested.tolist(), self.wanted.tolist(), strict=True,
+                self.requested.tolist(), self.clamped.tolist(), strict=True,
             ):  # fmt: skip
                 rows.append((name, asked, planned, unit, self.limit_reason))
         if self._jump_monitor is not None:
@@ -248,11 +250,11 @@ class LocomotionRun:
         return tuple(RequestedValue(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
 
     def report(self, gait: str, *, velocity: bool) -> DemoReport:
-        """The figures, and the verdict on each.
+        """Returns the measured figures and the result of each check.
 
         Args:
-            gait: that it went with.
-            velocity: whether the caller asked for one.
+            gait: name of the gait or motion.
+            velocity: whether the caller requested a velocity.
         """
         robot, plant, p, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
         checks: dict[str, DemoCheck] = {}
@@ -260,26 +262,26 @@ class LocomotionRun:
         def check(name: str, value: float, bound: float, unit: str) -> None:
             checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
 
-        error, bound = round_trip(self.dynamics, list(self._samples))
+        error, bound = round_trip_error(self.dynamics, list(self._samples))
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
         check("ticks fallen", self._fallen, 0, "1")
         check("equations of motion, base rows", self._physics / self._weight, 1e-8, "m g")
-        check("share of ticks without certificate", self._flagged / ticks, FLAGGED, "1")
+        check("fraction of ticks without certificate", self._flagged / ticks, MAX_UNCERTIFIED_FRACTION, "1")
         check("force outside the friction cone", max(self._outside, 0.0) / self._weight, 1e-3, "m g")
-        check("steps of the plant solved badly", self._bad, 0, "1")
+        check("inaccurate steps of the plant", self._bad, 0, "1")
         if self._jump_monitor is not None:
             landing, rise = self._jump_monitor.landing_error(self._feet)
-            check("feet from where they were to land", landing, LANDING, "l")
-            check("miss of the jump's rise", rise, RISE, "1")
+            check("landing error of the feet", landing, MAX_LANDING_ERROR, "l")
+            check("relative error of the jump's rise", rise, MAX_RISE_ERROR, "1")
         measured = None
         if len(self._steady) >= 2:
             measured = np.mean(self._steady, axis=0)
             scale = (
-                max(float(np.hypot(*self.wanted[:2])), 0.1 * p.speed_scale),
-                max(abs(float(self.wanted[2])), 0.1 / p.time_scale),
+                max(float(np.hypot(*self.clamped[:2])), 0.1 * p.speed_scale),
+                max(abs(float(self.clamped[2])), 0.1 / p.time_scale),
             )
-            miss = np.abs(measured - self.wanted) / [scale[0], scale[0], scale[1]]
-            check("miss of the commanded velocity", miss.max(), MISS, "1")
+            miss = np.abs(measured - self.clamped) / [scale[0], scale[0], scale[1]]
+            check("relative error of the velocity", miss.max(), MAX_VELOCITY_ERROR, "1")
         return DemoReport(
             robot=robot.name,
             motion=gait,
@@ -298,7 +300,7 @@ class LocomotionRun:
             work={},
             checks=checks,
             requested_velocity=tuple(self.requested.tolist()),
-            clamped_velocity=tuple(self.wanted.tolist()),
+            clamped_velocity=tuple(self.clamped.tolist()),
             limit_reason=self.limit_reason,
             measured_velocity=None if measured is None else tuple(measured.tolist()),
             jump_summary="" if self._jump_monitor is None else str(self._jump_monitor.plan),
@@ -307,4 +309,5 @@ class LocomotionRun:
 
 
 def _widened(bounds: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    """Returns bounds that include `low` and `high`."""
     return min(bounds[0], low), max(bounds[1], high)

@@ -1,4 +1,4 @@
-"""What the demo does: squatting on the ground, or swinging the joints where there is none."""
+"""Motions of the squat demo: squatting on the ground, or swinging the joints of a robot without ground."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..errors import ArgumentError
 from ..robot import Robot
 from ..urdf.tree import Array
 
-#: Deepest squat, as a share of the base's height at home, and the largest share of a joint's torque it may take.
-DEPTH_SHARE, TORQUE_SHARE = 0.3, 0.8
-#: Largest acceleration of the base that the squat asks for, as a share of gravity.
-ACCELERATION_SHARE = 0.2
-#: How far a joint may lie beyond its limit by rounding [rad or m].
+#: Maximum depth of the squat divided by the height of the base at home, and maximum fraction of the effort limits.
+MAX_DEPTH_FRACTION, MAX_TORQUE_FRACTION = 0.3, 0.8
+#: Maximum acceleration of the base in the squat, divided by gravity.
+MAX_ACCELERATION_FRACTION = 0.2
+#: Excess over a joint limit that is attributed to rounding [rad or m].
 LIMIT_ROUNDING = 1e-9
-#: Largest swing of a joint about home without ground contact [rad or m], as a share of its distance to its limits.
-SWING, SWING_SHARE = 0.3, 0.25
+#: Maximum amplitude of a joint's swing about home [rad or m], and divided by the distance to its limits.
+MAX_SWING, SWING_RANGE_FRACTION = 0.3, 0.25
 
 
 class DesiredState(NamedTuple):
-    """Where the motion should be: configuration (nq,), velocity (nv,), acceleration (nv,), height of the base [m]."""
+    """Desired configuration (nq,), velocity (nv,), acceleration (nv,), and height of the base [m]."""
 
     q: Array
     v: Array
@@ -34,11 +34,11 @@ class DesiredState(NamedTuple):
 
 
 class DemoMotion(ABC):
-    """A motion of the demo.
+    """Motion of the demo.
 
     Attributes:
-        name: in one word.
-        feet: those it counts on to be on the ground.
+        name: name of the motion.
+        feet: feet that are assumed to be in contact.
     """
 
     name: str
@@ -46,16 +46,16 @@ class DemoMotion(ABC):
 
     @abstractmethod
     def at(self, t: float) -> DesiredState:
-        """The wanted state at time t [s]."""
+        """Returns the desired state at time t [s]."""
 
 
 class SquatMotion(DemoMotion):
-    """Standing on the spot, then down and up again, level and without slip.
+    """Squat: standing, then down and up again, level and without slip.
 
-    The way down is integrated from ``q_home`` at the velocity level (fourth-order Runge-Kutta): the base moves
-    straight down and the lowest points of the foot spheres have no velocity, so that the spheres roll.  It ends at
-    `DEPTH_SHARE` of the base's height, or earlier at a joint limit, at `TORQUE_SHARE` of an effort limit, or where
-    the acceleration would exceed `ACCELERATION_SHARE` of gravity.
+    The path down is integrated from ``q_home`` at the velocity level (fourth-order Runge-Kutta): the base moves
+    straight down and the lowest points of the foot spheres have no velocity, so that the spheres roll. It ends at
+    `MAX_DEPTH_FRACTION` of the height of the base, or earlier at a joint limit, at `MAX_TORQUE_FRACTION` of an effort
+    limit, or where the acceleration would exceed `MAX_ACCELERATION_FRACTION` of gravity.
     """
 
     name = "squat"
@@ -63,11 +63,11 @@ class SquatMotion(DemoMotion):
 
     def __init__(self, dyn: Dynamics, seconds: float, friction: float) -> None:
         self.robot = robot = dyn.robot
-        self.feet = _grounded(robot)
+        self.feet = _feet_on_ground(robot)
         self._base = robot.bodies[0].name
         s = dyn.update(robot.q_home, np.zeros(robot.nv))
         hold = gravity_compensation(s, self.feet, friction=friction)
-        weight = robot.mass * gravity_of(robot)
+        weight = robot.mass * gravity_magnitude(robot)
         if hold.residual > 1e-6 * weight or hold.margin < 0.0:
             raise ArgumentError(
                 f"robot: the feet of {robot.name!r} on the ground cannot hold it up at q_home (unbalanced: "
@@ -79,19 +79,19 @@ class SquatMotion(DemoMotion):
         self.rate = np.pi * cycles / (seconds - 2.0 * self.pause)  # [rad/s]
         self.end = seconds - self.pause
         # The acceleration is largest at the bottom, 4 depth rate^2.
-        most = 0.25 * ACCELERATION_SHARE * gravity_of(robot) / self.rate**2
-        deepest = min(DEPTH_SHARE * self.home_height, most)
-        self.wanted_depth = min(deepest, 0.05 * self.home_height)
+        most = 0.25 * MAX_ACCELERATION_FRACTION * gravity_magnitude(robot) / self.rate**2
+        deepest = min(MAX_DEPTH_FRACTION * self.home_height, most)
+        self.desired_depth = min(deepest, 0.05 * self.home_height)
         self._step = deepest / self.nodes
         self._q, self._tangent = [np.array(robot.q_home)], [self._descent(s)]
         for _ in range(self.nodes):
-            q = self._down(dyn, self._q[-1], self._tangent[-1])
+            q = self._next_node(dyn, self._q[-1], self._tangent[-1])
             s = dyn.update(q, np.zeros(robot.nv))
             tau = gravity_compensation(s, self.feet, friction=friction).tau
             if (
                 (q < robot.lower - LIMIT_ROUNDING).any()
                 or (q > robot.upper + LIMIT_ROUNDING).any()
-                or (np.abs(tau) > TORQUE_SHARE * robot.effort_limits).any()
+                or (np.abs(tau) > MAX_TORQUE_FRACTION * robot.effort_limits).any()
             ):
                 break
             self._q.append(q)
@@ -99,7 +99,7 @@ class SquatMotion(DemoMotion):
         self.depth = deepest * ((len(self._q) - 1) / self.nodes)
 
     def at(self, t: float) -> DesiredState:
-        """The wanted state at time t [s]."""
+        """Returns the desired state at time t [s]."""
         # depth sin^4(phase): position, velocity, acceleration and jerk all start and end at zero
         phase = self.rate * (min(max(t, self.pause), self.end) - self.pause)
         sine, cosine = np.sin(phase), np.cos(phase)
@@ -115,14 +115,15 @@ class SquatMotion(DemoMotion):
         return DesiredState(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
 
     def _descent(self, s: State) -> Array:
-        """Velocity (nv,) per speed of descent: base straight down, contact points at rest."""
+        """Returns the velocity (nv,) per descent speed: base straight down, contact points at rest."""
         base = s.jacobian(self._base)
         rows = np.vstack([base, *(contact_jacobian(s, foot) for foot in self.feet)])
         wanted = np.zeros(len(rows))
         wanted[2] = -1.0
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
 
-    def _down(self, dyn: Dynamics, q: Array, first: Array) -> Array:
+    def _next_node(self, dyn: Dynamics, q: Array, first: Array) -> Array:
+        """Integrates one step down from q by the Runge-Kutta method."""
         model, step, rest = self.robot.model, self._step, np.zeros(self.robot.nv)
 
         def descent(tangent: Array, length: float) -> Array:
@@ -137,7 +138,7 @@ class SquatMotion(DemoMotion):
 
 
 class JointSwingMotion(DemoMotion):
-    """Every joint swings about ``q_home``, smoothly, within its limits and those of its motor; nothing is touched."""
+    """Smooth oscillation of all joints about ``q_home``, within their limits and those of the motors."""
 
     name = "swing"
     feet = ()
@@ -149,16 +150,16 @@ class JointSwingMotion(DemoMotion):
         for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
             k = robot.configuration_index(name)
             room = min(robot.q_home[k] - robot.lower[k], robot.upper[k] - robot.q_home[k])
-            self.amplitude[i] = min(SWING, SWING_SHARE * max(float(room), 0.0))
+            self.amplitude[i] = min(MAX_SWING, SWING_RANGE_FRACTION * max(float(room), 0.0))
         for _ in range(20):  # halve until the motors can do it
             wanted = [self.at(t) for t in np.linspace(0.0, 2.0 * np.pi / self.rate, 41)]
             tau = np.array([dyn.rnea(w.q, w.v, w.a) + dyn.joint_friction(w.v) for w in wanted])
-            if (np.abs(tau[:, robot.actuated_index]) <= TORQUE_SHARE * robot.effort_limits).all():
+            if (np.abs(tau[:, robot.actuated_index]) <= MAX_TORQUE_FRACTION * robot.effort_limits).all():
                 break
             self.amplitude *= 0.5
 
     def at(self, t: float) -> DesiredState:
-        """The wanted state at time t [s]: ``sin^3`` starts and ends without a jump in velocity or acceleration."""
+        """Returns the desired state at time t [s]; ``sin^3`` starts and ends with zero velocity and acceleration."""
         sine, cosine, w = np.sin(self.rate * t), np.cos(self.rate * t), self.rate
         q = self.robot.algorithms.integrate(self.robot.model, self.robot.q_home, sine**3 * self.amplitude)
         v = 3.0 * w * sine**2 * cosine * self.amplitude
@@ -166,12 +167,12 @@ class JointSwingMotion(DemoMotion):
         return DesiredState(q, v, a, 0.0)
 
 
-def _grounded(robot: Robot) -> tuple[str, ...]:
-    """The feet whose spheres touch z = 0 at home, to within 1 mm."""
+def _feet_on_ground(robot: Robot) -> tuple[str, ...]:
+    """Returns the feet whose spheres touch z = 0 at home, to within 1 mm."""
     s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     return tuple(name for name, leg in robot.legs.items() if s.placement(name).translation[2] - leg.foot.radius < 1e-3)
 
 
-def gravity_of(robot: Robot) -> float:
-    """Magnitude of gravity [m/s^2]."""
+def gravity_magnitude(robot: Robot) -> float:
+    """Returns the magnitude of gravity [m/s^2]."""
     return float(np.linalg.norm(robot.model.gravity.linear))

@@ -1,4 +1,4 @@
-"""A run as a picture: torques between their limits, contact forces, velocity, height of the centre of mass."""
+"""Plot of a run: torques with their limits, contact forces, velocity, height of the center of mass."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from .report import joint_kinds
 from .time_series import DemoTimeSeries
 
 KINDS = (".png", ".pdf", ".svg")
-#: Limits are drawn up to this multiple of the largest torque, and written otherwise.
+#: Limits up to this multiple of the largest torque are drawn as lines, others written as text.
 LIMIT_IN_VIEW = 5.0
-#: More kinds of joints than these share one panel, in shares of their limits.
-PANELS = 4
+#: Maximum number of torque panels; more kinds of joints are drawn in one panel, divided by their limits.
+MAX_PANELS = 4
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
 
 
 def check_plot(path: str | os.PathLike[str] | None) -> None:
-    """Refuses a picture that could not be drawn, before the run rather than after it.
+    """Raises if a plot could not be written, before the run rather than after it.
+
+    Args:
+        path: file to write; None is accepted.
 
     Raises:
         QuaddynError: matplotlib is not installed.
-        ArgumentError: the file's name ends in none of `KINDS`.
+        ArgumentError: the suffix of the file is not in `KINDS`.
     """
     if path is None:
         return
@@ -37,7 +40,11 @@ def check_plot(path: str | os.PathLike[str] | None) -> None:
 
 
 def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
-    """Refuses a file that cannot be written, before any work is done for it.
+    """Raises if a file cannot be written, before any work is done for it.
+
+    Args:
+        argument: name of the argument for the message.
+        path: file to write; None is accepted.
 
     Raises:
         ArgumentError: no such folder, no permission, or a folder itself.
@@ -50,6 +57,7 @@ def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
 
 
 def _figure_class() -> Any:
+    """Returns matplotlib's figure class, or raises."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -58,12 +66,12 @@ def _figure_class() -> Any:
 
 
 def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: str) -> None:
-    """Writes the picture of a run.
+    """Writes the plot of a run.
 
     Args:
-        time_series: of the run.
-        path: PNG, PDF or SVG.
-        title: over it.
+        time_series: samples of the run.
+        path: PNG, PDF or SVG file to write.
+        title: title of the plot.
 
     Raises:
         QuaddynError: matplotlib is not installed.
@@ -73,8 +81,8 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
     kinds: dict[str, list[int]] = {}
     for i, kind in enumerate(joint_kinds(robot)):
         kinds.setdefault(kind, []).append(i)
-    steers = bool(np.isfinite(time_series.wanted).any())
-    left = len(kinds) if len(kinds) <= PANELS else 1
+    steers = bool(np.isfinite(time_series.desired_velocity).any())
+    left = len(kinds) if len(kinds) <= MAX_PANELS else 1
     right = 1 + bool(time_series.feet) + steers
     rows = int(np.lcm(left, right))
     figure = _figure_class()(figsize=(14.0, 8.0), layout="constrained")
@@ -101,7 +109,7 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
 
     legs = {joint: name for name, leg in robot.legs.items() for joint in leg.joints}
     colors = {name: _COLORS[i % len(_COLORS)] for i, name in enumerate((*robot.legs, *robot.actuated))}
-    if len(kinds) <= PANELS:
+    if len(kinds) <= MAX_PANELS:
         for place, (kind, columns) in enumerate(kinds.items()):
             axes = panel(0, place, left, f"{kind}\ntorque [N m]")
             for c in columns:
@@ -136,7 +144,7 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
         axes, place = panel(1, place, right, "velocity [m/s, rad/s]"), place + 1
         for i, (word, color) in enumerate(zip(("forward", "leftward", "turning"), _COLORS, strict=False)):
             axes.plot(t, _smooth(time_series.velocity[:, i], t), color=color, linewidth=1.2, label=word)
-            axes.plot(t, time_series.wanted[:, i], color=color, linestyle="--", linewidth=1.2)
+            axes.plot(t, time_series.desired_velocity[:, i], color=color, linestyle="--", linewidth=1.2)
         axes.plot([], [], color="black", linestyle="--", label="commanded")
         _legend(axes)
     axes = panel(1, place, right, "height of the\ncentre of mass [m]")
@@ -145,13 +153,13 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
 
 
 def _legend(axes: Any) -> None:
-    """Above the panel, where it hides nothing."""
+    """Adds a legend above the panel."""
     options = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     axes.legend(**options, ncols=8, fontsize="small", frameon=False)
 
 
 def _smooth(values: Array, times: Array, window: float = 0.1) -> Array:
-    """The mean over `window` [s] about every instant: the sway within a step is left out."""
+    """Returns the moving average over `window` [s], without the sway within a step."""
     if len(times) < 3:
         return values
     half = max(1, round(0.5 * window / float(times[1] - times[0])))

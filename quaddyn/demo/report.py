@@ -1,4 +1,4 @@
-"""What happened in a run of the demo, and the verdict on it."""
+"""Measured figures of a demo run, and the result of each check."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..dynamics import Dynamics, State
 from ..robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import Array
-from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_of
+from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_magnitude
 
-#: Largest fraction of a request that limits may remove without an exit code of its own.
-MAX_CUT = 0.1
+#: Maximum fraction of a requested value that limits may remove without a separate exit code.
+MAX_REDUCTION_FRACTION = 0.1
 
 
 class DemoCheck(NamedTuple):
-    """One figure of a run and the largest value that is right.
+    """Measured figure and its limit.
 
     Attributes:
-        value: measured.
-        limit: `value` must not exceed it.
-        passed: whether it does not (NaN never passes).
-        unit: of both.
+        value: measured value.
+        limit: maximum permitted value.
+        passed: whether the value does not exceed the limit; False for NaN.
+        unit: unit of both.
     """
 
     value: float
@@ -39,14 +39,14 @@ class DemoCheck(NamedTuple):
 
 
 class RequestedValue(NamedTuple):
-    """One figure that the caller asked for, and what of it the robot was given to do.
+    """Value that the caller requested, and the value that was commanded or planned.
 
     Attributes:
-        name: of the figure.
-        requested: the value that the caller gave.
-        planned: what of it was commanded or planned.
-        unit: of both.
-        limit_reason: what cut it down, such as "torque of FL_calf_joint"; "" where nothing did.
+        name: name of the quantity.
+        requested: requested value.
+        planned: commanded or planned value.
+        unit: unit of both.
+        limit_reason: limit that reduced the value, such as "torque of FL_calf_joint"; "" for none.
     """
 
     name: str
@@ -57,17 +57,17 @@ class RequestedValue(NamedTuple):
 
     @property
     def is_reduced(self) -> bool:
-        """Whether the two differ by more than `MAX_CUT` of what was asked for."""
-        return abs(self.requested - self.planned) > MAX_CUT * abs(self.requested)
+        """Whether the two differ by more than `MAX_REDUCTION_FRACTION` of the requested value."""
+        return abs(self.requested - self.planned) > MAX_REDUCTION_FRACTION * abs(self.requested)
 
 
 class TorqueRange(NamedTuple):
     """Torques of the joints of one kind over a run [N m or N].
 
     Attributes:
-        lowest: over time and joints.
-        highest: over time and joints.
-        limit: smallest effort limit among them; inf where the file gives none.
+        lowest: minimum over time and joints.
+        highest: maximum over time and joints.
+        limit: smallest effort limit of these joints; inf if the file has none.
     """
 
     lowest: float
@@ -85,32 +85,33 @@ class TorqueRange(NamedTuple):
 @renamed_attributes(cut="reduced_requests", unmeasured="unmeasured_checks")
 @dataclass(frozen=True)
 class DemoReport:
-    """What a run of the demo measured.
+    """Measured figures of a demo run.
 
     Attributes:
-        robot: its name.
-        motion: "squat" (on the ground), "swing" (no feet on the ground), or the gait's name.
+        robot: name of the robot.
+        motion: "squat" (on the ground), "swing" (no feet on the ground), "jump", or the name of the gait.
         seconds: simulated time [s].
         steps: number of steps.
         cpu: name of the processor.
-        steps_per_second: control and plant together, wall clock, viewer and waiting left out [1/s].
-        plant_steps_per_second: the plant alone [1/s].
+        steps_per_second: speed of controller and plant, without viewer and waiting [1/s].
+        plant_steps_per_second: speed of the plant alone [1/s].
         torques: `TorqueRange` by kind of joint.
-        normal_force: (smallest, largest) normal force on any foot [N]; None without contact.
-        weight: m g [N].
-        weight_mean: mean sum of vertical contact forces over m g; None without contact.
-        weight_deviation: largest deviation of that sum from m g, over m g; None without contact.
-        base_height: (lowest, highest) of the base frame as reached [m]; None without contact.
-        energy_change: of the mechanical energy over the run [J].
-        work: done on the robot by "actuators", "joints" (friction) and "contacts" [J].
-        checks: every check by name.
-        requested_velocity: forward, leftward [m/s] and yaw rate [rad/s] as requested; None for a motion on the spot.
-        clamped_velocity: what of it was commanded: what the gait can do on these legs.
-        limit_reason: what cut it down, such as "stride of the gait"; "" where nothing did.
-        measured_velocity: the same, on average over whole cycles at full command; None where there were none.
-        interrupted: whether an interrupt ended the run before its time.
-        jump_summary: that was planned, in words, with what cut it down; "" where there was none.
-        requests: the figures that the caller gave, other than 0, and what of each was commanded or planned.
+        normal_force: minimum and maximum normal force on any foot [N]; None without contact.
+        weight: weight m g [N].
+        weight_mean: mean sum of vertical contact forces divided by m g; None without contact.
+        weight_deviation: maximum deviation of that sum from m g, divided by m g; None without contact.
+        base_height: minimum and maximum height of the base frame [m]; None without contact.
+        energy_change: change of mechanical energy over the run [J].
+        work: work done on the robot by "actuators", "joints" (friction) and "contacts" [J].
+        checks: result of each check by name.
+        requested_velocity: requested forward and leftward velocity [m/s] and yaw rate [rad/s]; None for a motion on the
+            spot.
+        clamped_velocity: velocity that was commanded, within the limits of the gait.
+        limit_reason: limit that reduced the velocity, such as "stride of the gait"; "" for none.
+        measured_velocity: mean over whole gait cycles at the full command; None if there were none.
+        interrupted: whether an interrupt ended the run early.
+        jump_summary: description of the planned jump and its limits; "" for none.
+        requests: nonzero values that the caller requested.
     """
 
     robot: str
@@ -139,23 +140,23 @@ class DemoReport:
 
     @property
     def reduced_requests(self) -> tuple[str, ...]:
-        """Names of the requests of which limits cut off more than `MAX_CUT`."""
+        """Names of the requests that limits reduced by more than `MAX_REDUCTION_FRACTION`."""
         return tuple(request.name for request in self.requests if request.is_reduced)
 
     @property
     def unmeasured_checks(self) -> tuple[str, ...]:
-        """What should have been judged, but the run gave nothing to measure it by."""
+        """Checks for which the run was too short."""
         never = self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
         return ("velocity",) if never else ()
 
     @property
     def passed(self) -> bool:
-        """Whether every check holds."""
+        """Whether all checks passed."""
         return all(check.passed for check in self.checks.values())
 
 
 class DemoRecorder:
-    """Collects a run, then judges it."""
+    """Recorder of a squat demo, which computes its figures."""
 
     def __init__(self, robot: Robot, feet: tuple[str, ...], friction: float) -> None:
         self.robot, self.feet, self.friction = robot, feet, friction
@@ -180,13 +181,13 @@ class DemoRecorder:
         control_time: float,
         plant_time: float,
     ) -> None:
-        """One step: the state before it, the plant after it."""
+        """Records one step: the state before it and the plant after it."""
         contact_forces = sim.contact_forces
         self._tau.append(sim.tau)
         if self.feet:
             self._forces.append(np.array([contact_forces[foot] for foot in self.feet]))
             self._heights.append((wanted.height, float(s.placement(self._base).translation[2])))
-            for i, foot in enumerate(self.feet):  # velocities as the contact law sees them: J(q) v+
+            for i, foot in enumerate(self.feet):  # contact velocities as in the contact law: J(q) v+
                 self._slip[i] += sim.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ sim.v)))
         else:
             error = self.robot.algorithms.difference(self.robot.model, s.q, wanted.q)
@@ -205,9 +206,9 @@ class DemoRecorder:
             self._samples.append((s.q.copy(), s.v.copy(), sim.tau, contact_forces))
 
     def report(self, dyn: Dynamics, sim: Simulation, motion: DemoMotion) -> DemoReport:
-        """The figures and the verdict on each."""
+        """Returns the measured figures and the result of each check."""
         robot = self.robot
-        weight = robot.mass * gravity_of(robot)
+        weight = robot.mass * gravity_magnitude(robot)
         tau = np.array(self._tau)
         # Work is known after each step, the energy before it: shift by one, and end on the final state.
         energy = np.array([*self._energy[1:], sim.energy]) - self._energy[0]
@@ -216,7 +217,7 @@ class DemoRecorder:
         def check(name: str, value: float, bound: float, unit: str) -> None:
             checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
 
-        error, bound = round_trip(dyn, self._samples)
+        error, bound = round_trip_error(dyn, self._samples)
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
         # The velocities come first, then the positions: this conserves a neighbour of the energy (Hairer, Lubich,
         # Wanner 2006, sec. IX.3).  With work taken at mid-step velocities the difference is dt/2 times the power of
@@ -241,8 +242,8 @@ class DemoRecorder:
             check("contact law residual", self._residual, 1e-8, "m/s")
             check("energy out of the floor", max(self._contact_work), 1e-5 * weight * motion.depth + rounding, "J")
             check("base height error", np.abs(heights[:, 0] - heights[:, 1]).max(), max(0.02 * motion.depth, 1e-4), "m")
-            short = max(motion.wanted_depth - motion.depth, 0.0)
-            check("squat cut short by limits", short, 0.5 * motion.wanted_depth, "m")
+            short = max(motion.desired_depth - motion.depth, 0.0)
+            check("reduction of the squat by limits", short, 0.5 * motion.desired_depth, "m")
         elif isinstance(motion, JointSwingMotion):
             bound = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
             check("joint tracking error", self._joint_error, bound, "rad or m")
@@ -266,8 +267,8 @@ class DemoRecorder:
         )
 
 
-def round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str, Array]]]) -> tuple[float, float]:
-    """Largest relative error of rnea(aba(tau)), and what rounding may make of it: ten eps cond(M)."""
+def round_trip_error(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str, Array]]]) -> tuple[float, float]:
+    """Returns the maximum relative error of rnea(aba(tau)), and its limit by rounding: ten eps cond(M)."""
     error, condition = 0.0, 1.0
     for q, v, tau, forces in samples:
         full = dyn.robot.generalized_torques(tau)
@@ -279,7 +280,7 @@ def round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str,
 
 
 def joint_kinds(robot: Robot) -> tuple[str, ...]:
-    """Of each actuated joint: its place in its leg, or its name when it is of no leg."""
+    """Returns the kind of each actuated joint: its number in its leg, or its name if it is not in a leg."""
     kinds = {name: name for name in robot.actuated}
     for leg in robot.legs.values():
         for i, name in enumerate(leg.joints):
@@ -288,7 +289,7 @@ def joint_kinds(robot: Robot) -> tuple[str, ...]:
 
 
 def torque_ranges(robot: Robot, lowest: Array, highest: Array) -> dict[str, TorqueRange]:
-    """Torques over a run by kind of joint, from the smallest and largest (nu,) of each joint [N m or N]."""
+    """Returns the torque range by kind of joint, from the minimum and maximum (nu,) of each joint [N m or N]."""
     columns: dict[str, list[int]] = {}
     for i, kind in enumerate(joint_kinds(robot)):
         columns.setdefault(kind, []).append(i)
@@ -299,7 +300,7 @@ def torque_ranges(robot: Robot, lowest: Array, highest: Array) -> dict[str, Torq
 
 
 def cpu_name() -> str:
-    """The processor's name as the operating system tells it, for beside a speed."""
+    """Returns the name of the processor from the operating system."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Driving from the viewer's page: keys and a gamepad become a commanded velocity, sliders become gains."""
+"""Teleoperation from the viewer's page: velocity commands from keys and a gamepad, gains from sliders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..urdf.tree import Array
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
-#: Forward, leftward and turning share of what each key asks for.
+#: Direction of each key: forward, leftward, turning left.
 DIRECTIONS = {
     "KeyW": (1.0, 0.0, 0.0),
     "ArrowUp": (1.0, 0.0, 0.0),
@@ -26,40 +26,48 @@ DIRECTIONS = {
     "KeyD": (0.0, 0.0, -1.0),
     "ArrowRight": (0.0, 0.0, -1.0),
 }
-#: Speeds along and across [sqrt(g l)] and yaw rate [sqrt(g / l)] of a key, and how many times faster with shift.
-SPEEDS, FASTER = (0.25, 0.2, 0.12), 1.5
+#: Forward and lateral speed [sqrt(g l)] and yaw rate [sqrt(g / l)] of a key, and their factor with shift.
+KEY_SPEEDS, SHIFT_FACTOR = (0.25, 0.2, 0.12), 1.5
 HELP = "W S or up down: along; A D or left right: turn; Q E: sideways; shift: faster; or a gamepad"
-#: Tasks of whole-body control by what the page calls them, and how far stiffness and damping may be changed.
+#: Tasks of whole-body control by their title on the page, and limits of the scales of stiffness and damping.
 TASKS = {"height": ("com",), "attitude of the trunk": ("base",), "feet in the air": FEET}
-SOFTEST, STIFFEST, LOOSEST, TIGHTEST = 0.25, 4.0, 0.3, 2.0
+MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, MIN_DAMPING_SCALE, MAX_DAMPING_SCALE = 0.25, 4.0, 0.3, 2.0
 
 
 def keyed_velocity(
     keys: Collection[str], proportions: Morphology, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Array | None:
-    """Velocity (3,) that is asked for: forward, leftward [m/s] and yaw rate [rad/s]; None where nothing is.
+    """Returns the velocity command (3,) of keys and sticks, or None if there is none.
 
-    Opposite keys cancel, and two for the same count once.  Sticks that are held fully to one side count as a key with
-    shift, and add to what keys ask for.
+    Opposite keys cancel, and two keys for the same direction count once. A stick at its end counts as a key with shift;
+    sticks add to keys.
+
+    Args:
+        keys: pressed keys.
+        proportions: scales of the robot.
+        axes: stick deflections forward, leftward and turning left, -1 to 1.
+
+    Returns:
+        Forward and leftward velocity [m/s] and yaw rate [rad/s], or None.
     """
     held = [DIRECTIONS[key] for key in keys if key in DIRECTIONS]
     if not held and not any(axes):
         return None
     pressed = np.array(held, dtype=np.float64).reshape(-1, 3).sum(axis=0)
-    share = np.clip(pressed, -1.0, 1.0) * (FASTER if "ShiftLeft" in keys else 1.0)
-    share = np.clip(share + FASTER * np.array(axes), -FASTER, FASTER)
+    share = np.clip(pressed, -1.0, 1.0) * (SHIFT_FACTOR if "ShiftLeft" in keys else 1.0)
+    share = np.clip(share + SHIFT_FACTOR * np.array(axes), -SHIFT_FACTOR, SHIFT_FACTOR)
     p = proportions
     return np.asarray(
-        share * np.array([SPEEDS[0] * p.speed_scale, SPEEDS[1] * p.speed_scale, SPEEDS[2] / p.time_scale])
+        share * np.array([KEY_SPEEDS[0] * p.speed_scale, KEY_SPEEDS[1] * p.speed_scale, KEY_SPEEDS[2] / p.time_scale])
     )
 
 
 class GainSliders:
-    """Sliders for the feedback of whole-body control.
+    """Sliders for the gains of whole-body control.
 
     Args:
-        controller: whose tasks they act on, from their present gains on.
-        viewer: whose page they are put on.
+        controller: controller whose gains are scaled, from their present values on.
+        viewer: viewer whose page has the sliders.
     """
 
     def __init__(self, controller: LocomotionController, viewer: Viewer) -> None:
@@ -67,25 +75,31 @@ class GainSliders:
         names = [name for group in TASKS.values() for name in group]
         self._start = {name: (self._tasks[name].stiffness, self._tasks[name].damping) for name in names}
         for what in TASKS:
-            viewer.add_slider(_stiffness(what), SOFTEST, STIFFEST, 1.0, unit="x", group="gains")
-            viewer.add_slider(_damping(what), LOOSEST, TIGHTEST, 1.0, unit="x critical", group="gains")
+            viewer.add_slider(
+                _stiffness_slider(what), MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, 1.0, unit="x", group="gains"
+            )
+            viewer.add_slider(
+                _damping_slider(what), MIN_DAMPING_SCALE, MAX_DAMPING_SCALE, 1.0, unit="x critical", group="gains"
+            )
         self._set = viewer.sliders
 
     def apply(self, sliders: Mapping[str, float]) -> None:
-        """Takes over what has been changed."""
+        """Sets the gains of sliders that have changed."""
         if sliders == self._set:
             return
         self._set = dict(sliders)
         for what, names in TASKS.items():
-            stiff, tight = sliders[_stiffness(what)], sliders[_damping(what)]
+            stiff, tight = sliders[_stiffness_slider(what)], sliders[_damping_slider(what)]
             for name in names:
                 kp, kd = self._start[name]
                 self._tasks[name].gains(stiff * kp, tight * np.sqrt(stiff) * kd)
 
 
-def _stiffness(what: str) -> str:
+def _stiffness_slider(what: str) -> str:
+    """Returns the name of the stiffness slider of a group of tasks."""
     return f"{what}: stiffness"
 
 
-def _damping(what: str) -> str:
+def _damping_slider(what: str) -> str:
+    """Returns the name of the damping slider of a group of tasks."""
     return f"{what}: damping"

@@ -1,4 +1,4 @@
-"""`DemoTimeSeries`: what a run looked like over time, thinned so that no run is too long to keep."""
+"""`DemoTimeSeries`: samples of a run over time, with a limited number of samples."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import numpy as np
 from ..robot import Robot
 from ..urdf.tree import Array
 
-#: Samples kept are between this many and twice as many.
-KEPT = 5000
+#: Minimum number of samples of a long run; the maximum is twice as many.
+MIN_STORED_SAMPLES = 5000
 
 
 class DemoTimeSeries:
-    """Samples over a run, in step with it, of which every second is dropped whenever there are too many.
+    """Samples of a run at a constant interval, which is doubled whenever there are too many.
 
     Args:
-        robot: the robot.
-        feet: whose contact forces are kept.
+        robot: robot of the run.
+        feet: feet whose contact forces are stored.
 
     Attributes:
-        robot: as given.
-        feet: as given.
-        events: times [s] by what happened then, such as "push".
+        robot: robot of the run.
+        feet: feet whose contact forces are stored.
+        events: times [s] of events by name, such as "push".
     """
 
     def __init__(self, robot: Robot, feet: tuple[str, ...]) -> None:
@@ -31,25 +31,37 @@ class DemoTimeSeries:
         self._stride, self._count = 1, 0
 
     def add(
-        self, time: float, tau: Array, forces: Array, height: float, wanted: Array | None, velocity: Array | None
+        self,
+        time: float,
+        tau: Array,
+        forces: Array,
+        height: float,
+        desired_velocity: Array | None,
+        velocity: Array | None,
     ) -> None:
-        """One step; called at every one.
+        """Adds a step; must be called at every step.
 
         Args:
-            time: [s].
-            tau: (nu,) torques [N m].
+            time: time [s].
+            tau: (nu,) torques [N m or N].
             forces: (m, 3) contact forces on the feet, world axes [N].
-            height: of the centre of mass [m].
-            wanted: (3,) forward and leftward speed [m/s] and yaw rate [rad/s] steered for; None where nothing is.
-            velocity: (3,) the same as measured.
+            height: height of the center of mass [m].
+            desired_velocity: (3,) forward and leftward velocity [m/s] and yaw rate [rad/s] of the reference; None for
+                none.
+            velocity: (3,) measured velocity; None for none.
         """
         self._count += 1
         if (self._count - 1) % self._stride:
             return
         none = np.full(3, np.nan)
-        parts = (tau, forces.ravel(), none if wanted is None else wanted, none if velocity is None else velocity)
+        parts = (
+            tau,
+            forces.ravel(),
+            none if desired_velocity is None else desired_velocity,
+            none if velocity is None else velocity,
+        )
         self._rows.append(np.concatenate(([time, height], *parts)))
-        if len(self._rows) >= 2 * KEPT:
+        if len(self._rows) >= 2 * MIN_STORED_SAMPLES:
             self._rows = self._rows[::2]
             self._stride *= 2
 
@@ -58,34 +70,35 @@ class DemoTimeSeries:
 
     @property
     def times(self) -> Array:
-        """(N,) of the samples [s]."""
+        """Times of the samples (N,) [s]."""
         return self._columns(0, 1)[:, 0]
 
     @property
     def height(self) -> Array:
-        """(N,) of the centre of mass [m]."""
+        """Height of the center of mass (N,) [m]."""
         return self._columns(1, 1)[:, 0]
 
     @property
     def tau(self) -> Array:
-        """(N, nu) torques [N m]."""
+        """Torques (N, nu) [N m or N]."""
         return self._columns(2, self.robot.nu)
 
     @property
     def forces(self) -> Array:
-        """(N, m, 3) contact forces on the feet [N]."""
+        """Contact forces on the feet (N, m, 3), world axes [N]."""
         return self._columns(2 + self.robot.nu, 3 * len(self.feet)).reshape(-1, len(self.feet), 3)
 
     @property
-    def wanted(self) -> Array:
-        """(N, 3) velocity steered for; NaN where nothing is."""
+    def desired_velocity(self) -> Array:
+        """Velocity of the reference (N, 3) [m/s, rad/s]; NaN for none."""
         return self._columns(2 + self.robot.nu + 3 * len(self.feet), 3)
 
     @property
     def velocity(self) -> Array:
-        """(N, 3) velocity measured; NaN where nothing is steered for."""
+        """Measured velocity (N, 3) [m/s, rad/s]; NaN for none."""
         return self._columns(5 + self.robot.nu + 3 * len(self.feet), 3)
 
     def _columns(self, start: int, count: int) -> Array:
+        """Returns columns of the samples."""
         rows = np.array(self._rows).reshape(len(self._rows), 8 + self.robot.nu + 3 * len(self.feet))
         return rows[:, start : start + count]
