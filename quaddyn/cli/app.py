@@ -1,4 +1,4 @@
-"""The `quaddyn` command itself: its entry point and what its subcommands share."""
+"""The `quaddyn` command: its entry point and the options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 
 def robot_names(incomplete: str) -> list[str]:
-    """Names of the catalogue that begin like this, for shell completion."""
+    """Returns the catalogue names that begin with `incomplete`, for shell completion."""
     return [name for name in CATALOGUE if name.startswith(incomplete)]
 
 
@@ -48,10 +48,10 @@ PortOption = Annotated[int, typer.Option(min=0, max=65535, help="of the live pag
 
 
 def main() -> None:
-    """Entry point.
+    """Runs the command line.
 
-    Errors of ours, of the file system and of the command line are one line on stderr, or with --json an object on
-    stdout, and exit code 2.  Ctrl-C is exit code 130, after what is done so far has been printed.
+    Errors of this package, of the file system and of the command line are printed as one line on stderr, or with --json
+    as an object on stdout, with exit code 2. Ctrl-C gives exit code 130, after printing the results so far.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal or a pipe cannot spell is shown by its code
@@ -79,12 +79,12 @@ def main() -> None:
 
 
 def wants_json() -> bool:
-    """Whether the caller is a program that reads JSON."""
+    """Returns whether the option --json is given."""
     return "--json" in sys.argv[1:]
 
 
 def tell(error: Exception) -> None:
-    """Say what went wrong, in the caller's language."""
+    """Prints an error as text, or as JSON with --json."""
     message = error.format_message() if isinstance(error, CommandLineError) else str(error)
     if wants_json():
         print(json.dumps({"error": {"type": type(error).__name__, "message": message}, "exit_code": BAD}, indent=2))

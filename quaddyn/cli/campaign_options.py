@@ -1,4 +1,4 @@
-"""Options of a campaign as options of the command line."""
+"""Fields of a campaign as options of the command line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NONE = type(None)
 
 
 def command(kind: type[Campaign[Any]], act: Callable[..., None], common: Mapping[str, Any]) -> Callable[..., None]:
-    """A function for typer: the options of a kind of campaign, and `common` ones by name.
+    """Returns a command function for typer with the options of a kind of campaign and `common` options.
 
     Args:
-        kind: of campaign; its fields become options.
-        act: called with the campaign, and by name with the common options.
+        kind: kind of campaign, whose fields become options.
+        act: called with the campaign, and with the common options by name.
         common: type, annotated with `typer.Option`, and default of each common option.
     """
     own = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
@@ -58,10 +58,11 @@ def renamed_fields_of(kind: type[Campaign[Any]]) -> dict[str, str]:
 
 
 class _Default:
-    """Not given: the campaign's own default."""
+    """Marker of an option that was not given, so that the campaign's own default applies."""
 
 
 def _parameter(field: dataclasses.Field[Any], hint: Any) -> inspect.Parameter:
+    """Returns the parameter of a command function for a field."""
     needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     flag = "--" + field.name.replace("_", "-")
     words = str(field.metadata.get("help", ""))
@@ -84,7 +85,7 @@ def _parameter(field: dataclasses.Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def _parts(hint: Any) -> tuple[tuple[type, ...], bool]:
-    """The types that one value may have, and whether there are several values."""
+    """Returns the types of one value, and whether the option takes several values."""
     if typing.get_origin(hint) is tuple:
         inner = [a for a in typing.get_args(hint) if a is not Ellipsis]
         found = {kind: None for a in inner for kind in _parts(a)[0]}
@@ -96,6 +97,7 @@ def _parts(hint: Any) -> tuple[tuple[type, ...], bool]:
 
 
 def _value(name: str, hint: Any, given: Any) -> Any:
+    """Returns the value of an option, or `_Default`."""
     if given is None:
         return _Default
     kinds, several = _parts(hint)
@@ -106,7 +108,7 @@ def _value(name: str, hint: Any, given: Any) -> Any:
 
 
 def _read(name: str, kinds: tuple[type, ...], word: str) -> Any:
-    """A word as the first of int, float, bool, str that is allowed and fits."""
+    """Returns a word as the first permitted type of int, float, bool and str that accepts it."""
     for kind in (int, float, bool, str):
         if kind not in kinds:
             continue

@@ -72,7 +72,7 @@ RENAMED_CAMPAIGNS = {"agreement": "verification", "reach": "velocity-limits", "s
 
 
 class _Registered(typer.core.TyperGroup):
-    """The commands of this module and one for each registered campaign, made when asked for."""
+    """Group with the commands of this module and one command for each registered campaign, made on demand."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [*names(), *super().list_commands(ctx)]
@@ -165,12 +165,12 @@ def export(
 
 
 def _opened(store: Path, campaign: str | None) -> Store:
-    """A store to look at, and the class of its campaign where the user names it."""
+    """Opens a store for reading, with the class of its campaign if the user names it."""
     return Store.read(store, None if campaign is None else import_campaign(campaign))
 
 
 def replay_case(store: Path, number: int, record: Path | None, *, named: str | None, as_json: bool) -> None:
-    """Run one case of a store again, in the viewer; exit code 1 if its record is another one."""
+    """Runs one case of a store again, in the viewer; exit code 1 if its record differs."""
     from ..viewer import Viewer
 
     check_writable(record)
@@ -255,7 +255,7 @@ def _run(
 
 @contextlib.contextmanager
 def executor(workers: int | None, dask: str | None, security: Any) -> Iterator[Executor | None]:
-    """The executor that the options of a command ask for; None for this process."""
+    """Yields the executor that the options select; None for this process."""
     if workers == 0:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Where the command speaks: results on stdout, progress and errors on stderr."""
+"""Output of the command line: results on stdout, progress and errors on stderr."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 T = TypeVar("T")
 
 
-class Advance(Protocol):
-    """How far many like things are: `quaddyn.campaigns.Progress`."""
+class ProgressLike(Protocol):
+    """Progress of many cases, such as `quaddyn.campaigns.Progress`."""
 
     @property
     def done(self) -> int: ...  # noqa: D102
@@ -35,12 +35,12 @@ out, err = Console(emoji=False), Console(stderr=True, emoji=False)
 
 
 def say(text: str) -> None:
-    """Print as it is: names of robots and files are no markup."""
+    """Prints text without interpreting markup in names of robots and files."""
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def progress(items: list[T], title: str) -> Iterator[T]:
-    """The items, with a bar on stderr while they are worked on."""
+    """Yields the items with a progress bar on stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     with Progress(*columns, console=err, transient=True) as display:
         yield from display.track(items, description=title)
@@ -48,9 +48,9 @@ def progress(items: list[T], title: str) -> Iterator[T]:
 
 @contextmanager
 def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on stderr; yields the callable that takes the share done.
+    """Progress bar on stderr; yields the function that takes the fraction done.
 
-    It appears with the first call: until then others may say there what they do.
+    The bar appears with the first call, so that other messages can be printed before.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     display = Progress(*columns, console=err, transient=True, disable=quiet)
@@ -67,8 +67,8 @@ def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
-def count(title: str, *, quiet: bool) -> Iterator[Callable[[Advance], None]]:
-    """A display of cases done on stderr, with their rate and the time left; yields the callable that takes them."""
+def count(title: str, *, quiet: bool) -> Iterator[Callable[[ProgressLike], None]]:
+    """Display of finished cases on stderr, with rate and remaining time; yields the function that updates it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -77,7 +77,7 @@ def count(title: str, *, quiet: bool) -> Iterator[Callable[[Advance], None]]:
     display = Progress(*columns, console=err, transient=True, disable=quiet)
     task = display.add_task(title, total=None, of="?", rate="", left="")
 
-    def tell(now: Advance) -> None:
+    def tell(now: ProgressLike) -> None:
         display.start()
         left = "" if now.remaining is None else f"{timedelta(seconds=round(now.remaining))} left"
         of = "?" if now.total is None else f"{now.total:,}"
@@ -90,12 +90,12 @@ def count(title: str, *, quiet: bool) -> Iterator[Callable[[Advance], None]]:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person reads or writes there."""
+    """Returns whether a stream is connected to a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse a page that cannot be written before any work is done for it."""
+    """Raises if a file cannot be written, before any work is done for it."""
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
@@ -103,7 +103,7 @@ def check_writable(path: Path | None) -> None:
 
 
 def wait_for_interrupt(meanwhile: Callable[[], object] | None = None) -> NoReturn:
-    """Keep the process alive until Ctrl-C, which ends it as everywhere else; call `meanwhile` thirty times a second."""
+    """Keeps the process running until Ctrl-C; calls `meanwhile` thirty times per second."""
     while True:
         if meanwhile is not None:
             meanwhile()

@@ -40,7 +40,7 @@ def convert(
 
 
 def _moved(text: str, robot: Robot, out: Path) -> str:
-    """The document with relative mesh paths that hold in the folder of `out`."""
+    """Returns the document with mesh paths relative to the folder of `out`."""
     shapes = [shape for link in robot.tree.links for shape in (*link.visuals, *link.collisions)]
     for mesh in {each.shape for each in shapes if isinstance(each.shape, Mesh)}:
         if mesh.path is not None and ":" not in mesh.uri and not mesh.uri.startswith("/"):

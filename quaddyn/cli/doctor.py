@@ -29,9 +29,9 @@ PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplot
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """A compiled part of the package: what for, by which module, "compiled", "kept", "shipped" or "not yet", where.
+    """Compiled part of the package: its title, module, state and location.
 
-    `size` [bytes] is that of the code, `seconds` what it took to compile; both None where nobody knows.
+    `size` is that of the code [bytes], `seconds` the time of its compilation; None if unknown.
     """
 
     title: str
@@ -44,7 +44,7 @@ class UnitState:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """All that the command tells, as plain data."""
+    """State of the installation as plain data."""
 
     versions: dict[str, str]
     processor: dict[str, str]
@@ -55,7 +55,7 @@ class Health:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
@@ -78,11 +78,11 @@ def doctor(
 
 
 def examined(*, make: bool, quiet: bool) -> Health:
-    """Look at everything.
+    """Examines the installation.
 
     Args:
-        make: whether to compile what is not there.
-        quiet: whether to leave out the lines of progress.
+        make: whether to compile parts that are not available.
+        quiet: whether to suppress progress messages.
     """
     problems: list[str] = []
     target, processor = _processor(problems)
@@ -112,7 +112,7 @@ def _versions() -> dict[str, str]:
 
 
 def _processor(problems: list[str]) -> tuple[str, dict[str, str]]:
-    """The target of compiled functions, "" if there is none, and the processor in words."""
+    """Returns the compilation target, "" if there is none, and a description of the processor."""
     found = {"triple": f"{platform.machine()}, {platform.system()}", "cpu": "", "target": "", "kernels": ""}
     try:
         binding = machine.llvm()

@@ -30,7 +30,7 @@ MOST_SAMPLES = 1_000_000
 
 
 class MethodName(StrEnum):
-    """The fits of `quaddyn.identification.solve`."""
+    """Methods of fitting base parameters."""
 
     least_squares = "least_squares"
     weighted = "weighted"
@@ -176,7 +176,7 @@ LISTED = 6
 
 
 def doubts(found: Identification, judged: Validation | None, extent: Extent) -> list[str]:
-    """What speaks against the data, a sentence each."""
+    """Returns warnings about the data, a sentence each."""
     out = list(extent.doubts())
     if judged is None:
         return [*out, "no sample was held out to judge the fit by"]
@@ -192,7 +192,7 @@ def doubts(found: Identification, judged: Validation | None, extent: Extent) -> 
 
 
 def _print_losses(found: Identification) -> None:
-    """Friction and rotor inertia of the joints, each beside what the file says."""
+    """Prints friction and rotor inertia of the joints with those of the file."""
     robot, losses = found.base.robot, found.losses
     if not losses:
         return

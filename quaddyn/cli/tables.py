@@ -1,4 +1,4 @@
-"""Results as tables for people, and as plain data for programs."""
+"""Results as tables for people, and as JSON data for programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def print_robots(rows: list[dict[str, object]]) -> None:
-    """The catalogue."""
+    """Prints the catalogue."""
     table = Table(title=f"{len(rows)} robots: quaddyn.load(name)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("name", "kind", "root", "dof", "mass [kg]"):
         table.add_column(column, justify="right" if column in ("dof", "mass [kg]") else "left", no_wrap=True)
@@ -46,7 +46,7 @@ def print_robots(rows: list[dict[str, object]]) -> None:
 
 
 def print_summary(verdicts: list[Verdict]) -> None:
-    """One line for each of several robots."""
+    """Prints one line for each of several robots."""
     table = Table(title="the catalogue, judged and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("name", "verdict", "warnings", "worst error", "of"):
         left = column in ("name", "verdict", "of")
@@ -69,7 +69,7 @@ SAME = 6
 
 
 def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings that give the same reason and advice together, in the order of the first of each."""
+    """Groups findings with the same reason and advice, in order of their first occurrence."""
     out: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         out.setdefault((finding.level, finding.reason, finding.advice), []).append(finding)
@@ -77,7 +77,7 @@ def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def print_report(verdict: Verdict) -> None:
-    """All that is known of one robot."""
+    """Prints the result of validation and cross-check of one robot."""
     robot = verdict.robot
     if robot is None:
         out.print(f"[bold red]refused[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
@@ -109,7 +109,7 @@ def print_report(verdict: Verdict) -> None:
 
 
 def demo_json(report: DemoReport) -> dict[str, object]:
-    """The demo's report as plain data."""
+    """Returns the report of a demo as JSON data."""
     values = {f.name: getattr(report, f.name) for f in fields(report)}
     # JSON knows no infinity: a limit that the file does not give is null.
     values["torques"] = {
@@ -123,7 +123,7 @@ def demo_json(report: DemoReport) -> dict[str, object]:
 
 
 def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
-    """The demo's report, each check with its bound."""
+    """Prints the report of a demo, with the limit of each check."""
     table = Table(
         title=f"{escape(report.robot)}: {report.motion} for {report.seconds:g} s ({report.steps} steps)",
         show_header=False,
@@ -190,7 +190,7 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
 
 
 def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
-    """The legs' surveys as plain data."""
+    """Returns the surveys of legs as JSON data."""
     from ..demo.report import cpu_name
 
     def plain(value: object) -> object:
@@ -207,7 +207,7 @@ def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
 
 
 def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
-    """The legs of a robot in numbers."""
+    """Prints the surveys of the legs of a robot."""
     from ..demo.report import cpu_name
 
     sliding = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}

@@ -1,4 +1,4 @@
-"""What guard and cross-check say of a source."""
+"""Result of validation and cross-check of a robot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the guard and the cross-check say of one source; `refusal` is empty for an accepted robot."""
+    """Result of validation and cross-check of one source; `refusal` is empty for an accepted robot."""
 
     source: str
     robot: Robot | None
@@ -23,11 +23,11 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the guard let it in and every algorithm agrees."""
+        """Whether validation accepts the robot and all algorithms agree."""
         return self.robot is not None and not self.refusal and (self.agreement is None or self.agreement.passed)
 
     def to_json(self) -> dict[str, object]:
-        """As plain data."""
+        """Returns the result as JSON data."""
         out: dict[str, object] = {"source": self.source, "accepted": self.robot is not None, "passed": self.passed}
         if self.refusal:
             out["reason"] = self.refusal
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judge(name: str, **options: Any) -> Verdict:
-    """What the guard says of a source that is loaded with `options` (`quaddyn.load`)."""
+    """Returns the result of validating a source that is loaded with `options` of `quaddyn.load`."""
     try:
         return Verdict(name, load(name, **options), "", None)
     except ModelError as error:
@@ -55,7 +55,7 @@ def judge(name: str, **options: Any) -> Verdict:
 
 
 def compare(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
-    """What the reference says of a robot that the guard let in; with `source`, it reads that instead."""
+    """Returns the result with a cross-check against the reference; with `source`, the reference reads that instead."""
     from ..verification import cross_check
 
     if loaded.robot is None:
