@@ -27,19 +27,16 @@ from quaddyn.deprecation import RENAMED
 PACKAGE = Path(quaddyn.__file__).parent
 
 #: Subpackages whose public parameters are all described; at the end, every subpackage.
-COMPLETE = ("quaddyn", "quaddyn.cli")
+COMPLETE = ("quaddyn", "quaddyn.cli", "quaddyn.planning")
 
 #: Class names which the package still defines more than once.  A name leaves the list when one of its classes is
 #: renamed; a name that is not listed must not be defined twice.
 DUPLICATE_CLASS_NAMES = frozenset(
     """
-    Advance Answer Ask Assembly Bodies Body Box Capsule Check Choice Clock Contact Contacts
-    Coordinates Description Element Energy Entry ExpressionWriter Found Frame FrameTask
-    FunctionWriter Ground Instant Joint Kept Link Log Loop Measured Memory Model Motion Motors
-    Obstacle Operations Options Points Pose Problem Push Pushes Reading Recording Replay Request
-    RneaDerivatives Scalar Scene Sizes Solution State Sweep Swing Terms Tick Touching Trace Verdict
-    Work Workspace _Reader _Writer
+    Body Box Capsule Contact Description Element Energy Entry ExpressionWriter FrameTask FunctionWriter Joint Link
+    Loop Operations Options Pose RneaDerivatives Verdict _Reader _Writer
     """.split()
+)
 )
 
 #: A unit in brackets, such as [m/s] or [m, rad]; code such as x[0] or a list of strings does not match.
@@ -63,6 +60,11 @@ SHAPE = re.compile(
     r"\(\s*[\w .+*-]+,[\w ,.+*/-]*\)|\bshapes?\b|\b\w+[x×]\w+\b|\((?:n[qv]|\d+|[nmk])\)"
     r"|\b(?:per|for each|for every|of each|of every) \w+"
 )
+
+
+#: The names at the beginning of an entry, such as `kp, kd (nu,):`, and the text behind them.
+_NAME = r"[*`]*\w+`*(?:\s*\([^)]*\))?"
+ENTRY = re.compile(rf"\s*({_NAME}(?:(?:,\s*|\s+and\s+){_NAME})*):(?:\s+(.*))?$")
 
 
 # -- the public surface -----------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def entries(docstring: str) -> dict[str, str]:
             continue
         depth = len(line) - len(line.lstrip())
         indent = depth if indent is None else indent
-        start = re.match(r"\s*((?:[*`]*\w+`*(?:\s*\([^)]*\))?(?:,\s*|\s+and\s+)?)+):(?:\s+(.*))?$", line)
+        start = ENTRY.match(line)
         if depth == indent and start:
             names = re.findall(r"\w+", re.sub(r"\([^)]*\)|\band\b", "", start.group(1)))
             described = re.findall(r"\([^)]*\)", start.group(1))  # a type or shape before the colon
