@@ -18,7 +18,7 @@ import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology
 from quaddyn.robot.bodies import merge
 from quaddyn.robot.catalogue import example_robots
-from quaddyn.robot.hypotheses import classify_legs
+from quaddyn.robot.leg_recognition import classify_legs
 from quaddyn.robot.limb_names import kind_named, place_named
 from quaddyn.robot.limbs import find_limbs
 from quaddyn.robot.saving import from_record, to_record

@@ -19,7 +19,7 @@ from ..locomotion import Gait, LocomotionController, Morphology
 from ..locomotion.gait import find_gait
 from ..locomotion.morphology import FEET
 from ..robot import Robot, with_payload
-from ..robot.changed import with_inertials
+from ..robot.inertial_update import with_inertials
 from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Plane, Terrain

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.meshes import vertices
+from ..robot.mesh_vertices import vertices
 from ..robot.model import body_joint
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Cylinder, Mesh, Pose, Shape, Sphere, first_largest

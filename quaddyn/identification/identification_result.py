@@ -13,7 +13,7 @@ import numpy as np
 from ..dynamics.regressor import ALL, INERTIAL
 from ..errors import ArgumentError
 from ..robot.arguments import positive
-from ..robot.changed import with_inertials
+from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..robot.meshes import vertices
+from ..robot.mesh_vertices import vertices
 from ..urdf.tree import Array, Box, Cylinder, FrozenArrays, Shape, Sphere, frozen
 from ..urdf.tree import Capsule as CapsuleShape
 

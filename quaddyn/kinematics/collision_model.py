@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_vector, several
 from ..robot.geometry_models import primitive
-from ..robot.meshes import vertices
+from ..robot.mesh_vertices import vertices
 from ..robot.model import se3
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes

@@ -2,7 +2,7 @@
 
 from ..deprecation import renamed_names
 from .catalogue import CATALOGUE
-from .closing import closed_frames
+from .loop_closing import closed_frames
 from .loader import load
 from .payload import with_payload
 from .report import Finding, ValidationReport

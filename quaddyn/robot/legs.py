@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Finding, Loop, frozen
 from .bodies import Body
-from .contact import Contact, find_contact, on_link
+from .foot_geometry import Contact, find_contact, on_link
 from .limbs import Limb, find_limbs, make_limb, spins
 from .robot import Foot, Robot
 from .root import RESERVED

@@ -11,7 +11,7 @@ import numpy as np
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Loop, Pose
 from .bodies import Body
 from .chain import Chain
-from .contact import Contact, find_contact
+from .foot_geometry import Contact, find_contact
 from .root import WORLD
 
 #: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor, two that end in a wheel are a caster.

@@ -15,15 +15,15 @@ from ..errors import ArgumentError, ModelError
 from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
-from . import guard
+from . import validation
 from .algorithms import algorithms
 from .arguments import several
 from .bodies import Body, joint_places, merge, moved_in_loops
-from .closing import closed
+from .loop_closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
 from .home import describe_legs, given_home, home, keyframe_home, requested_knee_directions
-from .hypotheses import classify_legs, wished_kind
+from .leg_recognition import classify_legs, wished_kind
 from .legs import choose_limbs, guessed_feet, make_foot
 from .limbs import find_limbs
 from .model import add_feet, build, joint_losses
@@ -34,7 +34,7 @@ from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, natural_root, refuse_root_names
 from .source import read_source
-from .turned import rotation_of, turned_document
+from .base_rotation import rotation_of, turned_document
 
 REPAIRS = ("inertia",)
 
@@ -141,17 +141,17 @@ def load(
     limbs = verdict.best.legs
     findings += verdict.findings if legs is None else ()
     if "inertia" in repair:
-        bodies, repaired = guard.repair_inertia(bodies)
+        bodies, repaired = validation.repair_inertia(bodies)
         findings += repaired
     in_loops = moved_in_loops(tree, ties)
-    guard.judge_bodies(
+    validation.judge_bodies(
         bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
     )
     # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be judged.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
-    findings += guard.judge_limits(bodies)
+    findings += validation.judge_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
-    guard.judge_size(nv, tree.file)
+    validation.judge_size(nv, tree.file)
     limbs = choose_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
     findings += guessed_feet(limbs)
@@ -159,7 +159,7 @@ def load(
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
         check_order(source, model, tree.file)
-    checks = {} if bare else guard.judge_model(model, tree.file)
+    checks = {} if bare else validation.judge_model(model, tree.file)
     coupled = coupling(bodies, root)
     pinocchio = algorithms(coupled)
     for name in limbs:
@@ -203,7 +203,7 @@ def load(
     if ties:
         robot = closed(robot, ties, q_home=q_home)
         if bare:
-            found = guard.judge_model(robot.model, tree.file, robot.coupling, robot.q_home)
+            found = validation.judge_model(robot.model, tree.file, robot.coupling, robot.q_home)
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Joint, first_largest
-from .closure import loop_residual
-from .loop_numbers import room_for_closing
+from .loop_solver import loop_residual
+from .loop_arrays import room_for_closing
 from .loops import Cut, closures_of
 
 Mask = NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """Geometry of kinematic loops, compiled: where their joints and cut frames are, K and e there, and dK/dt dx/dt.
 
-In the axes of the body that a group of loops starts from; see `quaddyn.robot.closure`.
+In the axes of the body that a group of loops starts from; see `quaddyn.robot.loop_solver`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local
-from .loop_numbers import Closing, Closures
+from .loop_arrays import Closing, Closures
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------

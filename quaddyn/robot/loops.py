@@ -10,9 +10,9 @@ import pinocchio as pin
 
 from ..errors import ArgumentError, ModelError
 from ..urdf.tree import Array, Joint, Loop, Pose, Tree
-from .closure import close_loops, loop_drift, loop_residual
+from .loop_solver import close_loops, loop_drift, loop_residual
 from .coupling import Index, Tangent, index_of
-from .loop_numbers import Closing, Closures, room_for_closing
+from .loop_arrays import Closing, Closures, room_for_closing
 from .planar_loops import PlanarLoop, planar_loop
 
 #: How far from where a loop is flat it closes for sure [rad].

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, Inertial, Pose, frozen
 from .arguments import check_vector, number
 from .bodies import combine
-from .changed import with_inertials
+from .inertial_update import with_inertials
 from .robot import Robot
 
 

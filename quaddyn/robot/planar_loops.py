@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..urdf.tree import Array
-from .closure import loop_residual
-from .loop_numbers import Closures, room_for_closing
+from .loop_solver import loop_residual
+from .loop_arrays import Closures, room_for_closing
 
 #: How parallel axes are that count as parallel [rad]; how long a bar must be, as a share of the loop's size.
 PARALLEL, LONG = 1e-10, 1e-7

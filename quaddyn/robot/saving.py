@@ -11,12 +11,12 @@ import numpy as np
 from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import LIMITS, Limits
 from .catalogue import CATALOGUE, find
-from .changed import LOSSES
+from .inertial_update import LOSSES
 from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
 from .source import is_text
-from .turned import JOINT
+from .base_rotation import JOINT
 
 FORMAT = 1
 

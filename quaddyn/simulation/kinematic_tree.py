@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..compiler import IntVector, Matrix, Vector
 from ..errors import QuaddynError
 from ..robot.coupling import Coupling
-from ..robot.loop_numbers import Closures, no_closures
+from ..robot.loop_arrays import Closures, no_closures
 from ..robot.loops import Loops
 from ..urdf.tree import Array
 

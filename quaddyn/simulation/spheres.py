@@ -15,7 +15,7 @@ from ..contact.contact import surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.bodies import Body
-from ..robot.meshes import vertices
+from ..robot.mesh_vertices import vertices
 from ..robot.model import body_joint, se3
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen

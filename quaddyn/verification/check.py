@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..reference import ClosedReference, Reference
 from ..reference.loop_reader import read_loops
 from ..reference.reader import Mimic, read_urdf
-from ..robot.closing import opened
+from ..robot.loop_closing import opened
 from ..robot.loops import Loops
 from ..robot.robot import Robot
 from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels

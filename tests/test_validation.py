@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.robot import guard
+from quaddyn.robot import validation
 from quaddyn.robot.bodies import combine, merge, pseudo_inertia
 from quaddyn.robot.catalogue import example_robots
 from quaddyn.urdf import parse

@@ -24,7 +24,7 @@ from ..urdf.tree import (
     frozen,
 )
 from .bodies import Body
-from .meshes import MAX_FOOT_MESH_BYTES, vertices
+from .mesh_vertices import MAX_FOOT_MESH_BYTES, vertices
 
 #: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
 FOOT_LINK_SHARE = 0.5

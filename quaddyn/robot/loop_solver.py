@@ -21,7 +21,7 @@ import math
 
 from ..compiler import Matrix, Vector, compiled, entry
 from .loop_geometry import bias, dependents_of, linearize, place, rows_of
-from .loop_numbers import Closing, Closures
+from .loop_arrays import Closing, Closures
 
 #: Farthest that a joint moves in a step of the continuation [rad, or shares of the loop's size].
 REACH = 0.2

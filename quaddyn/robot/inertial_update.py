@@ -12,7 +12,7 @@ import defusedxml.ElementTree
 import numpy as np
 
 from ..urdf.tree import LIMITS, Array, Inertial, frozen
-from . import guard
+from . import validation
 from .bodies import merge
 from .model import add_feet, build, joint_losses
 from .robot import Robot
@@ -46,13 +46,13 @@ def with_inertials(
         joints.append(joint)
     new = replace(tree, links=tuple(links), joints=tuple(joints))
     bodies = merge(new)
-    guard.judge_bodies(bodies, free=robot.root != "fixed", allow_massless=True)
+    validation.judge_bodies(bodies, free=robot.root != "fixed", allow_massless=True)
     model = build(new, robot.root)
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     if robot.coupling is None:
-        guard.judge_model(model, tree.file)
+        validation.judge_model(model, tree.file)
     else:
-        guard.judge_model(model, tree.file, robot.coupling, robot.q_home)
+        validation.judge_model(model, tree.file, robot.coupling, robot.q_home)
     report = robot.report
     told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
     damping, friction, armature = joint_losses(model, robot.coupling)
