@@ -37,7 +37,7 @@ from quaddyn.campaigns import trial_setup
 from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.estimation import BaseEstimator
 from quaddyn.kernels import TickTerms
-from quaddyn.robot.configuration import turned
+from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import FootSensors, Measurement, MujocoPlant, Sensors, Simulation
 from quaddyn.simulation.sensors import Observable
 
@@ -103,7 +103,7 @@ def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) ->
     terrain = None if ground is None else ground.terrain
     controller = qd.LocomotionController(robot, dt=DT, gait=gait, terrain=terrain if uneven else None)
     world = PLANTS[plant](robot, dt=DT, friction=0.8, terrain=terrain)
-    start = np.array(robot.q_home) if ground is None else turned(robot.q_home, ground.tilt)
+    start = np.array(robot.q_home) if ground is None else rotate_configuration(robot.q_home, ground.tilt)
     world.reset(start, np.zeros(robot.nv))
     scale = math.sqrt(controller.morphology.length / 0.3)
     wanted = np.array([0.3, 0.05, 0.2] if ground is None else [0.25, 0.0, 0.0]) * [scale, scale, 1.0 / scale]

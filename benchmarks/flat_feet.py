@@ -22,7 +22,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, stance_on_soles
-from quaddyn.robot.catalogue import example_robots
+from quaddyn.robot.catalogue import example_robot_folder
 
 ROBOTS = {
     "g1": "g1_description/urdf/g1_29dof_rev_1_0.urdf",
@@ -75,7 +75,7 @@ def main() -> int:
     options = parser.parse_args()
     missed = False
     for name in options.robots:
-        robot = qd.load(example_robots() / ROBOTS[name] if name in ROBOTS else name)
+        robot = qd.load(example_robot_folder() / ROBOTS[name] if name in ROBOTS else name)
         half = Contact.of_sole(robot, robot.feet[0]).half_size
         print(f"{name}: {robot.mass:.1f} kg, {robot.nu} motors, soles {2e3 * half[0]:.0f} x {2e3 * half[1]:.0f} mm")
         for kind in (qd.Simulation, qd.MujocoPlant):

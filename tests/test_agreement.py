@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from oracle import EVERYTHING, KINDS, tree
+from quaddyn.verification.compare_with_mujoco import compare_with_mujoco
 from sparing import others_slow
 from wild import Urdf
 
@@ -23,17 +24,16 @@ from quaddyn.dynamics import Dynamics
 from quaddyn.reference import Reference, aba, coriolis, derivatives, frames, kinematics, lie_group, momentum, rnea
 from quaddyn.reference import reference as boundary
 from quaddyn.reference import regressor as parameters
-from quaddyn.robot.catalogue import CATALOGUE, example_robots, find, own_robots
+from quaddyn.robot.catalogue import CATALOGUE, example_robot_folder, find_entry, own_robot_folder
 from quaddyn.verification import VerificationReport, cross_check
 from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare
-from quaddyn.verification.bodies import _words
-from quaddyn.verification.check import reading
-from quaddyn.verification.report import SHOWN
-from quaddyn.verification.third_opinion import third_opinion
+from quaddyn.verification.bodies import _format_value
+from quaddyn.verification.check import read_reference
+from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS
 
 #: What the guard refuses: bodies that no matter can have, a file without links, and mimics of joints that are missing.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
-FILES = [p for folder in (example_robots(), own_robots()) for p in sorted(folder.rglob("*.urdf"))]
+FILES = [p for folder in (example_robot_folder(), own_robot_folder()) for p in sorted(folder.rglob("*.urdf"))]
 ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
 
 #: Of the catalogue one of each kind, and of each family of larger robots one.
@@ -57,7 +57,7 @@ def go2() -> qd.Robot:
 
 @functools.cache
 def text() -> str:
-    return find("go2").path.read_text(encoding="utf-8")
+    return find_entry("go2").path.read_text(encoding="utf-8")
 
 
 def assert_medians(agreement: VerificationReport) -> None:
@@ -70,7 +70,7 @@ def assert_medians(agreement: VerificationReport) -> None:
 # -- every robot ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", others_slow(ACCEPTED, QUICK), ids=lambda p: f"{p.parent.parent.name}-{p.stem}")
 def test_every_robot_agrees_on_every_algorithm(path: Path) -> None:
-    robot = qd.load(path, packages=[example_robots().parent.parent])
+    robot = qd.load(path, packages=[example_robot_folder().parent.parent])
     agreement = check(robot, path, n_derivative_samples=int(robot.nv <= SMALL), mujoco=True)
     assert agreement.passed, str(agreement)
     assert_medians(agreement)
@@ -98,7 +98,7 @@ def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
 )
 def test_every_root_agrees(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
-    agreement = check(robot, find(name).path)
+    agreement = check(robot, find_entry(name).path)
     assert agreement.passed, str(agreement)
     assert_medians(agreement)
 
@@ -141,7 +141,7 @@ def test_what_the_caller_knows_better_than_the_file_does_not_count_against_it() 
         friction={"RR_hip_joint": 2.0},
         limits={"FL_thigh_joint": {"lower": -0.5}, "FR_thigh_joint": {"upper": 0.5}},
     )
-    agreement = check(robot, find("go2").path)
+    agreement = check(robot, find_entry("go2").path)
     assert agreement.passed, str(agreement)
 
 
@@ -396,7 +396,7 @@ def test_an_error_of_1e_8_in_any_algorithm_is_found(method: str, monkeypatch: py
     true = getattr(Dynamics, method)
     monkeypatch.setattr(Dynamics, method, lambda *args, **options: (1.0 + 1e-8) * true(*args, **options))
     robot = qd.load("small_quadruped", damping=0.1, friction=0.1)
-    agreement = check(robot, find("small_quadruped").path, samples=1, n_derivative_samples=0)
+    agreement = check(robot, find_entry("small_quadruped").path, samples=1, n_derivative_samples=0)
     assert method in agreement.failed_algorithms
 
 
@@ -433,11 +433,11 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
         Reference(text(), root="free"),
         Reference(edited("FL_thigh", "inertial/inertia", "ixx", "0.01"), root="free"),
     )
-    right = third_opinion(oracle, text(), rng, 1e-9)
+    right = compare_with_mujoco(oracle, text(), rng, 1e-9)
     assert right.verdict == "agrees"
     assert right.error is not None
     assert right.error < 1e-12
-    other = third_opinion(wrong, text(), rng, 1e-9)
+    other = compare_with_mujoco(wrong, text(), rng, 1e-9)
     assert other.verdict == "disagrees"
     assert not cross_check(go2(), samples=1, reference=wrong, source=text(), n_derivative_samples=0).passed
 
@@ -446,20 +446,20 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
     ("source", "verdict"),
     [
         (tree(("planar", "revolute")), "not asked: no joint, or one that MuJoCo does not have"),
-        (find("bolt").path, "not asked: MuJoCo drops the inertia of 'FL_FOOT', a link without mass"),
-        (find("hyq").path, "refused: "),
+        (find_entry("bolt").path, "not asked: MuJoCo drops the inertia of 'FL_FOOT', a link without mass"),
+        (find_entry("hyq").path, "refused: "),
         (tree(("revolute", "continuous", "prismatic")), "agrees"),
     ],
 )
 def test_the_third_opinion_says_why_it_is_not_given(source: object, verdict: str) -> None:
-    said = third_opinion(Reference(source), source, np.random.default_rng(0), 1e-9).verdict  # type: ignore[arg-type]
+    said = compare_with_mujoco(Reference(source), source, np.random.default_rng(0), 1e-9).verdict  # type: ignore[arg-type]
     assert said.startswith(verdict)
     assert verdict != "refused: " or "inertia" in said  # the rest of the sentence is MuJoCo's own, and may change
 
 
 def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
-    said = third_opinion(Reference(text()), text(), np.random.default_rng(0), 1e-9)
+    said = compare_with_mujoco(Reference(text()), text(), np.random.default_rng(0), 1e-9)
     assert said.verdict == "not asked: MuJoCo is not installed"
     assert check(go2(), text(), samples=1, n_derivative_samples=0).third_opinion.verdict == "not asked"
 
@@ -469,7 +469,7 @@ def test_the_worst_state_reproduces_its_error() -> None:
     agreement = check(go2(), text(), n_derivative_samples=0)
     worst = agreement.worst_sample
     sample = Sample(worst.q, worst.v, worst.a, worst.tau, worst.fext)
-    errors = compare(Dynamics(go2()), reading(go2(), text()), sample, derivatives=False)
+    errors = compare(Dynamics(go2()), read_reference(go2(), text()), sample, derivatives=False)
     assert errors[worst.algorithm] == agreement.errors[worst.algorithm]
     assert agreement.ratios[worst.algorithm] == worst.ratio == max(agreement.ratios.values())
 
@@ -499,14 +499,15 @@ def test_the_report_reads_as_a_table_and_as_json() -> None:
 def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
     many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, n_derivative_samples=0)
     shown = [line for line in str(many).splitlines() if line.startswith("DIFFERS")]
-    assert len(shown) == SHOWN and f"... and {len(many.deviations) - SHOWN} more differences" in str(many)
-    few = dataclasses.replace(many, deviations=many.deviations[:SHOWN])
+    assert len(shown) == MAX_PRINTED_DEVIATIONS
+    assert f"... and {len(many.deviations) - MAX_PRINTED_DEVIATIONS} more differences" in str(many)
+    few = dataclasses.replace(many, deviations=many.deviations[:MAX_PRINTED_DEVIATIONS])
     assert "more differences" not in str(few)
 
 
 def test_differences_of_matrices_are_told_in_one_line() -> None:
-    assert _words(np.arange(4.0).reshape(2, 2)) == "[[0. 1.] [2. 3.]]"
-    assert _words(np.full((6, 6), 1.0 / 3.0)) == f"[{' '.join(['[' + ' '.join(['0.333333'] * 6) + ']'] * 6)}]"
+    assert _format_value(np.arange(4.0).reshape(2, 2)) == "[[0. 1.] [2. 3.]]"
+    assert _format_value(np.full((6, 6), 1.0 / 3.0)) == f"[{' '.join(['[' + ' '.join(['0.333333'] * 6) + ']'] * 6)}]"
 
 
 def test_progress_is_told_and_options_are_judged() -> None:

@@ -11,7 +11,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
 from quaddyn.kinematics.capsules import _mesh, fit
-from quaddyn.urdf.tree import Box, Cylinder
+from quaddyn.urdf.tree import BoxShape, CylinderShape
 
 #: Two arms side by side, each of a shoulder and an elbow, that can reach each other.
 ARMS = "".join(
@@ -36,9 +36,9 @@ def arms() -> qd.Robot:
     return qd.load(URDF, root="fixed")
 
 
-def distance_to(shape: Box | Cylinder, points: np.ndarray) -> np.ndarray:
+def distance_to(shape: BoxShape | CylinderShape, points: np.ndarray) -> np.ndarray:
     """Of points from a shape about the origin, zero inside."""
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         over = np.abs(points) - 0.5 * np.array(shape.size)
     else:
         radial = np.linalg.norm(points[:, :2], axis=1) - shape.radius
@@ -47,11 +47,11 @@ def distance_to(shape: Box | Cylinder, points: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "shape", [Box((0.4, 0.2, 0.1)), Box((0.1, 0.1, 0.02)), Cylinder(0.05, 0.3), Cylinder(0.1, 0.02)]
+    "shape", [BoxShape((0.4, 0.2, 0.1)), BoxShape((0.1, 0.1, 0.02)), CylinderShape(0.05, 0.3), CylinderShape(0.1, 0.02)]
 )
-def test_capsules_contain_their_shape_and_reach_no_further_than_they_say(shape: Box | Cylinder) -> None:
+def test_capsules_contain_their_shape_and_reach_no_further_than_they_say(shape: BoxShape | CylinderShape) -> None:
     rng, found = np.random.default_rng(0), list(fit(shape))
-    size = np.array(shape.size if isinstance(shape, Box) else (2 * shape.radius, 2 * shape.radius, shape.length))
+    size = np.array(shape.size if isinstance(shape, BoxShape) else (2 * shape.radius, 2 * shape.radius, shape.length))
     points = size * rng.uniform(-0.5, 0.5, (4000, 3))
     points[:2000] = np.where(rng.random((2000, 3)) < 0.5, 0.5 * size * np.sign(points[:2000]), points[:2000])
     points = points[distance_to(shape, points) == 0.0]

@@ -16,7 +16,7 @@ import quaddyn as qd
 from quaddyn.cli import app, showing
 from quaddyn.cli import robots as checking
 from quaddyn.cli.renamed_options import with_new_names
-from quaddyn.robot.catalogue import find
+from quaddyn.robot.catalogue import find_entry
 
 runner = CliRunner()
 
@@ -71,7 +71,7 @@ def test_check_gives_joints_what_files_leave_out_and_compares_with_it() -> None:
 
 
 def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
-    human = find("go2").path.parents[2] / "human_description/robots/human.urdf"
+    human = find_entry("go2").path.parents[2] / "human_description/robots/human.urdf"
     result = runner.invoke(app, ["check", str(human), "--json"])
     assert result.exit_code == 1
     (verdict,) = json.loads(result.stdout)
@@ -86,7 +86,7 @@ def test_check_strict_refuses_what_has_warnings() -> None:
 
 def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) -> None:
     copy = tmp_path / "copy.urdf"
-    text = find("go2").path.read_text(encoding="utf-8")
+    text = find_entry("go2").path.read_text(encoding="utf-8")
     copy.write_text(text.replace('ixx="0.00108"', 'ixx="0.00109"', 1), encoding="utf-8")
     result = runner.invoke(app, ["check", str(copy), "--against", "go2", "--samples", "1"])
     assert result.exit_code == 1
@@ -180,7 +180,7 @@ def test_version() -> None:
 
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
-    text = find("two_link_leg").path.read_text(encoding="utf-8")
+    text = find_entry("two_link_leg").path.read_text(encoding="utf-8")
     path.write_text(
         text.replace('name="hip"', 'name="h[/]ip"').replace('name="two_link_leg"', 'name="[bold]leg"'), encoding="utf-8"
     )

@@ -14,7 +14,7 @@ from random_trees import random_robot, random_states
 
 import quaddyn as qd
 from quaddyn.dynamics import UNIT_NORM_TOLERANCE, Dynamics, State
-from quaddyn.dynamics.state import _side_by_side
+from quaddyn.dynamics.state import _view_placements
 
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
 SLIDE = f'type="prismatic"><parent link="{{}}"/><child link="{{}}"/><axis xyz="1 0 0"/>{LIMIT}</joint>'
@@ -262,7 +262,7 @@ def test_origins_are_where_the_placements_are():
     robot = dynamics_of("go2 free").robot
     dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)
     names, s = robot.frame_names, dynamics.update(robot.q_home, v)
-    assert _side_by_side(robot.model.createData()) is not None  # all of them are read in one go
+    assert _view_placements(robot.model.createData()) is not None  # all of them are read in one go
     origins = s.origins(names)
     np.testing.assert_array_equal(origins, [s.placement(name).translation for name in names])
     assert not origins.flags.writeable and s.origins(()).shape == (0, 3)
@@ -912,11 +912,11 @@ def test_update_refuses_what_would_leave_no_digits(go2):
     far = q.copy()
     for place in (1e9, -1e160, 1.7e308):
         far[0] = place
-        with pytest.raises(qd.ArgumentError, match=r"^q: its norm .* is beyond"):
+        with pytest.raises(qd.ArgumentError, match=r"^q: the norm .* exceeds"):
             go2.update(far, v)
     assert not kept.stale
     for speed in (1e100, 1e308):
-        with pytest.raises(qd.ArgumentError, match=r"^v: its kinetic energy .* is beyond"):
+        with pytest.raises(qd.ArgumentError, match=r"^v: the kinetic energy .* exceeds"):
             go2.update(q, np.full(18, speed))
 
 

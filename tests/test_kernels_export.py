@@ -137,7 +137,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Unsupported("processor '6502' has no vectors")
 
     monkeypatch.setattr(machine, "host", refuse)
-    monkeypatch.setattr(compiled, "_told", set())
+    monkeypatch.setattr(compiled, "_warned_reasons", set())
 
 
 def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: None) -> None:
@@ -164,7 +164,7 @@ def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: 
 def test_substitutes_judge_arguments_as_kernels_do(no_machine: None) -> None:
     robot = qd.load("go2")
     fast = qd.compile(robot, ("rnea", "frame_jacobian"), forces=("FL", "base"), frames=("FL",))
-    assert type(fast) is compiled.Interpreted and not hasattr(fast, "crba")
+    assert type(fast) is compiled.PinocchioKernels and not hasattr(fast, "crba")
     dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
     stacked = np.random.default_rng(1).standard_normal((3, 12))
     forces = {"FL": stacked[2, :6], "base": stacked[2, 6:]}

@@ -16,10 +16,10 @@ from sparing import NIGHT, others_slow
 import quaddyn as qd
 from quaddyn.errors import UnreachableError
 from quaddyn.kinematics import LegKinematics
-from quaddyn.robot.catalogue import find
-from quaddyn.robot.configuration import put
-from quaddyn.robot.legs import limbs_of
-from quaddyn.robot.limbs import directions
+from quaddyn.robot.catalogue import find_entry
+from quaddyn.robot.configuration import set_joint_value
+from quaddyn.robot.legs import make_limbs
+from quaddyn.robot.limbs import forward_and_left
 from quaddyn.robot.stance import knee_offset
 
 QUADRUPEDS = [name for name, entry in qd.CATALOGUE.items() if entry.kind == "quadruped"]
@@ -62,7 +62,7 @@ def configuration(leg, q):
     out = pin.neutral(robot.model)
     joints = {body.joint.name: body.joint for body in robot.bodies[1:]}
     for name, value in zip(leg.joints, q, strict=True):
-        put(out, robot.configuration_index(name), joints[name], float(value))
+        set_joint_value(out, robot.configuration_index(name), joints[name], float(value))
     return out
 
 
@@ -238,8 +238,8 @@ def test_the_stance_is_the_branch_of_its_own_name(name):
 )
 def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one_behind(name):
     robot = robot_of(name)
-    limbs = limbs_of(robot)
-    forward, left = directions(limbs)
+    limbs = make_limbs(robot)
+    forward, left = forward_and_left(limbs)
     up = np.cross(forward, left)
     for leg in legs_of(name):
         limb, rng = limbs[leg.name], np.random.default_rng(8)
@@ -548,7 +548,7 @@ def test_out_of_reach_a_branch_with_skewed_axes_beats_every_sample_of_its_own(se
 
 def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
     """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
-    text = (find("two_link_leg").path).read_text(encoding="utf-8")
+    text = (find_entry("two_link_leg").path).read_text(encoding="utf-8")
     turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
     bolt = (
         '<link name="world"/><joint name="bolt" type="fixed"><parent link="world"/><child link="base"/>'

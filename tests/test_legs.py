@@ -16,7 +16,7 @@ from sparing import others_slow
 from wild import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
-from quaddyn.robot.catalogue import example_robots
+from quaddyn.robot.catalogue import example_robot_folder
 from quaddyn.robot.stance import stance
 
 
@@ -841,7 +841,7 @@ def test_legs_on_both_sides_of_a_spine_stand(spine: tuple[float, float, float], 
 
 # -- what is no quadruped ---------------------------------------------------------------------------------------
 def example(path: str, *, mimic: bool = True) -> qd.Robot:
-    return qd.load(example_robots() / path, mimic=mimic)
+    return qd.load(example_robot_folder() / path, mimic=mimic)
 
 
 BIPEDS = [

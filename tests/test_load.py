@@ -21,12 +21,12 @@ from sparing import others_slow
 from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
-from quaddyn.robot.catalogue import example_robots, find
+from quaddyn.robot.catalogue import example_robot_folder, find_entry
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf.tree import Limits
 
 SMALL = leg_names("small_quadruped")
-EXAMPLES = sorted(p.relative_to(example_robots()).as_posix() for p in example_robots().rglob("*.urdf"))
+EXAMPLES = sorted(p.relative_to(example_robot_folder()).as_posix() for p in example_robot_folder().rglob("*.urdf"))
 # Files that no rigid-body model can be made of: nothing in them moves, nothing is in them, bodies without mass or with
 # inertias that no body can have; and hands whose fingers mimic joints that their file does not have.
 REFUSED = {
@@ -98,7 +98,7 @@ def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
 
 @pytest.mark.parametrize("path", others_slow((p for p in EXAMPLES if p not in REFUSED.keys() | ROUNDED_AXES), QUICK))
 def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
-    file = example_robots() / path
+    file = example_robot_folder() / path
     assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))
 
 
@@ -132,7 +132,7 @@ def test_model_on_a_free_root_is_what_pinocchio_imports(name: str) -> None:
 @pytest.mark.parametrize("path", REFUSED)
 def test_file_that_is_no_robot_is_refused_with_its_reason(path: str) -> None:
     with pytest.raises(qd.ModelError, match=REFUSED[path]) as caught:
-        qd.load(example_robots() / path, root="fixed")
+        qd.load(example_robot_folder() / path, root="fixed")
     assert Path(path).name in str(caught.value)
 
 
@@ -212,7 +212,7 @@ def test_every_name_of_the_catalogue_loads(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["small_quadruped", "hyq", "rx90"])
 def test_name_path_and_text_give_the_same_robot(name: str) -> None:
-    path = find(name).path
+    path = find_entry(name).path
     root = qd.load(name).root
     same = [qd.load(x, root=root) for x in (name, path, str(path), path.read_text(encoding="utf-8"))]
     for other in same[1:]:
@@ -225,7 +225,7 @@ def test_name_path_and_text_give_the_same_robot(name: str) -> None:
 
 
 def test_text_may_begin_with_a_declaration_a_byte_order_mark_or_blanks() -> None:
-    text = find("small_quadruped").path.read_text(encoding="utf-8")
+    text = find_entry("small_quadruped").path.read_text(encoding="utf-8")
     assert text.startswith("<?xml")
     for before in ("", "\ufeff", "\n \t", "\ufeff\n"):
         assert qd.load(before + text).mass == pytest.approx(2.41)
@@ -787,7 +787,7 @@ def test_findings_stand_in_file_order() -> None:
 
 
 def test_an_unexpanded_macro_is_reported() -> None:
-    text = find("small_quadruped").path.read_text(encoding="utf-8")
+    text = find_entry("small_quadruped").path.read_text(encoding="utf-8")
     start = text.index("<robot")
     head = text[start : text.index(">", start)]
     text = text.replace(head, head + ' xmlns:xacro="http://wiki.ros.org/xacro"', 1)
@@ -801,7 +801,7 @@ def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_s
         '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
         '<joint name="loose" type="floating"><parent link="base"/><child link="ball"/><dynamics damping="0.3"/></joint>'
     )
-    text = find("small_quadruped").path.read_text(encoding="utf-8").replace("</robot>", body + "</robot>")
+    text = find_entry("small_quadruped").path.read_text(encoding="utf-8").replace("</robot>", body + "</robot>")
     robot = qd.load(text)
     assert any("not modelled" in f.reason for f in robot.report.warnings)
     first = robot.velocity_index("loose")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.robot.catalogue import find
+from quaddyn.robot.catalogue import find_entry
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 BOX = '<visual><geometry><box size="1 1 1"/></geometry></visual>'
@@ -45,7 +45,7 @@ def test_of_several_spheres_the_one_that_reaches_lowest_is_the_foot_in_any_order
     for spheres in ((sphere(0.02, -0.01), sphere(0.03, -0.01)), (sphere(0.01, -0.02), sphere(0.05, -0.01))):
         radii = set()
         for order in (spheres, spheres[::-1]):
-            text = find("small_quadruped").path.read_text(encoding="utf-8")
+            text = find_entry("small_quadruped").path.read_text(encoding="utf-8")
             tree = ElementTree.fromstring(text)
             for link in tree.iter("link"):
                 if "foot" in link.attrib["name"].lower():
@@ -60,7 +60,7 @@ def test_of_several_spheres_the_one_that_reaches_lowest_is_the_foot_in_any_order
 def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
     """Collision shapes and other elements of every link, the other way round."""
     for name in ("go2", "anymal_c", "small_quadruped"):
-        tree = ElementTree.parse(find(name).path)
+        tree = ElementTree.parse(find_entry(name).path)
         straight = qd.load(ElementTree.tostring(tree.getroot(), encoding="unicode"))
         for link in tree.getroot().iter("link"):
             link[:] = reversed(list(link))

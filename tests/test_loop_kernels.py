@@ -13,7 +13,7 @@ from test_kernels_export import built, called
 from test_loops import CHAIN, HANGS, four_bar
 
 import quaddyn as qd
-from quaddyn.dynamics.state_terms import StateTerms, terms_of_tick
+from quaddyn.dynamics.state_terms import StateTerms, make_tick_terms
 from quaddyn.errors import ArgumentError, ModelError
 from quaddyn.kernels import TickTerms
 from quaddyn.kernels.operations import Options, traced
@@ -134,7 +134,7 @@ def test_a_parallelogram_ends_where_it_is_flat() -> None:
 
 def test_loops_in_space_are_left_to_dynamics() -> None:
     robot = qd.load(ankle())
-    assert isinstance(terms_of_tick(robot, ("foot",)), StateTerms)
+    assert isinstance(make_tick_terms(robot, ("foot",)), StateTerms)
     with pytest.raises(ModelError, match="loop 'left_ball' of 'ankle' is not a planar one"):
         qd.compile(robot, ("rnea",))
 

@@ -13,7 +13,7 @@ from loop_robots import ankle, joint, knee_leg, link, loop, planar, quadruped
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
-from quaddyn.robot.planar_loops import PlanarLoop, _flat_at
+from quaddyn.robot.planar_loops import PlanarLoop, _flat_positions
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import kinematic_tree, terms
 
@@ -428,7 +428,7 @@ def test_ends_of_a_four_bar_are_where_it_is_flat(seed: int) -> None:
     turn = np.exp(1j * rng.uniform(-np.pi, np.pi))
     bars = (complex(d), turn * a, turn * b * np.exp(1j * home), complex(c))
     loop = PlanarLoop((0, 1, 2, 3), (1, 1, sense, 1), bars, (1, 3, 0), 1, (-np.inf, np.inf))
-    low, high = _flat_at(SimpleNamespace(home=np.array([0.0, 0.0, at_home, 0.0])), loop)  # type: ignore[arg-type]
+    low, high = _flat_positions(SimpleNamespace(home=np.array([0.0, 0.0, at_home, 0.0])), loop)  # type: ignore[arg-type]
     assert low < at_home < high and np.isfinite(low) == np.isfinite(high)
     for angle in at_home + np.linspace(-2.0 * np.pi, 2.0 * np.pi, 400):
         if low + 1e-6 < angle < high - 1e-6:

@@ -19,7 +19,7 @@ from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.mjcf import is_mjcf
 from quaddyn.urdf.mjcf_document import rpy_from_rotation
 from quaddyn.urdf.reader import rotation_from_rpy
-from quaddyn.urdf.tree import Array, Mesh
+from quaddyn.urdf.tree import Array, MeshShape
 
 LEG = """<body name="{n}_hip" pos="{x} {y} 0"><joint name="{n}_hx" axis="1 0 0" pos="0 .01 0"/>
 <geom type="sphere" size=".03" mass=".5"/>
@@ -274,7 +274,7 @@ def test_meshes_lie_where_mujoco_puts_them(tmp_path: Path, mesh: str, weighed: b
     )
     link = qd.load(file).tree.links_by_name["b"]
     shape, model = link.visuals[0].shape, mujoco.MjModel.from_xml_path(str(file))
-    assert isinstance(shape, Mesh) and shape.path == tmp_path / "parts" / "t.obj" and len(link.collisions) == 1
+    assert isinstance(shape, MeshShape) and shape.path == tmp_path / "parts" / "t.obj" and len(link.collisions) == 1
     points = np.array([(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 3)]) * shape.scale
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, model.geom_quat[0])

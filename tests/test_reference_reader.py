@@ -16,7 +16,7 @@ from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, build_model, read_urdf
 from quaddyn.reference.algebra import Ad, ad, exp, inverse, log, quaternion_rotation, rotation_quaternion, skew
 from quaddyn.reference.model import plane
-from quaddyn.robot.catalogue import find
+from quaddyn.robot.catalogue import find_entry
 
 twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
@@ -263,6 +263,6 @@ def test_a_missing_file_is_an_error_of_ours() -> None:
 
 
 def test_a_catalogue_robot_has_the_mass_that_its_links_sum_up_to() -> None:
-    d = read_urdf(find("go2").path)
+    d = read_urdf(find_entry("go2").path)
     free = build_model(d, "free")
     assert sum(b.mass for b in free.bodies) == pytest.approx(sum(x.mass for x in d.links), rel=1e-14)

@@ -36,7 +36,7 @@ def same(a: qd.Robot, b: qd.Robot) -> None:
 def test_a_robot_needs_neither_its_file_nor_its_meshes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load(name)
     with monkeypatch.context() as patch:
-        patch.setattr(saving, "_in_catalogue", lambda urdf: None)
+        patch.setattr(saving, "_find_in_catalogue", lambda urdf: None)
         same(robot, again(robot))
     if name == "go2":
         meshes = [g.shape.path for link in again(robot).tree.links for g in link.visuals]

@@ -23,7 +23,7 @@ from quaddyn.runtime.loop import LoopReport
 from quaddyn.runtime.loop_statistics import LoopStatistics
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.urdf.tree import Finding, Where
-from quaddyn.verification.report import SHOWN, Deviation, ThirdOpinion
+from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS, Deviation, ThirdOpinion
 from quaddyn.wbc import ComTask, FrameTask, PostureTask
 from quaddyn.wbc.certificate import Status
 from quaddyn.wbc.explanation import Loss
@@ -34,13 +34,15 @@ def several(name: str, *things: object, more: bool = False) -> None:
 
 
 def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
-    differs = tuple(Deviation(f"link {i}", "mass", "1", "2", 0.5) for i in range(SHOWN + 2))
+    differs = tuple(Deviation(f"link {i}", "mass", "1", "2", 0.5) for i in range(MAX_PRINTED_DEVIATIONS + 2))
     missing = Deviation("hip", "frame", "there", "missing", math.inf)
     several(
         "said_agreement",
         agreement(),
         agreement(deviations=differs, third=ThirdOpinion("not asked")),
-        agreement(deviations=(missing, *differs[: SHOWN - 1]), third=ThirdOpinion("refused: no such file")),
+        agreement(
+            deviations=(missing, *differs[: MAX_PRINTED_DEVIATIONS - 1]), third=ThirdOpinion("refused: no such file")
+        ),
         agreement(ratios={"rnea": 1.0, "crba": 1.01, "aba": math.nan}, third=ThirdOpinion("disagrees", 0.5)),
     )
     assert not agreement(third=ThirdOpinion("disagrees", 0.5)).passed and agreement(ratios={"rnea": 1.0}).passed

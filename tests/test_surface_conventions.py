@@ -21,7 +21,7 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.contact import NOMINAL_FRICTION, Contact
 from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.kinematics import CollisionModel
-from quaddyn.robot.configuration import rotation_of
+from quaddyn.robot.configuration import rotation_matrix
 
 ROOTS = [("go2", "free"), ("small_quadruped", "planar"), ("go2", "fixed"), ("double_pendulum_continuous", "fixed")]
 
@@ -120,7 +120,7 @@ def test_a_configuration_is_put_together_by_name_and_a_bare_quaternion_is_refuse
     ):  # fmt: skip
         with pytest.raises(qd.ArgumentError, match=word):
             robot.configuration(orientation=bad)
-    assert rotation_of("x", np.eye(3)).shape == (3, 3)
+    assert rotation_matrix("x", np.eye(3)).shape == (3, 3)
 
 
 def test_scipys_rotation_is_understood_where_it_is_installed() -> None:

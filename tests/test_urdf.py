@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import rotation_from_rpy
-from quaddyn.urdf.tree import JOINT_NQ, JOINT_NV, Box, Capsule, Cylinder, Mesh, Pose, Sphere, first_largest
+from quaddyn.urdf.tree import (
+    JOINT_NQ,
+    JOINT_NV,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    MeshShape,
+    Pose,
+    SphereShape,
+    first_largest,
+)
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -113,11 +123,11 @@ def test_every_element_knows_its_line() -> None:
 
 def test_shapes_are_read() -> None:
     shapes = {
-        '<sphere radius="0.1"/>': Sphere(0.1),
-        '<box size="1 2 3"/>': Box((1, 2, 3)),
-        '<cylinder radius="0.1" length="2"/>': Cylinder(0.1, 2),
-        '<capsule radius="0.1" length="2"/>': Capsule(0.1, 2),
-        '<mesh filename="package://a/b.stl" scale="1 -1 1"/>': Mesh("package://a/b.stl", None, (1, -1, 1)),
+        '<sphere radius="0.1"/>': SphereShape(0.1),
+        '<box size="1 2 3"/>': BoxShape((1, 2, 3)),
+        '<cylinder radius="0.1" length="2"/>': CylinderShape(0.1, 2),
+        '<capsule radius="0.1" length="2"/>': CapsuleShape(0.1, 2),
+        '<mesh filename="package://a/b.stl" scale="1 -1 1"/>': MeshShape("package://a/b.stl", None, (1, -1, 1)),
     }
     for xml, shape in shapes.items():
         link = f'{INERTIAL}<visual><geometry>{xml}</geometry><material name="red"/></visual>'

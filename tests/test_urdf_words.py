@@ -15,7 +15,7 @@ from quaddyn.urdf import MeshFinder, parse, xml
 from quaddyn.urdf.loops import turn_to
 from quaddyn.urdf.reader import rotation_from_rpy
 from quaddyn.urdf.srdf import disabled_collisions
-from quaddyn.urdf.tree import Box, Capsule, Cylinder, Finding, Mesh, Sphere, Tree, Where
+from quaddyn.urdf.tree import BoxShape, CapsuleShape, CylinderShape, Finding, MeshShape, SphereShape, Tree, Where
 from quaddyn.urdf.xml import clipped, read_xml
 
 AXIS = '<axis xyz="0 1 0"/>'
@@ -362,12 +362,12 @@ def test_shapes_of_both_kinds_are_kept_apart_and_in_their_places() -> None:
         '<collision><origin xyz="3 2 1"/><geometry><capsule radius="1" length="2"/></geometry></collision>'
     )
     link = parse(pendulum(link=INERTIAL + both)).links_by_name["arm"]
-    assert [v.shape for v in link.visuals] == [Box((1.0, 2.0, 3.0))]
-    assert [c.shape for c in link.collisions] == [Capsule(1.0, 2.0)]
+    assert [v.shape for v in link.visuals] == [BoxShape((1.0, 2.0, 3.0))]
+    assert [c.shape for c in link.collisions] == [CapsuleShape(1.0, 2.0)]
     assert link.visuals[0].placement.translation.tolist() == [1.0, 2.0, 3.0]
     assert link.collisions[0].placement.translation.tolist() == [3.0, 2.0, 1.0]
-    assert Cylinder(1.0, 2.0) != Cylinder(2.0, 1.0) and Sphere(1.0) == Sphere(1.0)
-    assert Mesh("a", None, (1.0, 1.0, 1.0)).root is None
+    assert CylinderShape(1.0, 2.0) != CylinderShape(2.0, 1.0) and SphereShape(1.0) == SphereShape(1.0)
+    assert MeshShape("a", None, (1.0, 1.0, 1.0)).root is None
 
 
 def chain(count: int) -> str:

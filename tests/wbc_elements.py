@@ -12,7 +12,7 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.kinematics import CapsuleModel, Obstacle
-from quaddyn.urdf.tree import Mesh
+from quaddyn.urdf.tree import MeshShape
 from quaddyn.wbc import (
     CollisionLimits,
     ComTask,
@@ -127,7 +127,7 @@ def _robust(robot: qd.Robot) -> RobustLimits:
 def _collisions(robot: qd.Robot) -> CollisionLimits:
     """Links of any shape, one made up here where there are none, against obstacles all around."""
     every = [link for body in robot.bodies for link, _ in body.links if link.collisions]
-    plain = [link.name for link in every if not any(isinstance(c.shape, Mesh) for c in link.collisions)]
+    plain = [link.name for link in every if not any(isinstance(c.shape, MeshShape) for c in link.collisions)]
     links = plain[:4:3] or [every[-1].name]  # capsules about meshes are not made in a moment
     things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.03, [0.3, 0, 0], [-0.2, 0.4, 0.1])}
     things |= {"crate": Obstacle.box([0.3, 0.1, 0.1]), "floor": Obstacle.plane([0.1, 0.0, 1.0])}

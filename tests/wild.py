@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 import pinocchio as pin
 
-from quaddyn.robot.catalogue import find
+from quaddyn.robot.catalogue import find_entry
 
 FEET = ("FL", "FR", "RL", "RR")
 Vector = Sequence[float]
@@ -72,7 +72,7 @@ class Urdf:
     @classmethod
     def of(cls, name: str) -> Urdf:
         """The file of a catalogue name."""
-        return cls(ElementTree.parse(find(name).path).getroot())
+        return cls(ElementTree.parse(find_entry(name).path).getroot())
 
     @classmethod
     def parse(cls, path: Path) -> Urdf:

@@ -19,8 +19,8 @@ from ..locomotion import Gait, LocomotionController, Morphology
 from ..locomotion.gait import find_gait
 from ..locomotion.morphology import FEET
 from ..robot import Robot, with_payload
+from ..robot.configuration import rotate_configuration
 from ..robot.inertial_update import with_inertials
-from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Plane, Terrain
 from ..urdf.tree import Array, Inertial, frozen
@@ -103,7 +103,7 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
     plant = PLANTS[kind](real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[kind])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
-        q = turned(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
+        q = rotate_configuration(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
     plant.reset(q, v)
     sensors = estimator = None
     if case.use_state_estimate or case.delay or case.noise_scale:

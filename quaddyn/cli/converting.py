@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 import typer
 
 from ..robot import Robot, load
-from ..urdf.tree import Mesh
+from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import say
 
@@ -42,7 +42,7 @@ def convert(
 def _moved(text: str, robot: Robot, out: Path) -> str:
     """Returns the document with mesh paths relative to the folder of `out`."""
     shapes = [shape for link in robot.tree.links for shape in (*link.visuals, *link.collisions)]
-    for mesh in {each.shape for each in shapes if isinstance(each.shape, Mesh)}:
+    for mesh in {each.shape for each in shapes if isinstance(each.shape, MeshShape)}:
         if mesh.path is not None and ":" not in mesh.uri and not mesh.uri.startswith("/"):
             here = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
             text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(here)}")

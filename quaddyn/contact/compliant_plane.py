@@ -29,7 +29,7 @@ import pinocchio as pin
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_number, check_sequence
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Largest friction coefficient accepted.
@@ -87,7 +87,7 @@ class CompliantPlane(FrozenArrays):
             ("friction", 0.0, MAX_FRICTION),
             ("stiction_speed", 0.0, np.inf),
         ):
-            value = number(name, getattr(self, name))
+            value = check_number(name, getattr(self, name))
             positive = name in ("stiffness", "stiction_speed")
             if not (low <= value <= high and np.isfinite(value)) or (positive and value == 0.0):
                 wanted = "positive" if positive else f"between 0 and {high:g}" if high < np.inf else "0 or positive"
@@ -98,13 +98,13 @@ class CompliantPlane(FrozenArrays):
     def floor(cls, height: float = 0.0, **coefficients: float) -> CompliantPlane:
         """The horizontal plane at `height` [m], facing up; `coefficients` as the attributes."""
         return cls(
-            point=np.array((0.0, 0.0, number("height", height))), normal=np.array((0.0, 0.0, 1.0)), **coefficients
+            point=np.array((0.0, 0.0, check_number("height", height))), normal=np.array((0.0, 0.0, 1.0)), **coefficients
         )
 
     @classmethod
     def wall(cls, x: float, **coefficients: float) -> CompliantPlane:
         """The vertical plane at `x` [m] that faces a robot behind it, towards -x; `coefficients` as the attributes."""
-        return cls(point=np.array((number("x", x), 0.0, 0.0)), normal=np.array((-1.0, 0.0, 0.0)), **coefficients)
+        return cls(point=np.array((check_number("x", x), 0.0, 0.0)), normal=np.array((-1.0, 0.0, 0.0)), **coefficients)
 
     def depths(self, positions: Array) -> Array:
         """How deep points lie behind the surface [m]; negative: their distance in front of it.
@@ -214,8 +214,8 @@ def foot_forces(
     if not isinstance(s, State):
         raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
     robot = s.robot
-    names = robot.feet if feet is None else several("feet", feet, "names of feet")
-    obstacles = (planes,) if isinstance(planes, CompliantPlane) else several("planes", planes, "planes")
+    names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
+    obstacles = (planes,) if isinstance(planes, CompliantPlane) else check_sequence("planes", planes, "planes")
     for plane in obstacles:
         if not isinstance(plane, CompliantPlane):
             raise ArgumentTypeError(f"planes: expected CompliantPlane, got {type(plane).__name__}")

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several, whole
+from ..robot.arguments import check_integer, check_number, check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .soles import find_sole, inscribed
@@ -106,7 +106,7 @@ class Contact(FrozenArrays):
             value = getattr(self, name)
             if name == "stiffness" and value is None:
                 continue
-            value = number(name, value)
+            value = check_number(name, value)
             if not (0.0 <= value <= high and np.isfinite(value)) or (name == "stiffness" and value == 0.0):
                 limit = "" if high == np.inf else f" and at most {high:g}"
                 sign = "positive" if name == "stiffness" else "not negative"
@@ -154,7 +154,7 @@ class Contact(FrozenArrays):
             UnknownNameError: no such foot.
             ArgumentError: these points span no area that one could stand on.
         """
-        most = None if corners is None else whole("corners", corners, least=3)
+        most = None if corners is None else check_integer("corners", corners, least=3)
         sole = find_sole(robot, foot)
         known = {"name": foot, "frame": foot, "kind": "surface", "offset": sole.offset, "rotation": sole.rotation}
         shape = {"half_size": sole.half_size} if most is None else {"polygon": inscribed(sole.outline, most)}
@@ -206,7 +206,7 @@ def surfaces(what: str, contacts: object) -> tuple[Contact, ...]:
         ArgumentTypeError: something else than contacts.
         ArgumentError: points among them, or two of one name.
     """
-    found = several(what, contacts, "contacts of kind 'surface'")
+    found = check_sequence(what, contacts, "contacts of kind 'surface'")
     for contact in found:
         if not isinstance(contact, Contact):
             raise ArgumentTypeError(f"{what}: expected contacts of kind 'surface', got {type(contact).__name__}")

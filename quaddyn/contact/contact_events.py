@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_number, check_sequence
 
 #: So many events are remembered: some ten minutes of a trot.
 HISTORY = 10_000
@@ -42,7 +42,7 @@ class ContactEvents:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._touching = dict.fromkeys(several("names", names, "names of contacts"), False)
+        self._touching = dict.fromkeys(check_sequence("names", names, "names of contacts"), False)
         self._time = -float("inf")
         self.history: list[ContactEvent] = []
 
@@ -62,7 +62,7 @@ class ContactEvents:
             UnknownNameError: no such contact.
             ArgumentError: time runs backwards, or is NaN, or `touching` is no mapping.
         """
-        time = number("time", time)
+        time = check_number("time", time)
         if not isinstance(touching, Mapping):
             raise ArgumentTypeError(f"touching: expected a mapping of names, got {type(touching).__name__}")
         if not time >= self._time:

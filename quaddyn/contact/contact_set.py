@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_vector, several
+from ..robot.arguments import check_sequence, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -45,7 +45,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         members: dict[str, Contact] = {}
-        for contact in several("contacts", contacts, "contacts"):
+        for contact in check_sequence("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected Contact, got {type(contact).__name__}")
             if contact.name in members:
@@ -59,7 +59,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
     @classmethod
     def of_feet(cls, robot: Robot, feet: Iterable[str] | None = None, **options: object) -> ContactSet:
         """The feet of a robot, all by default; `options` as the attributes of `Contact`."""
-        names = robot.feet if feet is None else several("feet", feet, "names of feet")
+        names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
         return cls(robot, [Contact.of_foot(robot, foot, **options) for foot in names])
 
     # -- who -------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no such member; nothing has changed then.
         """
-        wanted = {self[name].name for name in several("names", names, "names of contacts")}
+        wanted = {self[name].name for name in check_sequence("names", names, "names of contacts")}
         self._active = {name: name in wanted for name in self._members}
 
     def __getitem__(self, name: str) -> Contact:

@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from ..errors import ArgumentError
 from ..kinematics.inverse import inverse_kinematics
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact import Contact, surfaces
@@ -46,7 +46,7 @@ def stance_on_soles(robot: Robot, soles: Iterable[Contact], *, height: float | N
     if robot.root != "free":
         raise ArgumentError(f"robot: expected a free root, got {robot.root!r} of {robot.name!r}")
     start, turns, places, stretched = _start(robot, feet)
-    tried = (HEIGHTS * stretched).tolist() if height is None else [number("height", height)]
+    tried = (HEIGHTS * stretched).tolist() if height is None else [check_number("height", height)]
     if not np.isfinite(tried).all():
         raise ArgumentError(f"height: expected a finite number [m], got {height}")
     for z in tried:

@@ -7,7 +7,7 @@ from math import cos, pi
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import check_wrench, whole
+from ..robot.arguments import check_integer, check_wrench
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
 from .wrench_cones import wrench_facets
@@ -99,5 +99,5 @@ def friction_share(faces: int = FACES, *, inner: bool = True) -> float:
     Raises:
         ArgumentError: fewer than three faces.
     """
-    count = whole("faces", faces, least=FEWEST_FACES)
+    count = check_integer("faces", faces, least=FEWEST_FACES)
     return cos(pi / count) if inner else 1.0

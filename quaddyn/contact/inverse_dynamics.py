@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_number, check_vector
 from ..urdf.tree import Array
 from .contact_set import ContactSet
 from .force_distribution import passive_rows, share_load
@@ -76,12 +76,12 @@ def inverse_dynamics(
         raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
     robot = s.robot
     acceleration = check_vector("acceleration", acceleration, (robot.nv,), f"nv of {robot.name}")
-    w_tau, w_f = number("torque_weight", torque_weight), number("force_weight", force_weight)
+    w_tau, w_f = check_number("torque_weight", torque_weight), check_number("force_weight", force_weight)
     if not (0.0 <= w_tau < np.inf and 0.0 <= w_f < np.inf and w_tau + w_f > 0.0):
         raise ArgumentError(
             f"torque_weight, force_weight: expected weights of 0 or more, not both 0, got {w_tau}, {w_f}"
         )
-    tolerance = number("rank_tolerance", rank_tolerance)
+    tolerance = check_number("rank_tolerance", rank_tolerance)
     if not 0.0 <= tolerance < 1.0:
         raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {tolerance}")
 

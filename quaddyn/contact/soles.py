@@ -8,10 +8,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.mesh_vertices import vertices
+from ..robot.mesh_vertices import read_vertices
 from ..robot.model import body_joint
 from ..robot.robot import Robot
-from ..urdf.tree import Array, Box, Cylinder, Mesh, Pose, Shape, Sphere, first_largest
+from ..urdf.tree import Array, BoxShape, CylinderShape, MeshShape, Pose, Shape, SphereShape, first_largest
 from .support import support_polygon
 
 #: What lies at most this share of the foot's extent above its lowest point is part of the sole.
@@ -115,15 +115,15 @@ def _points(robot: Robot, foot: str, up: Array) -> Array:
 
 def _lowest(shape: Shape, up: Array) -> Array:
     """(n, 3) points whose hull has the underside of a shape, in its own axes [m]; none of a mesh that is not read."""
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         return -shape.radius * up[None]
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         return np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * shape.size
-    if isinstance(shape, Mesh):
-        points = None if shape.path is None else vertices(shape.path)
+    if isinstance(shape, MeshShape):
+        points = None if shape.path is None else read_vertices(shape.path)
         return np.zeros((0, 3)) if points is None else points * np.array(shape.scale)
     ends = np.array([[0.0, 0.0, -0.5 * shape.length], [0.0, 0.0, 0.5 * shape.length]])
-    if isinstance(shape, Cylinder):
+    if isinstance(shape, CylinderShape):
         angles = 2.0 * np.pi * np.arange(RIM) / RIM
         rim = shape.radius * np.column_stack((np.cos(angles), np.sin(angles), np.zeros(RIM)))
         return np.vstack([end + rim for end in ends])

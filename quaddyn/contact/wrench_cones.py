@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import floats
+from ..robot.arguments import check_array
 from ..urdf.tree import Array, frozen
 from .support import support_polygon
 
@@ -26,7 +26,7 @@ def checked_polygon(value: object) -> Array:
     Raises:
         ArgumentError: no points of the plane, more than `MOST_CORNERS`, or no corners of a convex polygon with an area.
     """
-    given = floats("polygon", value)
+    given = check_array("polygon", value)
     if given.ndim != 2 or given.shape[1:] != (2,) or not np.isfinite(given).all():
         raise ArgumentError(f"polygon: expected finite corners (m, 2) [m], got {value!r}")
     if not 3 <= len(given) <= MOST_CORNERS:

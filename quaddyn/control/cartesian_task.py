@@ -9,10 +9,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics, State
-from ..dynamics.arguments import FAR
+from ..dynamics.arguments import MAX_CONFIGURATION_NORM
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kinematics.velocity_tasks import ROWS
-from ..robot.arguments import check_vector, check_wrench, several
+from ..robot.arguments import check_sequence, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .gains import check_robot
@@ -73,7 +73,7 @@ class FrameTask:
         if rows is None:
             self.rows = movable_rows(robot, frame, self.axes)
         else:
-            self.rows = several("rows", rows, "names of rows")
+            self.rows = check_sequence("rows", rows, "names of rows")
             if not self.rows or any(r not in ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
                 raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {self.rows}")
         self.index = np.array([ROWS[row] for row in self.rows])
@@ -165,13 +165,13 @@ def twist(name: str, value: Array | None) -> Array:
 
 
 def bounded(name: str, value: Array) -> Array:
-    """`value` if its entries are within `FAR`, so that no gain makes them overflow.
+    """`value` if its entries are within `MAX_CONFIGURATION_NORM`, so that no gain makes them overflow.
 
     Raises:
         ArgumentError: they are not.
     """
-    if not np.abs(value).max(initial=0.0) <= FAR:
-        raise ArgumentError(f"{name}: expected entries of at most {FAR:g}, got {value}")
+    if not np.abs(value).max(initial=0.0) <= MAX_CONFIGURATION_NORM:
+        raise ArgumentError(f"{name}: expected entries of at most {MAX_CONFIGURATION_NORM:g}, got {value}")
     return value
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.arguments import check_vector, positive
+from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
@@ -42,9 +42,9 @@ class ForceRegulator(StrictAttributes, fixed=("size",)):
         ArgumentError: a value out of range.
     """
 
-    kp = Setting[float, float](lambda self, value: positive("kp", value, zero=True))
-    ki = Setting[float, float](lambda self, value: positive("ki", value, zero=True))
-    dt = Setting[float, float](lambda self, value: positive("dt", value))
+    kp = Setting[float, float](lambda self, value: check_positive("kp", value, zero=True))
+    ki = Setting[float, float](lambda self, value: check_positive("ki", value, zero=True))
+    dt = Setting[float, float](lambda self, value: check_positive("dt", value))
     limit = Setting[ArrayLike | None, Array | None](
         lambda self, value: None if value is None else gain_vector("integral_limit", value, self.size)
     )
@@ -112,7 +112,7 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
-    damping_rate = Setting[float, float](lambda self, value: positive("damping_rate", value, zero=True))
+    damping_rate = Setting[float, float](lambda self, value: check_positive("damping_rate", value, zero=True))
     singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..robot.arguments import check_vector, positive
+from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .gains import check_robot
@@ -29,7 +29,7 @@ def friction_compensation(robot: Robot, v_wanted: Array, *, stiction_speed: floa
         ArgumentError: `v_wanted` of the wrong shape or not finite, or a speed that is not positive.
     """
     check_robot(robot)
-    speed = positive("stiction_speed", stiction_speed)
+    speed = check_positive("stiction_speed", stiction_speed)
     v_wanted = check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
     coulomb = robot.friction * v_wanted / np.maximum(np.abs(v_wanted), speed)
     return np.asarray((robot.damping * v_wanted + coulomb)[robot.actuated_index])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
@@ -84,7 +84,7 @@ def share(name: str, value: object) -> float:
         ArgumentError: it is not.
         ArgumentTypeError: it is no number.
     """
-    x = number(name, value)
+    x = check_number(name, value)
     if not 0.0 < x < 1.0:
         raise ArgumentError(f"{name}: expected a share between 0 and 1, got {x}")
     return x

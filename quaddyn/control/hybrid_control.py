@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.arguments import positive, several
+from ..robot.arguments import check_positive, check_sequence
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, Pose
@@ -77,9 +77,9 @@ class HybridControl(
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
-    bandwidth = Setting[float, float](lambda self, value: positive("bandwidth", value))
-    damping_ratio = Setting[float, float](lambda self, value: positive("damping_ratio", value, zero=True))
-    damping_rate = Setting[float, float](lambda self, value: positive("damping_rate", value, zero=True))
+    bandwidth = Setting[float, float](lambda self, value: check_positive("bandwidth", value))
+    damping_ratio = Setting[float, float](lambda self, value: check_positive("damping_ratio", value, zero=True))
+    damping_rate = Setting[float, float](lambda self, value: check_positive("damping_rate", value, zero=True))
     singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
 
     def __init__(
@@ -101,7 +101,7 @@ class HybridControl(
         dt: float = 1e-3,
     ) -> None:
         self.task = task = FrameTask(robot, frame, rows, axes=axes)
-        chosen = several("force", force, "names of rows")
+        chosen = check_sequence("force", force, "names of rows")
         if not chosen or any(row not in task.rows for row in chosen) or len(set(chosen)) != len(chosen):
             raise ArgumentError(f"force: expected some of the rows {task.rows}, each once, got {chosen}")
         self.robot, self.frame, self.rows = robot, frame, task.rows

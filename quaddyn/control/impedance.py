@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
-from ..robot.arguments import positive
+from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, Pose
@@ -79,7 +79,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
     damping = Setting[ArrayLike | None, Array | None](
         lambda self, value: None if value is None else self._gain("damping", value)
     )
-    damping_ratio = Setting[float, float](lambda self, value: positive("damping_ratio", value, zero=True))
+    damping_ratio = Setting[float, float](lambda self, value: check_positive("damping_ratio", value, zero=True))
     singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
 
     def __init__(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dynamics import Dynamics
-from ..dynamics.arguments import overflow
-from ..robot.arguments import check_vector, positive
+from ..dynamics.arguments import overflow_error
+from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, frozen
@@ -78,8 +78,11 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         dt: float = 1e-3,
     ) -> None:
         check_robot(robot)
-        bandwidth, damping_ratio = positive("bandwidth", bandwidth), positive("damping_ratio", damping_ratio)
-        dt = positive("dt", dt)
+        bandwidth, damping_ratio = (
+            check_positive("bandwidth", bandwidth),
+            check_positive("damping_ratio", damping_ratio),
+        )
+        dt = check_positive("dt", dt)
         self.robot = robot
         least, inertia = _inertias(robot)
         w = 2.0 * np.pi * bandwidth
@@ -125,7 +128,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
             tau = self.kp * error[index] + self.kd * rate[index] + (0.0 if feedforward is None else feedforward)
         cut = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
         if not np.isfinite(cut).all():
-            raise overflow("tau", {"q": q, "v": v, "q_wanted": q_wanted})
+            raise overflow_error("tau", {"q": q, "v": v, "q_wanted": q_wanted})
         return JointTorque(cut, tuple(robot.actuated[i] for i in np.flatnonzero(cut != tau)))
 
 

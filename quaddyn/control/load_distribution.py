@@ -11,7 +11,7 @@ from ..contact.force_distribution import passive_rows, share_load
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_vector, number, several
+from ..robot.arguments import check_number, check_sequence, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -70,7 +70,7 @@ def distribute(
     check_state(s)
     robot = s.robot
     feet = stance_feet(robot, stance)
-    friction, rank_tolerance = number("friction", friction), number("rank_tolerance", rank_tolerance)
+    friction, rank_tolerance = check_number("friction", friction), check_number("rank_tolerance", rank_tolerance)
     if not (np.isfinite(friction) and friction > 0.0):
         raise ArgumentError(f"friction: expected a positive coefficient, got {friction}")
     if not 0.0 <= rank_tolerance < 1.0:
@@ -102,7 +102,7 @@ def stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, ...]:
         UnknownNameError: no such foot.
         ArgumentError: one twice, or a lone string.
     """
-    feet = robot.feet if stance is None else several("stance", stance, "names of feet")
+    feet = robot.feet if stance is None else check_sequence("stance", stance, "names of feet")
     for foot in feet:
         if foot not in robot.feet:
             raise UnknownNameError("foot", foot, robot.feet)

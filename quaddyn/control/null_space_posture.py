@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dynamics import State
-from ..dynamics.arguments import check_unit
+from ..dynamics.arguments import check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, positive
+from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array, frozen
@@ -41,7 +41,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         ArgumentError: a gain negative, not finite or of the wrong shape, a posture that is none, a bad period.
     """
 
-    dt = Setting[float, float](lambda self, value: positive("dt", value))
+    dt = Setting[float, float](lambda self, value: check_positive("dt", value))
     kp = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kp", value, self.robot.nu)))
     kd = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kd", value, self.robot.nu)))
     posture = Setting[Array | None, Array | None](lambda self, value: self._posture_of(value))
@@ -63,7 +63,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         if posture is None and kp is not None:
             raise ArgumentError("kp: needs a posture to pull towards")
         self.posture = posture
-        full = 0.5 * float(self.kp.sum()) if capacity is None else positive("capacity", capacity, zero=True)
+        full = 0.5 * float(self.kp.sum()) if capacity is None else check_positive("capacity", capacity, zero=True)
         self.capacity = full if posture is not None else 0.0
         self.tank = self.capacity
 
@@ -71,7 +71,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         if posture is None:
             return None
         posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
-        check_unit(self.robot, posture)
+        check_unit_norms(self.robot, posture)
         return frozen(posture)
 
     def reset(self) -> None:

@@ -11,7 +11,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..kinematics.velocity_tasks import ROWS
-from ..robot.arguments import positive
+from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
@@ -75,7 +75,7 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         if robot.root not in TRUNK_ROWS or not robot.feet:
             raise ArgumentError(f"robot: expected legs on a free or planar root, got {robot!r}")
         self.robot, self.frame = robot, robot.tree.root.name
-        w = 2.0 * np.pi * positive("bandwidth", bandwidth)
+        w = 2.0 * np.pi * check_positive("bandwidth", bandwidth)
         singular_tolerance = share("singular_tolerance", singular_tolerance)
         chosen = _independent(robot, self.frame, singular_tolerance) if rows is None else rows
         if stiffness is None:

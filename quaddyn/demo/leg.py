@@ -12,7 +12,7 @@ import pinocchio as pin
 from ..errors import ArgumentError
 from ..kinematics import LegKinematics, LegSolution, closed_curve
 from ..kinematics.leg_survey import home_knee
-from ..robot.configuration import put
+from ..robot.configuration import set_joint_value
 from ..urdf.tree import Array
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ def configuration(leg: LegKinematics, angles: Array) -> Array:
     q = np.array(robot.q_home)
     joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
     for name, value in zip(leg.joints, angles, strict=True):
-        put(q, robot.configuration_index(name), joints[name], float(value))
+        set_joint_value(q, robot.configuration_index(name), joints[name], float(value))
     index = next(i for i, b in enumerate(robot.bodies) if b.joint is not None and b.joint.name == leg.joints[0])
     above = robot.bodies[index].parent
     while above > 0:
         joint = robot.bodies[above].joint
         if joint is not None and joint.nv == 1:
-            put(q, robot.configuration_index(joint.name), joint, 0.0)
+            set_joint_value(q, robot.configuration_index(joint.name), joint, 0.0)
         above = robot.bodies[above].parent
     return q
 

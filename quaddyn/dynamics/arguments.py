@@ -21,13 +21,13 @@ UNIT_NORM_TOLERANCE: Final = 1e-6
 
 #: Norm of q beyond which M is not trusted to be finite unseen, and beyond which `Dynamics.update` refuses q [m]: the
 #: terms of a State are computed in world axes about the world's origin and lose digits in proportion to the distance.
-FAR: Final = 1e8
+MAX_CONFIGURATION_NORM: Final = 1e8
 
 #: Kinetic energy beyond which `Dynamics.update` refuses (q, v) [J].
-ENERGETIC: Final = 1e50
+MAX_KINETIC_ENERGY: Final = 1e50
 
 
-def check_unit(robot: Robot, q: Array) -> None:
+def check_unit_norms(robot: Robot, q: Array) -> None:
     """Checks that quaternions and (cos, sin) pairs of `q` have norm 1 to `UNIT_NORM_TOLERANCE`, and that loops close.
 
     Args:
@@ -50,7 +50,7 @@ def check_unit(robot: Robot, q: Array) -> None:
         robot.coupling.check(q)
 
 
-def overflow(what: str, arguments: Mapping[str, Array]) -> ArgumentError:
+def overflow_error(what: str, arguments: Mapping[str, Array]) -> ArgumentError:
     """The error for finite `arguments` whose result `what` is not finite."""
     sizes = ", ".join(f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}" for name, x in arguments.items())
     return ArgumentError(f"{what}: the arguments are finite but the result overflows ({sizes}); scale them down")

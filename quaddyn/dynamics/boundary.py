@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from ..robot.arguments import FLOAT, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .arguments import UNIT_NORM_TOLERANCE, check_unit, overflow
+from .arguments import UNIT_NORM_TOLERANCE, check_unit_norms, overflow_error
 
 
-class Boundary:
+class ArgumentChecker:
     """Checks of the arguments named q (nq,) and, under any other name, (nv,); none at all without `validate`.
 
     Quick looks may say no to what is right (a zero q to a test of nearness, a dtype object that is not numpy's own
@@ -47,7 +47,7 @@ class Boundary:
             shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
             array = check_vector(name, value, shape, f"{size} of {self._robot.name}")
             if name == "q":
-                check_unit(self._robot, array)
+                check_unit_norms(self._robot, array)
             out.append(array)
         return out
 
@@ -55,11 +55,11 @@ class Boundary:
         """After a quick look has failed: raise for a bad argument, or for a `result` that is not finite."""
         self.examine(**arguments)
         if not np.isfinite(result).all():
-            raise overflow(what, arguments)
+            raise overflow_error(what, arguments)
 
     def finite(self, what: str, result: Array, **arguments: Array) -> Array:
         """`result`, which must be finite."""
         # Eigen is quicker on short vectors, numpy on matrices.
         if self._validate and not (is_approx(result, result) if result.ndim == 1 else np.isfinite(result).all()):
-            raise overflow(what, arguments)
+            raise overflow_error(what, arguments)
         return result

@@ -21,7 +21,7 @@ from ..kernels.operations import RECIPES
 from ..robot.robot import Robot
 from .dynamics import Dynamics
 
-_told: set[str] = set()
+_warned_reasons: set[str] = set()
 
 
 @renamed_parameters(what="operations")
@@ -34,7 +34,7 @@ def compile(
     friction: bool = False,
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
-) -> Kernels | Interpreted:
+) -> Kernels | PinocchioKernels:
     """Compile operations of a robot: `quaddyn.kernels.compile`, which describes the arguments.
 
     Where machine code cannot be made or run (no llvmlite, an unknown processor, no executable memory) a
@@ -56,13 +56,13 @@ def compile(
         _, names, _, kind, chosen = resolved(robot, operations, dtype, parameters, friction, frames, forces)
         if parameters == "runtime" or friction or "base_regressor" in names:
             raise
-        if str(error) not in _told:
-            _told.add(str(error))
+        if str(error) not in _warned_reasons:
+            _warned_reasons.add(str(error))
             warnings.warn(f"kernels run through Pinocchio: {error}", RuntimeWarning, stacklevel=2)
-        return Interpreted(robot, names, kind, chosen, tuple(forces))
+        return PinocchioKernels(robot, names, kind, chosen, tuple(forces))
 
 
-class Interpreted:
+class PinocchioKernels:
     """The calls of `Kernels` answered by `Dynamics`: arguments and results are the same, the speed is not.
 
     It can be shared between threads, which wait for each other.
@@ -90,10 +90,10 @@ class Interpreted:
         dynamics, lock = Dynamics(robot), threading.Lock()
         for name in self.names:
             if RECIPES[name].framed:
-                calls = {x: Interpreter(name, dynamics, lock, dtype, x, self.forces) for x in self.frames}
+                calls = {x: PinocchioOperation(name, dynamics, lock, dtype, x, self.forces) for x in self.frames}
                 setattr(self, name, Framed(name, calls))
             else:
-                setattr(self, name, Interpreter(name, dynamics, lock, dtype, None, self.forces))
+                setattr(self, name, PinocchioOperation(name, dynamics, lock, dtype, None, self.forces))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Only called for what is not there."""
@@ -102,13 +102,13 @@ class Interpreted:
         raise AttributeError(f"Interpreted has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Interpreted, (self.robot, self.names, self.dtype, self.frames, self.forces)
+        return PinocchioKernels, (self.robot, self.names, self.dtype, self.frames, self.forces)
 
     def __repr__(self) -> str:
         return f"Interpreted({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
 
 
-class Interpreter(Operation):
+class PinocchioOperation(Operation):
     """One operation: arguments are checked as a kernel's are, and then given to `Dynamics`, state by state."""
 
     def __init__(

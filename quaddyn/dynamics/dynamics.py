@@ -16,18 +16,18 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import ENERGETIC, FAR, UNIT_NORM_TOLERANCE
-from .boundary import Boundary
+from .arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
+from .boundary import ArgumentChecker
 from .frames import ReferenceFrame
-from .regressor import BodyColumns
+from .regressor import RegressorColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
-from .state import CoupledLive, Live, State
+from .state import CoupledStateMemory, State, StateMemory
 
-#: Length of v below which no kinetic energy comes near `ENERGETIC`.
-SLOW = 1e15
+#: Length of v below which no kinetic energy comes near `MAX_KINETIC_ENERGY`.
+MAX_UNCHECKED_SPEED = 1e15
 
 #: How many leading entries of q say where the base of each kind of root is, not how it is turned.
-PLACE = {"free": 3, "planar": 2}
+POSITION_SIZES = {"free": 3, "planar": 2}
 
 Forces = Mapping[str, Numbers | pin.Force]
 
@@ -66,9 +66,9 @@ class Dynamics(StrictAttributes):
         self._algorithms = use = robot.algorithms
         self._rnea, self._aba, self._crba, self._nle = use.rnea, use.aba, use.crba, use.nonLinearEffects
         self._is_normalized = use.isNormalized
-        self._live = (Live if robot.coupling is None else CoupledLive)(robot, validate)
-        self._boundary = Boundary(robot, validate)
-        self._columns = BodyColumns(robot)
+        self._live = (StateMemory if robot.coupling is None else CoupledStateMemory)(robot, validate)
+        self._boundary = ArgumentChecker(robot, validate)
+        self._columns = RegressorColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)
         self._tau_tells = self._nan_reaches_tau()
         self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
@@ -113,20 +113,20 @@ class Dynamics(StrictAttributes):
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
             and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
-            and is_approx(q, self._unit, FAR)
-            and (is_approx(v, self._one, SLOW) or not v.any())
+            and is_approx(q, self._unit, MAX_CONFIGURATION_NORM)
+            and (is_approx(v, self._one, MAX_UNCHECKED_SPEED) or not v.any())
         ):
             q, v = self._boundary.examine(q=q, v=v)
-            if not math.hypot(*q) < FAR:
+            if not math.hypot(*q) < MAX_CONFIGURATION_NORM:
                 raise ArgumentError(
-                    f"q: its norm {math.hypot(*q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
-                    "world's origin and would have lost its digits there: move the origin to the robot"
+                    f"q: the norm {math.hypot(*q):.3g} exceeds {MAX_CONFIGURATION_NORM:g}; the terms of a State are "
+                    "computed about the world's origin and would lose their digits there; move the origin to the robot"
                 )
             energy = self._algorithms.computeKineticEnergy(self._model, self._scratch, q, v)
-            if not energy < ENERGETIC:
+            if not energy < MAX_KINETIC_ENERGY:
                 raise ArgumentError(
-                    f"v: its kinetic energy {energy:.3g} J is beyond {ENERGETIC:g} J, where what a State holds would "
-                    "overflow; the motion has diverged"
+                    f"v: the kinetic energy {energy:.3g} J exceeds {MAX_KINETIC_ENERGY:g} J, beyond which the terms of "
+                    "a State overflow; the motion has diverged"
                 )
         live = self._live
         live.tick = tick = live.tick + 1
@@ -167,7 +167,7 @@ class Dynamics(StrictAttributes):
             q, v, a = self._boundary.examine(q=q, v=v, a=a)
         tau: Array = self._rnea(self._model, self._scratch, q, v, a)
         if fext is not None:
-            with _quiet():
+            with _ignoring_overflow():
                 tau -= self._generalized(q, fext)
         # A NaN in a always reaches tau, and in q and v on every robot seen so far: dense products spread it.
         if self._validate and not (is_approx(tau, tau) and (self._tau_tells or (is_approx(q, q) and is_approx(v, v)))):
@@ -200,7 +200,7 @@ class Dynamics(StrictAttributes):
             q, v, tau = self._boundary.examine(q=q, v=v, tau=tau)
         total = tau
         if fext is not None:
-            with _quiet():
+            with _ignoring_overflow():
                 total = tau + self._generalized(q, fext)
         a: Array = self._aba(self._model, self._scratch, q, v, total)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(a, a)):
@@ -224,7 +224,7 @@ class Dynamics(StrictAttributes):
         ):
             (q,) = self._boundary.examine(q=q)
         M: Array = self._crba(self._model, self._scratch, q)
-        if self._validate and not is_approx(q, self._unit, FAR):
+        if self._validate and not is_approx(q, self._unit, MAX_CONFIGURATION_NORM):
             self._boundary.refuse("crba", M, q=q)
         return M
 
@@ -302,7 +302,7 @@ class Dynamics(StrictAttributes):
             v: (nv,) velocity [rad/s, m/s].
         """
         (v,) = self._boundary.check(v=v)
-        with _quiet():
+        with _ignoring_overflow():
             friction = self._robot.damping * v + self._robot.friction * np.sign(v)
         return self._boundary.finite("joint_friction", friction, v=v)
 
@@ -317,7 +317,7 @@ class Dynamics(StrictAttributes):
         """
         q, v = self._boundary.check(q=q, v=v)
         self._algorithms.forwardKinematics(self._model, self._scratch, q, v)
-        with _quiet():
+        with _ignoring_overflow():
             kinetic = self._live.kinetic.of(self._scratch, self._all_velocities(q, v))
         potential = pin.computePotentialEnergy(self._model, self._scratch)
         self._boundary.finite("energy", np.array([kinetic, potential]), q=q, v=v)
@@ -353,7 +353,7 @@ class Dynamics(StrictAttributes):
             UnknownNameError: no such frame.
             ArgumentError: no such reference.
         """
-        frame, axes = self._robot.frame_id(name), frames.resolve(reference)
+        frame, axes = self._robot.frame_id(name), frames.resolve_reference(reference)
         (q,) = self._boundary.check(q=q)
         J = self._algorithms.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
         return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
@@ -510,7 +510,7 @@ class Dynamics(StrictAttributes):
         M^-1 would be wrong by 1e-7, at 1,000 km by 20 %.
         """
         q = q.copy()
-        q[: PLACE.get(self._robot.root, 0)] = 0.0
+        q[: POSITION_SIZES.get(self._robot.root, 0)] = 0.0
         return q
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -540,16 +540,16 @@ class Dynamics(StrictAttributes):
         return total
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self._robot, self._validate)
+        return _restore, (self._robot, self._validate)
 
     def __repr__(self) -> str:
         return f"Dynamics({self._robot!r}, validate={self._validate})"
 
 
-def _quiet() -> np.errstate:
+def _ignoring_overflow() -> np.errstate:
     """Overflow is no warning here: the result is looked at and refused."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def _rebuild(robot: Robot, validate: bool) -> Dynamics:
+def _restore(robot: Robot, validate: bool) -> Dynamics:
     return Dynamics(robot, validate=validate)

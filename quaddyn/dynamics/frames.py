@@ -33,7 +33,7 @@ REFERENCES: Final = MappingProxyType(
 )
 
 
-def resolve(reference: object) -> pin.ReferenceFrame:
+def resolve_reference(reference: object) -> pin.ReferenceFrame:
     """Pinocchio's constant for `reference`.
 
     Raises:
@@ -50,13 +50,13 @@ def resolve(reference: object) -> pin.ReferenceFrame:
 
 def velocity(model: pin.Model, data: pin.Data, frame: int, reference: object) -> Array:
     """(6,) velocity of `frame`; needs joint placements and velocities in `data`."""
-    out: Array = pin.getFrameVelocity(model, data, frame, resolve(reference)).vector.copy()
+    out: Array = pin.getFrameVelocity(model, data, frame, resolve_reference(reference)).vector.copy()
     return out
 
 
 def drift(model: pin.Model, data: pin.Data, frame: int, reference: object) -> Array:
     """(6,) ``dJ/dt v`` of `frame`; needs joint placements, velocities and accelerations at ``a = 0`` in `data`."""
-    axes = resolve(reference)
+    axes = resolve_reference(reference)
     acceleration = pin.getFrameClassicalAcceleration if axes == pin.LOCAL_WORLD_ALIGNED else pin.getFrameAcceleration
     out: Array = acceleration(model, data, frame, axes).vector.copy()
     return out

@@ -16,18 +16,18 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..robot.bodies import Body, steiner
-from ..robot.configuration import simple_joints
-from ..robot.loops import Loops
+from ..robot.bodies import CompositeBody, point_mass_inertia
+from ..robot.configuration import independent_joints
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 #: Pinocchio's order is [m mx my mz Ixx Ixy Iyy Ixz Iyz Izz].
-FROM_PINOCCHIO = (4, 5, 7, 6, 8, 9, 1, 2, 3, 0)
-INERTIAL, ALL = 10, 13
+PINOCCHIO_COLUMNS = (4, 5, 7, 6, 8, 9, 1, 2, 3, 0)
+N_INERTIAL_COLUMNS, N_COLUMNS = 10, 13
 
 
-class BodyColumns:
+class RegressorColumns:
     """Where the bodies of a robot stand in Pinocchio's regressor, and which entry of v moves each.
 
     Attributes:
@@ -42,12 +42,12 @@ class BodyColumns:
         frames = [model.frames[model.getFrameId(body.name, pin.FrameType.BODY)] for body in robot.bodies]
         joints = [int(frame.parentJoint) for frame in frames]
         self.bodies = len(joints)
-        own = simple_joints(robot.bodies)
+        own = independent_joints(robot.bodies)
         self.axes: tuple[int, ...] = tuple(
             robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in own else -1
             for b in robot.bodies
         )
-        loops = robot.coupling if isinstance(robot.coupling, Loops) else None
+        loops = robot.coupling if isinstance(robot.coupling, LoopCoupling) else None
         followers = () if loops is None else loops.followers
         self._loops = loops
         self.rotors: tuple[tuple[int, int], ...] = tuple(
@@ -57,10 +57,10 @@ class BodyColumns:
         )
         # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
         self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
-        self._from = np.array([10 * (j - 1) + p for j in joints if j for p in FROM_PINOCCHIO], dtype=np.intp)
+        self._from = np.array([10 * (j - 1) + p for j in joints if j for p in PINOCCHIO_COLUMNS], dtype=np.intp)
         # Where Pinocchio's joint frame is turned (`model.turned_frame`), its columns belong to turned parameters.
         turns = [(k, frame.placement.rotation) for k, frame in enumerate(frames) if joints[k]]
-        self._turns = [(k, turned_parameters(R)) for k, R in turns if not np.array_equal(R, np.eye(3))]
+        self._turns = [(k, parameter_rotation(R)) for k, R in turns if not np.array_equal(R, np.eye(3))]
         self._turned = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
         self._axes = np.array([axis for axis in self.axes if axis >= 0], dtype=np.intp)
 
@@ -77,20 +77,22 @@ class BodyColumns:
         Returns:
             (nv, 10 nb) or (nv, 13 nb) for nb bodies.
         """
-        nv, width = v.size, INERTIAL if only_inertial else ALL
+        nv, width = v.size, N_INERTIAL_COLUMNS if only_inertial else N_COLUMNS
         H = np.zeros((nv, self.bodies, width))
         # Pinocchio's is a vector on a robot of one joint.
-        H[:, self._moved, :INERTIAL] = inertial.reshape(nv, -1)[:, self._from].reshape(nv, -1, INERTIAL)
+        H[:, self._moved, :N_INERTIAL_COLUMNS] = inertial.reshape(nv, -1)[:, self._from].reshape(
+            nv, -1, N_INERTIAL_COLUMNS
+        )
         for k, turn in self._turns:
-            H[:, k, :INERTIAL] = H[:, k, :INERTIAL] @ turn
+            H[:, k, :N_INERTIAL_COLUMNS] = H[:, k, :N_INERTIAL_COLUMNS] @ turn
         if not only_inertial:
             own = v[self._axes], np.sign(v[self._axes]), a[self._axes]
-            H[self._axes, self._turned, INERTIAL:] = np.stack(own, axis=-1)
+            H[self._axes, self._turned, N_INERTIAL_COLUMNS:] = np.stack(own, axis=-1)
             if self._loops is not None:
                 here = self._loops.at(q)
                 acceleration = here.acceleration(v, a)
                 for k, rotor in self.rotors:
-                    H[:, k, ALL - 1] = here.G[rotor] * acceleration[rotor]
+                    H[:, k, N_COLUMNS - 1] = here.G[rotor] * acceleration[rotor]
         return H.reshape(nv, -1)
 
     def parameters(self, robot: Robot, *, only_inertial: bool) -> Array:
@@ -107,16 +109,16 @@ class BodyColumns:
         return np.concatenate(rows)
 
 
-def inertial_parameters(body: Body) -> Array:
+def inertial_parameters(body: CompositeBody) -> Array:
     """(10,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` of a composite body about its joint frame."""
     mass, com = body.inertial.mass, body.inertial.com
-    about_joint = body.inertial.inertia + mass * steiner(com)
+    about_joint = body.inertial.inertia + mass * point_mass_inertia(com)
     return np.array([*about_joint[np.triu_indices(3)], *(mass * com), mass])
 
 
-def turned_parameters(R: Array) -> Array:
+def parameter_rotation(R: Array) -> Array:
     """(10, 10) map of `inertial_parameters` from the axes of a frame to those of another, ``x' = R x``."""
-    out = np.zeros((INERTIAL, INERTIAL))
+    out = np.zeros((N_INERTIAL_COLUMNS, N_INERTIAL_COLUMNS))
     rows, columns = np.triu_indices(3)
     for j, (row, column) in enumerate(zip(rows, columns, strict=True)):
         L = np.zeros((3, 3))

@@ -22,7 +22,7 @@ _jacobians, _com_jacobian = pin.computeJointJacobians, pin.jacobianCenterOfMass
 _frame_placement = pin.updateFramePlacement
 
 
-class Live:
+class StateMemory:
     """The memory behind the current `State`: one ``pin.Data``, read-only views of it, and a count of its updates."""
 
     __slots__ = (
@@ -63,10 +63,10 @@ class Live:
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
-        self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
-        self.com, self.com_jacobian = _view(data.com[0]), _view(data.Jcom.reshape(3, -1))
-        self.centroidal_momentum = _view(data.hg.vector)
-        placements = _side_by_side(data)
+        self.M, self.h, self.gravity = _read_only_view(data.M), _read_only_view(data.nle), _read_only_view(data.g)
+        self.com, self.com_jacobian = _read_only_view(data.com[0]), _read_only_view(data.Jcom.reshape(3, -1))
+        self.centroidal_momentum = _read_only_view(data.hg.vector)
+        placements = _view_placements(data)
         self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
 
     def rates(self, v: Array) -> Array:
@@ -102,7 +102,7 @@ class Live:
         self.whole = self.centred = self.accelerated = self.tick
 
 
-class CoupledLive(Live):
+class CoupledStateMemory(StateMemory):
     """The same of a robot some of whose joints are not independent: Pinocchio's data is of all, the views the robot's.
 
     See `quaddyn.robot.coupling`.
@@ -116,18 +116,18 @@ class CoupledLive(Live):
         self.coupling, self.memory, n = robot.coupling, None, robot.nv
         self.here = robot.coupling.at(robot.q_home)
         self.own = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((3, n))
-        self.M, self.h, self.gravity, self.com_jacobian = map(_view, self.own)
+        self.M, self.h, self.gravity, self.com_jacobian = map(_read_only_view, self.own)
         self.local_jacobian = self._jacobian
 
     def _jacobian(self, model: pin.Model, data: pin.Data, frame: int, reference: pin.ReferenceFrame) -> Array:
         return self.here.columns(pin.getFrameJacobian(model, data, frame, reference))
 
     def rates(self, v: Array) -> Array:
-        """As of `Live`."""
+        """As of `StateMemory`."""
         return self.here.velocity(v)
 
     def compute(self, q: Array, v: Array) -> None:
-        """As of `Live`."""
+        """As of `StateMemory`."""
         self.here = self.coupling.at(q)
         self.own[0][:] = self.here.inertia(_crba(self.robot.model, self.data, self.here.q, _WORLD))
         self._bias(v)
@@ -139,12 +139,12 @@ class CoupledLive(Live):
         self.own[1][:] = here.force(pin.rnea(self.robot.model, self.data, here.q, here.velocity(v), here.drift(v)))
 
     def centre(self) -> None:
-        """As of `Live`."""
+        """As of `StateMemory`."""
         super().centre()
         self.own[3][:] = self.here.columns(self.data.Jcom)
 
     def complete(self, q: Array, v: Array) -> None:
-        """As of `Live`."""
+        """As of `StateMemory`."""
         if self.known != self.tick:
             self.compute(q, v)
         if self.centred != self.tick:
@@ -167,14 +167,14 @@ class State:
 
     __slots__ = ("_live", "_q", "_tick", "_v")
 
-    def __init__(self, live: Live, tick: int, q: Array, v: Array) -> None:
+    def __init__(self, live: StateMemory, tick: int, q: Array, v: Array) -> None:
         # One by one: quicker than through a tuple.
         self._live = live
         self._tick = tick
         self._q = q
         self._v = v
 
-    def _fresh(self) -> Live:
+    def _fresh(self) -> StateMemory:
         live = self._live
         if live.tick != self._tick:
             raise StaleStateError(
@@ -183,26 +183,26 @@ class State:
             )
         return live
 
-    def _read(self) -> Live:
+    def _read(self) -> StateMemory:
         live = self._fresh()
         if live.known != live.tick:
             live.compute(self._q, self._v)
         return live
 
-    def _centred(self) -> Live:
+    def _centred(self) -> StateMemory:
         live = self._read()
         if live.centred != live.tick:
             live.centre()
         return live
 
-    def _accelerated(self) -> Live:
+    def _accelerated(self) -> StateMemory:
         live = self._read()
         if live.accelerated != live.tick:
             live.kinematics(live.robot.model, live.data, self._q, self._v, live.at_rest)
             live.accelerated = live.tick
         return live
 
-    def _whole(self) -> Live:
+    def _whole(self) -> StateMemory:
         live = self._fresh()
         if live.whole != live.tick:
             live.complete(self._q, self._v)
@@ -223,13 +223,13 @@ class State:
     def q(self) -> Array:
         """(nq,) configuration."""
         self._fresh()
-        return _view(self._q)
+        return _read_only_view(self._q)
 
     @property
     def v(self) -> Array:
         """(nv,) velocity."""
         self._fresh()
-        return _view(self._v)
+        return _read_only_view(self._v)
 
     # -- joint space -----------------------------------------------------------------------------------------
     @property
@@ -262,7 +262,7 @@ class State:
     @property
     def com_velocity(self) -> Array:
         """(3,) velocity of the centre of mass, world axes [m/s]: ``com_jacobian @ v``."""
-        return _sealed(self._centred().com_jacobian @ self._v)
+        return _read_only(self._centred().com_jacobian @ self._v)
 
     @property
     def com_jacobian(self) -> Array:
@@ -279,7 +279,7 @@ class State:
         live = self._read()
         data = live.data
         force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.outermost), np.zeros(3))
-        return _sealed(force / data.mass[0] + live.robot.model.gravity.linear)
+        return _read_only(force / data.mass[0] + live.robot.model.gravity.linear)
 
     @property
     def centroidal_momentum(self) -> Array:
@@ -347,7 +347,7 @@ class State:
         model, data, out = live.robot.model, live.data, np.empty((len(names), 3))
         for row, name in zip(out, names, strict=True):
             row[:] = _frame_placement(model, data, live.robot.frame_id(name)).translation
-        return _sealed(out)
+        return _read_only(out)
 
     def jacobian(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame, linear before angular: ``velocity = jacobian @ v``.
@@ -363,14 +363,14 @@ class State:
         """
         live = self._read()
         J: Array = live.local_jacobian(
-            live.robot.model, live.data, live.robot.frame_id(name), frames.resolve(reference)
+            live.robot.model, live.data, live.robot.frame_id(name), frames.resolve_reference(reference)
         )
-        return _sealed(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector
+        return _read_only(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector
 
     def velocity(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""
         live = self._read()
-        return _sealed(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
+        return _read_only(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def drift(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) what of the velocity's derivative does not come from a: ``d/dt velocity = jacobian @ a + drift``.
@@ -380,7 +380,7 @@ class State:
         and errors of `jacobian`.
         """
         live = self._accelerated()
-        return _sealed(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
+        return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a State is a view of its Dynamics' memory and cannot be copied or pickled; keep q and v")
@@ -389,7 +389,7 @@ class State:
         return f"State({self.robot.name!r}, {'stale' if self.is_stale else 'fresh'})"
 
 
-def _side_by_side(data: pin.Data) -> Array | None:
+def _view_placements(data: pin.Data) -> Array | None:
     """(joints, 4, 3) one view of all joint placements, each a rotation by columns and a translation.
 
     None where they do not lie in memory as they do in every Pinocchio so far.
@@ -404,12 +404,12 @@ def _side_by_side(data: pin.Data) -> Array | None:
     return np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides)
 
 
-def _view(array: Array) -> Array:
+def _read_only_view(array: Array) -> Array:
     """A read-only view."""
-    return _sealed(array.view())
+    return _read_only(array.view())
 
 
-def _sealed(array: Array) -> Array:
+def _read_only(array: Array) -> Array:
     """`array` itself, made read-only."""
     array.flags.writeable = False
     return array

@@ -11,7 +11,7 @@ from ..kernels.kinematics import place
 from ..kernels.operations import chosen_mechanism
 from ..kernels.tick_terms import TermsLayout, TickTerms, terms_layout
 from ..kernels.tick_trace import chain
-from ..robot.loops import Loops
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .dynamics import Dynamics
@@ -78,7 +78,7 @@ class StateTerms:
 AnyTerms = TickTerms | StateTerms
 
 
-def terms_of_tick(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
+def make_tick_terms(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
     """The terms of a tick: a kernel, or, with loops that do not close in closed form, a `State`'s."""
-    spatial = isinstance(robot.coupling, Loops) and robot.coupling.spatial is not None
+    spatial = isinstance(robot.coupling, LoopCoupling) and robot.coupling.spatial is not None
     return StateTerms(robot, frames, momentum) if spatial else TickTerms(robot, frames, momentum)

@@ -12,7 +12,7 @@ from ..contact import ContactSet
 from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .contact_force_fit import (
@@ -80,7 +80,7 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
             raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
         if rows not in get_args(Rows):
             raise ArgumentError(f"rows: expected one of {get_args(Rows)}, got {rows!r}")
-        tolerance = number("rank_tolerance", rank_tolerance)
+        tolerance = check_number("rank_tolerance", rank_tolerance)
         if not 0.0 <= tolerance < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
         self.contacts, robot, joints = contacts, contacts.robot, rows == "joints"

@@ -9,7 +9,7 @@ import numpy as np
 from ..deprecation import renamed_attributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_number, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
@@ -58,7 +58,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        self.robot, self.dt = robot, number("dt", dt)
+        self.robot, self.dt = robot, check_number("dt", dt)
         if not (np.isfinite(self.dt) and self.dt > 0.0):
             raise ArgumentError(f"dt: expected a positive time [s], got {dt}")
         if isinstance(gain, np.ndarray):
@@ -66,10 +66,10 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
                 raise ArgumentTypeError(f"gain: expected numbers [1/s], got an array of {gain.dtype}")
             K = gain.astype(np.float64)
         else:
-            K = np.full(robot.nv, number("gain", gain))
+            K = np.full(robot.nv, check_number("gain", gain))
         if K.shape != (robot.nv,) or not (K > 0.0).all():  # False of NaN
             raise ArgumentError(f"gain: expected positive gains [1/s], one or {robot.nv}, got {gain}")
-        stiction = number("stiction_speed", stiction_speed)
+        stiction = check_number("stiction_speed", stiction_speed)
         if not (np.isfinite(stiction) and stiction > 0.0):
             raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..urdf.tree import Array
 
 
@@ -67,7 +67,7 @@ class SensorNoise:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = number(field.name, getattr(self, field.name))
+            value = check_number(field.name, getattr(self, field.name))
             if not 0.0 < value < np.inf:
                 raise ArgumentError(f"{field.name}: expected a positive number, got {value}")
 

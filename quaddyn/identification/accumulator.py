@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..archives import read_arrays
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..safe_files import DAMAGE
 from ..urdf.tree import Array
@@ -123,7 +123,7 @@ class Accumulator:
                 ) from None
             if motors.shape not in ((), (robot.nu,)):
                 raise ArgumentError(f"torque_noise: expected a number or {robot.nu} of them, got shape {motors.shape}")
-            rest = float(motors.mean()) if root_noise is None else number("root_noise", root_noise)
+            rest = float(motors.mean()) if root_noise is None else check_number("root_noise", root_noise)
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
             if not (
@@ -133,7 +133,7 @@ class Accumulator:
                     f"torque_noise, root_noise: expected positive numbers, {1.0 / LARGEST:g} to {LARGEST:g}, got "
                     f"{torque_noise}, {root_noise}"
                 )
-        if force_noise is not None and not 0.0 <= number("force_noise", force_noise) <= LARGEST:
+        if force_noise is not None and not 0.0 <= check_number("force_noise", force_noise) <= LARGEST:
             raise ArgumentError(f"force_noise: expected a number from 0 to {LARGEST:g}, got {force_noise}")
         self.force_noise = force_noise or 0.0
         width = self.base.size

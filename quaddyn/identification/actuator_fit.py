@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..simulation import Actuators
 from ..urdf.tree import Array, FrozenArrays, frozen
@@ -101,7 +101,9 @@ class ActuatorFit(FrozenArrays):
             viscous=np.nan_to_num(self.viscous),
             coulomb=np.nan_to_num(self.coulomb),
             rotor_inertia=rotor_inertia,
-            delay=np.maximum(np.nan_to_num(self.delay) - number("period", period), 0.0) if delay is None else delay,
+            delay=np.maximum(np.nan_to_num(self.delay) - check_number("period", period), 0.0)
+            if delay is None
+            else delay,
             backlash=np.nan_to_num(self.backlash),
         )
 
@@ -150,7 +152,7 @@ def fit_actuators(
         ArgumentError: an array of another shape or not finite, fewer than 100 samples, or no torques but those asked
             for.  Where fewer than 20 samples count, everything is NaN.
     """
-    dt, longest, shape = number("dt", dt), number("longest", longest), np.shape(asked)
+    dt, longest, shape = check_number("dt", dt), check_number("longest", longest), np.shape(asked)
     if not (0.0 < dt < np.inf and 0.0 <= longest < np.inf):
         raise ArgumentError(f"dt, longest: expected a positive time and one that is not negative, got {dt}, {longest}")
     if delivered is None and load is None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .stacked_regressor import StackedRegressor, parameter_names, random_states
@@ -162,7 +162,7 @@ def base_parameters(
     Raises:
         ArgumentError: fewer rows than columns, or a tolerance outside (0, 1).
     """
-    if not 0.0 < number("tolerance", tolerance) < 1.0:
+    if not 0.0 < check_number("tolerance", tolerance) < 1.0:
         raise ArgumentError(f"tolerance: expected a share in (0, 1), got {tolerance}")
     stacked = StackedRegressor(robot, inertial=inertial)
     names = parameter_names(robot, inertial=inertial)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dynamics.regressor import INERTIAL
+from ..dynamics.regressor import N_INERTIAL_COLUMNS
 from ..urdf.tree import Array
 from .base_parameters import triangle
 from .inertia import parameters_of, pseudo_inertia, upper_cholesky
@@ -263,10 +263,10 @@ def _blocks(A: Array, prior: Array, width: int) -> list[_Block]:
     blocks: list[_Block] = []
     lengths = np.linalg.norm(A, axis=0)
     for start in range(0, len(prior), width):
-        body = slice(start, start + INERTIAL)
-        if prior[start + INERTIAL - 1] > 0.0 and lengths[body].any():
+        body = slice(start, start + N_INERTIAL_COLUMNS)
+        if prior[start + N_INERTIAL_COLUMNS - 1] > 0.0 and lengths[body].any():
             blocks.append(_Body(body, prior[body]))
-        for k in range(start + INERTIAL, start + width):
+        for k in range(start + N_INERTIAL_COLUMNS, start + width):
             if lengths[k] > 0.0:
                 # A prior of zero means "unknown": the data could just see this much.
                 blocks.append(_Positive(slice(k, k + 1), max(float(prior[k]), 1.0 / float(lengths[k]))))
@@ -275,7 +275,7 @@ def _blocks(A: Array, prior: Array, width: int) -> list[_Block]:
 
 def _symmetric() -> Array:
     """(10, 4, 4) an orthonormal basis of the symmetric matrices."""
-    out = np.zeros((INERTIAL, 4, 4))
+    out = np.zeros((N_INERTIAL_COLUMNS, 4, 4))
     for k, (i, j) in enumerate(zip(*np.triu_indices(4), strict=True)):
         out[k, i, j] = out[k, j, i] = 1.0 if i == j else np.sqrt(0.5)
     return out

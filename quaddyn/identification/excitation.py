@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .base_parameters import BaseParameters, base_parameters
@@ -116,9 +116,9 @@ def exciting_trajectory(
             f"got {harmonics}, {samples}, {iterations}"
         )
     for name, value in (("period", period), ("acceleration", acceleration)):
-        if not 0.0 < number(name, value) < np.inf:
+        if not 0.0 < check_number(name, value) < np.inf:
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    if not 0.0 <= number("margin", margin) < 1.0:
+    if not 0.0 <= check_number("margin", margin) < 1.0:
         raise ArgumentError(f"margin: expected a share in [0, 1), got {margin}")
     search = _Search(base, period, harmonics, samples, margin, acceleration)
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..urdf.tree import Array
 
 
@@ -32,9 +32,9 @@ def smooth(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
         ArgumentError: an argument of another shape, not finite, or out of range.
     """
     _check(x, dt)
-    if not (0.0 < number("cutoff", cutoff) < 0.5 / dt):
+    if not (0.0 < check_number("cutoff", cutoff) < 0.5 / dt):
         raise ArgumentError(f"cutoff: expected a frequency in (0, {0.5 / dt:g}) Hz, half of the rate, got {cutoff}")
-    if not 1.0 <= number("order", order) <= 50.0:
+    if not 1.0 <= check_number("order", order) <= 50.0:
         raise ArgumentError(f"order: expected 1 to 50, got {order}")
     n = len(x)
     mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
@@ -71,5 +71,5 @@ def _check(x: Array, dt: float) -> None:
         raise ArgumentError(f"expected shape (N, n) with N of at least 5, got {x.shape}")
     if not np.isfinite(x).all():
         raise ArgumentError("expected finite entries only")
-    if not 0.0 < number("dt", dt) < np.inf:
+    if not 0.0 < check_number("dt", dt) < np.inf:
         raise ArgumentError(f"dt: expected a positive time [s], got {dt}")

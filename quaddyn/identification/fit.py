@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ..dynamics import Dynamics
-from ..dynamics.regressor import ALL, INERTIAL
+from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .accumulator import Accumulator
@@ -98,7 +98,7 @@ def solve(
         raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
     if gathered.samples == 0:
         raise ArgumentError("samples: there are none")
-    if not 0.0 < number("prior_weight", prior_weight) < np.inf:
+    if not 0.0 < check_number("prior_weight", prior_weight) < np.inf:
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
     before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else _checked(prior, base)
     start = base.of(before)
@@ -122,7 +122,7 @@ def solve(
     if method == "consistent":
         _check_masses(before, base)
         A, z = R[:, :-1] @ base.K, R[:, -1]
-        width = INERTIAL if base.inertial else ALL
+        width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
         length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
         for weight in LEAST_WEIGHTS:
             # of the two, the data give way: the unit of a prior of zero is what they could just see
@@ -168,7 +168,7 @@ def _checked(prior: Array, base: BaseParameters) -> Array:
 def _check_masses(prior: Array, base: BaseParameters) -> None:
     """Raise for a prior that no robot has: from a body without mass no physical one can be reached."""
     bodies = base.robot.bodies
-    for body, mass in zip(bodies, prior.reshape(len(bodies), -1)[:, INERTIAL - 1], strict=True):
+    for body, mass in zip(bodies, prior.reshape(len(bodies), -1)[:, N_INERTIAL_COLUMNS - 1], strict=True):
         moves = body.joint is not None or base.robot.root != "fixed"
         if moves and (mass < 0.0 or (mass == 0.0 and body.inertial.mass > 0.0)):
             raise ArgumentError(f"prior: the mass of {body.name!r} is {mass:g} kg; expected a positive one")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dynamics.regressor import ALL, INERTIAL
+from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS
 from ..errors import ArgumentTypeError
-from ..robot.bodies import Body
+from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .base_parameters import BaseParameters
@@ -69,7 +69,7 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     robot.reject_coupled_joints("base parameters")
-    width = INERTIAL if inertial else ALL
+    width = N_INERTIAL_COLUMNS if inertial else N_COLUMNS
     n = width * len(robot.bodies)
     gravity = robot.model.gravity.linear
     world = np.zeros((6, 0))
@@ -83,21 +83,21 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
         before = _closure(X @ (world if body.parent < 0 else seen[body.parent]), Phi, tolerance)
         seen.append(_span(np.hstack([before, Phi]), tolerance))
         if body.parent < 0 and not Phi.shape[1]:  # bolted to the world
-            free = np.eye(INERTIAL + 1)[:, :INERTIAL]
+            free = np.eye(N_INERTIAL_COLUMNS + 1)[:, :N_INERTIAL_COLUMNS]
         else:
             free = _unseen(before, Phi, rotor=not inertial and Phi.shape[1] == 1 and body.parent >= 0, tol=tolerance)
         by_body[body.name] = free.shape[1]
         for change in free.T:
             whole = np.zeros((len(robot.bodies), width))
-            whole[i, :INERTIAL] = change[:INERTIAL]
+            whole[i, :N_INERTIAL_COLUMNS] = change[:N_INERTIAL_COLUMNS]
             if not inertial:
-                whole[i, ALL - 1] = change[INERTIAL]
+                whole[i, N_COLUMNS - 1] = change[N_INERTIAL_COLUMNS]
             if body.parent >= 0:
-                moved = X.T @ np.tensordot(change[:INERTIAL], UNITS, 1) @ X
-                whole[body.parent, :INERTIAL] -= _parameters(moved)
+                moved = X.T @ np.tensordot(change[:N_INERTIAL_COLUMNS], UNITS, 1) @ X
+                whole[body.parent, :N_INERTIAL_COLUMNS] -= _parameters(moved)
             null.append(whole.ravel())
         if not inertial:  # joint parameters of a base, or of a joint of several degrees of freedom, mean nothing
-            for k in range(INERTIAL, ALL):
+            for k in range(N_INERTIAL_COLUMNS, N_COLUMNS):
                 if body.parent < 0 or Phi.shape[1] != 1:
                     by_body[body.name] += 1
                     null.append(np.eye(n)[width * i + k])
@@ -119,14 +119,14 @@ def _unseen(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
     own[0] = 1.0
     A = np.array([*conditions, own]).T
     if not rotor:
-        A = np.vstack([A, np.eye(INERTIAL + 1)[-1]])
+        A = np.vstack([A, np.eye(N_INERTIAL_COLUMNS + 1)[-1]])
     scale = np.linalg.norm(A, axis=1)
     A = A[scale > tol * max(scale.max(initial=0.0), 1e-300)]
     _, sigma, Vt = np.linalg.svd(A)
     return np.asarray(Vt[np.count_nonzero(sigma > tol * sigma.max(initial=0.0)) :].T)
 
 
-def _motion_subspace(body: Body, root: str) -> Array:
+def _motion_subspace(body: CompositeBody, root: str) -> Array:
     """(6, dof) velocities, linear before angular, that the joint gives its body, in the body's frame."""
     eye = np.eye(6)
     if body.joint is None:
@@ -144,7 +144,7 @@ def _motion_subspace(body: Body, root: str) -> Array:
     return turn
 
 
-def _from_parent(body: Body) -> Array:
+def _from_parent(body: CompositeBody) -> Array:
     """(6, 6) velocity of the parent's frame -> of the body's frame, at the joint's zero."""
     Rt, p = body.placement.rotation.T, body.placement.translation
     return np.block([[Rt, -Rt @ _skew(p)], [np.zeros((3, 3)), Rt]])
@@ -184,7 +184,7 @@ def _parameters(G: Array) -> Array:
 
 def _units() -> Array:
     """(10, 6, 6) spatial inertias of the unit parameters ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]``."""
-    out = np.zeros((INERTIAL, 6, 6))
+    out = np.zeros((N_INERTIAL_COLUMNS, 6, 6))
     for k, (row, column) in enumerate(zip(*np.triu_indices(3), strict=True)):
         out[k, 3 + row, 3 + column] = out[k, 3 + column, 3 + row] = 1.0
     for k in range(3):

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from ..dynamics.regressor import ALL, INERTIAL
+from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS
 from ..errors import ArgumentError
-from ..robot.arguments import positive
+from ..robot.arguments import check_positive
 from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
@@ -95,7 +95,7 @@ class Identification(FrozenArrays):
         """
         if self.base.inertial:
             return {}
-        rows = self.delta.reshape(-1, ALL)[:, INERTIAL:]
+        rows = self.delta.reshape(-1, N_COLUMNS)[:, N_INERTIAL_COLUMNS:]
         pairs = zip(self.base.robot.bodies, rows, strict=True)
         return {b.joint.name: row for b, row in pairs if b.joint is not None and b.joint.nv == 1}
 
@@ -174,8 +174,8 @@ class Identification(FrozenArrays):
         return "\n".join(line.rstrip() for line in lines)
 
     def _bodies(self) -> Array:
-        width = INERTIAL if self.base.inertial else ALL
-        return np.asarray(self.delta.reshape(-1, width)[:, :INERTIAL])
+        width = N_INERTIAL_COLUMNS if self.base.inertial else N_COLUMNS
+        return np.asarray(self.delta.reshape(-1, width)[:, :N_INERTIAL_COLUMNS])
 
     def predict(self, q: Array, v: Array, a: Array) -> Array:
         """(N, nv) generalized forces of N states, friction and rotor inertia included [N m, N].
@@ -216,11 +216,11 @@ class Identification(FrozenArrays):
         Raises:
             ArgumentError: not a positive number.
         """
-        count = positive("deviations", deviations)
+        count = check_positive("deviations", deviations)
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
         sizes, axes = np.linalg.eigh(C)
-        bodies, width = len(self.base.robot.bodies), INERTIAL if self.base.inertial else ALL
-        out = np.zeros((self.base.size, bodies, ALL))
+        bodies, width = len(self.base.robot.bodies), N_INERTIAL_COLUMNS if self.base.inertial else N_COLUMNS
+        out = np.zeros((self.base.size, bodies, N_COLUMNS))
         delta = np.zeros((self.base.size, bodies * width))
         delta[:, self.base.independent] = count * np.sqrt(np.maximum(sizes, 0.0))[:, None] * axes.T
         out[:, :, :width] = delta.reshape(-1, bodies, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.bodies import steiner
+from ..robot.bodies import point_mass_inertia
 from ..urdf.tree import Array, Inertial, frozen
 
 #: Places of log-Cholesky coordinates in the upper triangle U: the diagonal first.
@@ -102,7 +102,7 @@ def inertial_of(parameters: Array) -> Inertial:
     L = np.zeros((3, 3))
     L[np.triu_indices(3)] = p[:6]
     L = L + np.triu(L, 1).T
-    return Inertial(mass, frozen(com), frozen(L - mass * steiner(com)))
+    return Inertial(mass, frozen(com), frozen(L - mass * point_mass_inertia(com)))
 
 
 def _basis() -> Array:

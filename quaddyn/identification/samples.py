@@ -11,7 +11,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .stacked_regressor import check_samples
@@ -153,7 +153,7 @@ def split(samples: Samples, held_out: float) -> tuple[Samples, Samples]:
     Raises:
         ArgumentError: a share outside [0, 1].
     """
-    if not 0.0 <= number("held_out", held_out) <= 1.0:
+    if not 0.0 <= check_number("held_out", held_out) <= 1.0:
         raise ArgumentError(f"held_out: expected a share in [0, 1], got {held_out}")
     first = len(samples) - round(held_out * len(samples))
     return samples[:first], samples[first:]

@@ -9,7 +9,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..dynamics.arguments import UNIT_NORM_TOLERANCE
-from ..dynamics.regressor import ALL, INERTIAL, BodyColumns
+from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS, RegressorColumns
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -32,8 +32,8 @@ def parameter_names(robot: Robot, *, inertial: bool = False) -> tuple[str, ...]:
     """
     names = []
     for body in robot.bodies:
-        for k, parameter in enumerate(PARAMETERS[: INERTIAL if inertial else ALL]):
-            owner = body.name if k < INERTIAL or body.joint is None else body.joint.name
+        for k, parameter in enumerate(PARAMETERS[: N_INERTIAL_COLUMNS if inertial else N_COLUMNS]):
+            owner = body.name if k < N_INERTIAL_COLUMNS or body.joint is None else body.joint.name
             names.append(f"{parameter} {owner}")
     return tuple(names)
 
@@ -61,16 +61,16 @@ class StackedRegressor:
         robot.reject_coupled_joints("identification")
         self.robot = robot
         self._model, self._data = robot.model, robot.model.createData()
-        of_bodies = BodyColumns(robot)
-        width = INERTIAL if inertial else ALL
+        of_bodies = RegressorColumns(robot)
+        width = N_INERTIAL_COLUMNS if inertial else N_COLUMNS
         wanted = np.arange(width * of_bodies.bodies) if columns is None else np.asarray(columns, dtype=np.intp)
         self.columns: NDArray[np.intp] = wanted
         # Pinocchio's columns become ours by one constant matrix, mostly a permutation.
         size = 10 * (robot.model.njoints - 1)
         T = np.zeros((size, width * of_bodies.bodies)).reshape(size, of_bodies.bodies, width)
         rest = np.zeros(size)
-        T[:, :, :INERTIAL] = of_bodies.regressor(np.eye(size), rest, rest, rest, only_inertial=True).reshape(
-            size, -1, INERTIAL
+        T[:, :, :N_INERTIAL_COLUMNS] = of_bodies.regressor(np.eye(size), rest, rest, rest, only_inertial=True).reshape(
+            size, -1, N_INERTIAL_COLUMNS
         )
         self._T = T.reshape(size, -1)[:, wanted]
         single = (np.count_nonzero(self._T, axis=0) <= 1) & (self._T.max(axis=0, initial=0.0) == self._T.sum(axis=0))
@@ -84,7 +84,10 @@ class StackedRegressor:
         axes = np.array(of_bodies.axes, dtype=np.intp)[body]
         self._joint_columns = tuple(
             (np.flatnonzero(own), axes[own])
-            for own in ((parameter == k) & (axes >= 0) for k in (INERTIAL, INERTIAL + 1, INERTIAL + 2))
+            for own in (
+                (parameter == k) & (axes >= 0)
+                for k in (N_INERTIAL_COLUMNS, N_INERTIAL_COLUMNS + 1, N_INERTIAL_COLUMNS + 2)
+            )
         )
         self.support = self._find_support(axes, parameter)
 
@@ -127,7 +130,7 @@ class StackedRegressor:
         robot = self.robot
         rng = np.random.default_rng(0)
         q, v, a = random_states(robot, 3, rng)
-        inertial = parameter < INERTIAL
+        inertial = parameter < N_INERTIAL_COLUMNS
         out = np.zeros((robot.nv, self.width), dtype=bool)
         # Structure, not chance: a joint's row sees the columns of the joints that it supports (Featherstone 2008, 3.5).
         for i in range(1, robot.model.njoints):

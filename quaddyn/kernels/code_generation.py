@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from .c_source import CSource, c_source
 from .kernels import Kernels
@@ -135,7 +135,7 @@ def resolved(
         raise ArgumentTypeError(f"dtype: expected float64 or float32; {error}") from None
     if kind not in (np.float64, np.float32):
         raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
-    names = several("what", (what,) if isinstance(what, str) else what, "operations")
+    names = check_sequence("what", (what,) if isinstance(what, str) else what, "operations")
     for name in names:
         if name not in RECIPES:
             raise UnknownNameError("operation", name, RECIPES)
@@ -147,7 +147,7 @@ def resolved(
         raise ArgumentError(f"parameters={parameters!r}: expected 'folded' or 'runtime'")
     if type(friction) is not bool:
         raise ArgumentTypeError(f"friction: expected a bool, got {type(friction).__name__}")
-    forces, frames = several("forces", forces, "names"), several("frames", frames, "names")
+    forces, frames = check_sequence("forces", forces, "names"), check_sequence("frames", frames, "names")
     for name in (*forces, *frames):
         robot.frame_id(name)  # raises for an unknown name
     if len(set(forces)) < len(forces):

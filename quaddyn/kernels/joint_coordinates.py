@@ -10,8 +10,8 @@ import cmath
 import math
 from collections.abc import Iterable, Sequence
 
-from ..robot.coupling import Coupling
-from ..robot.loops import Loops
+from ..robot.coupling import MimicCoupling
+from ..robot.loops import LoopCoupling
 from ..robot.planar_loops import PlanarLoop
 from ..robot.robot import Robot
 from .graph import Expr, Graph, Vector, total
@@ -61,19 +61,19 @@ class Coordinates:
         #: By entry of q_all the entry of q that it is or follows, -1 where a loop moves it.
         self._q_from: list[int] = list(range(robot.nq))
         self._linkages: list[_Closed] = []
-        if isinstance(robot.coupling, Coupling):
+        if isinstance(robot.coupling, MimicCoupling):
             self._mimic(robot.coupling, q)
         elif robot.coupling is not None:
             self._close(robot.coupling, mechanism, q)
 
-    def _mimic(self, c: Coupling, q: Sequence[Expr]) -> None:
+    def _mimic(self, c: MimicCoupling, q: Sequence[Expr]) -> None:
         self._q_from = c.q_from.tolist()
         maps = zip(self._q_from, c.q_scale.tolist(), c.q_offset.tolist(), strict=True)
         self.q = [q[i] * scale + offset for i, scale, offset in maps]
         rows = zip(c.v_from.tolist(), c.v_scale.tolist(), strict=True)
         self._rows = [[(i, self.graph.constant(scale))] for i, scale in rows]
 
-    def _close(self, loops: Loops, mechanism: Mechanism, q: Sequence[Expr]) -> None:
+    def _close(self, loops: LoopCoupling, mechanism: Mechanism, q: Sequence[Expr]) -> None:
         links = {link.v: link for link in mechanism.links if SIZES[link.kind][1] == 1}
         self._rows = [[(int(i), self.graph.one)] if i >= 0 else [] for i in loops.v_from]
         turns: dict[int, Planar] = {}  # by entry of v_all, of joints that follow
@@ -169,7 +169,9 @@ class Coordinates:
 class _Closed:
     """A planar loop's linkage between entries of v and of v_all."""
 
-    def __init__(self, graph: Graph, loops: Loops, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]) -> None:
+    def __init__(
+        self, graph: Graph, loops: LoopCoupling, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]
+    ) -> None:
         c, self.graph, self.loop = loops.closures, graph, loop
         entries = [int(c.v[i]) if i >= 0 else -1 for i in loop.joints]
         angles = [float(c.home[i]) + links[int(c.v[i])].turn[2] if i >= 0 else 0.0 for i in loop.joints]

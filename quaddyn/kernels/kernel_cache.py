@@ -11,7 +11,7 @@ from typing import Any
 
 from ..compiler import machine, object_cache
 from ..compiler.source_fingerprint import fingerprint
-from ..robot.loops import Loops
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from . import native_kernel
 from .llvm_writer import Target
@@ -68,7 +68,7 @@ def model_key(robot: Robot) -> str:
             ]
             if j.mimic is not None:
                 parts += [j.mimic.joint, float(j.mimic.multiplier).hex(), float(j.mimic.offset).hex()]
-    if isinstance(robot.coupling, Loops):
+    if isinstance(robot.coupling, LoopCoupling):
         parts += [x.tobytes() for x in robot.coupling.closures]
     return object_cache.digest(*parts)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import spatial_vector
-from ..robot.configuration import simple_joints
+from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native_kernel
@@ -352,7 +352,7 @@ class Framed:
 
 def standard_parameters(robot: Robot) -> Array:
     """(13 nb,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` per body, as ``Dynamics.parameters`` has them."""
-    rows, joints = [], simple_joints(robot.bodies)
+    rows, joints = [], independent_joints(robot.bodies)
     for body in robot.bodies:
         inertial = body.inertial
         L = inertial.inertia + inertial.mass * (inertial.com @ inertial.com * np.eye(3) - np.outer(*[inertial.com] * 2))

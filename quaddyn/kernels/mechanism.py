@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from ..robot.bodies import Body
+from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 
@@ -110,7 +110,7 @@ class Mechanism:
         object.__setattr__(self, "children", tuple(map(tuple, children)))
 
 
-def second_moments(body: Body) -> Array:
+def second_moments(body: CompositeBody) -> Array:
     """(10,) m, h, K of a composite body about its joint frame, in the file's axes."""
     inertial = body.inertial
     about = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from ..robot.configuration import simple_joints
+from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from .crba import crba
 from .derivatives import directional, tangents
@@ -176,7 +176,7 @@ def _cost(graph: Graph, results: Vector) -> int:
 
 
 def _regressor(t: Trace) -> Outputs:
-    joints, own = [body.joint for body in t.robot.bodies], simple_joints(t.robot.bodies)
+    joints, own = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
     losses = [joint is not None and joint.name in own for joint in joints]
     rotors = [joint is not None and (joint.name in own or joint.loop is not None) for joint in joints]
     return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, losses, rotors)))

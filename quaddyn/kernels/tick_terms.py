@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native_kernel
@@ -252,7 +252,7 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
         raise ArgumentTypeError(f"momentum: expected a bool, got {type(momentum).__name__}")
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
-    names = several("frames", frames, "names")
+    names = check_sequence("frames", frames, "names")
     mechanism = chosen_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
         raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")

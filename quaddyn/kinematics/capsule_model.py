@@ -11,8 +11,8 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import check_vector, number, several
-from ..robot.model import body_joint, se3
+from ..robot.arguments import check_number, check_sequence, check_vector
+from ..robot.model import body_joint, to_se3
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.srdf import disabled_collisions
@@ -74,9 +74,9 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
     ) -> None:
         self.robot, self._srdf, self._reach, self._seed = robot, srdf, reach, seed
         known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
-        chosen = tuple(known) if links is None else several("links", links, "link names")
+        chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
         self._links = chosen
-        if not number("reach", reach) >= 0.0:
+        if not check_number("reach", reach) >= 0.0:
             raise ArgumentError(f"reach: expected a distance [m], 0 or more, got {reach}")
         model, capsules, unread, joints = robot.model, list[Capsule](), list[str](), list[int]()
         for name in chosen:
@@ -86,7 +86,7 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
             frame = model.frames[model.getFrameId(name, pin.FrameType.BODY)]
             own = model.frames[robot.frame_id(body.name)].placement
             for geometry in link.collisions:
-                place = own.actInv(frame.placement * se3(geometry.placement))
+                place = own.actInv(frame.placement * to_se3(geometry.placement))
                 found = list(fit(geometry.shape))
                 if not found:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))

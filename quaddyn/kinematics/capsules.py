@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..robot.mesh_vertices import vertices
-from ..urdf.tree import Array, Box, Cylinder, FrozenArrays, Shape, Sphere, frozen
-from ..urdf.tree import Capsule as CapsuleShape
+from ..robot.mesh_vertices import read_vertices
+from ..urdf.tree import Array, BoxShape, CylinderShape, FrozenArrays, Shape, SphereShape, frozen
+from ..urdf.tree import CapsuleShape as CapsuleShape
 
 #: Most parallel capsules about a box.
 STRIPS = 4
@@ -47,16 +47,16 @@ class Capsule(FrozenArrays):
 
 def fit(shape: Shape) -> Iterator[tuple[Array, float, float]]:
     """Capsules that cover a shape: ends (2, 3) in its frame, radius, excess; none for a mesh that cannot be read."""
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         yield np.zeros((2, 3)), shape.radius, 0.0
     elif isinstance(shape, CapsuleShape):
         yield _along(2, 0.5 * shape.length), shape.radius, 0.0
-    elif isinstance(shape, Cylinder):
+    elif isinstance(shape, CylinderShape):
         yield _cylinder(shape.radius, 0.5 * shape.length)
-    elif isinstance(shape, Box):
+    elif isinstance(shape, BoxShape):
         yield from cover_box(np.array(shape.size))
     else:
-        points = None if shape.path is None else vertices(shape.path)
+        points = None if shape.path is None else read_vertices(shape.path)
         if points is not None and len(points):
             yield from _mesh(np.unique(points * np.array(shape.scale), axis=0))
 

@@ -16,13 +16,13 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import check_vector, several
-from ..robot.geometry_models import primitive
-from ..robot.mesh_vertices import vertices
-from ..robot.model import se3
+from ..robot.arguments import check_sequence, check_vector
+from ..robot.geometry_models import to_coal_shape
+from ..robot.mesh_vertices import read_vertices
+from ..robot.model import to_se3
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
-from ..urdf.tree import Array, FrozenArrays, Mesh, Shape, frozen
+from ..urdf.tree import Array, FrozenArrays, MeshShape, Shape, frozen
 
 #: Links that touch at home by no more than this far apart [m] are built that way.
 TOUCHING = 1e-6
@@ -70,7 +70,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
     def __init__(self, robot: Robot, *, links: Iterable[str] | None = None) -> None:
         self.robot = robot
         known = {link.name: link for body in robot.bodies for link, _ in body.links}
-        chosen = tuple(known) if links is None else several("links", links, "link names")
+        chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
         self._geometry = pin.GeometryModel()
         owners, unread = list[str](), list[str]()
         for name in chosen:
@@ -82,7 +82,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
                 if shape is None:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
                     continue
-                place = frame.placement * se3(geometry.placement)
+                place = frame.placement * to_se3(geometry.placement)
                 item = pin.GeometryObject(f"{name} {len(owners)}", frame.parentJoint, place, shape)
                 self._geometry.addGeometryObject(item)
                 owners.append(name)
@@ -150,9 +150,9 @@ def _again(robot: Robot, links: tuple[str, ...]) -> CollisionModel:
 
 
 def _shape(shape: Shape) -> coal.CollisionGeometry | None:
-    if not isinstance(shape, Mesh):
-        return primitive(shape)
-    points = None if shape.path is None else vertices(shape.path)
+    if not isinstance(shape, MeshShape):
+        return to_coal_shape(shape)
+    points = None if shape.path is None else read_vertices(shape.path)
     if points is None or len(points) < 4:
         return None
     corners = coal.StdVec_Vec3s()

@@ -9,9 +9,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.arguments import FAR, check_unit
+from ..dynamics.arguments import MAX_CONFIGURATION_NORM, check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number, whole
+from ..robot.arguments import check_integer, check_number, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -100,13 +100,13 @@ def inverse_kinematics(
     if q0 is None:
         q0 = robot.q_home
     q0 = check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
-    check_unit(robot, q0)
-    tolerance, damping = number("tolerance", tolerance), number("damping", damping)
+    check_unit_norms(robot, q0)
+    tolerance, damping = check_number("tolerance", tolerance), check_number("damping", damping)
     for name, value in (("tolerance", tolerance), ("damping", damping)):
         if not (np.isfinite(value) and value > 0.0):
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
     for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0), ("seed", seed, 0)):
-        whole(name, count, least=least)
+        check_integer(name, count, least=least)
     problem = _Problem(robot, targets, joints, move_root, limits)
     rng = np.random.default_rng(seed)
     best: InverseSolution | None = None
@@ -273,8 +273,10 @@ def _target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
         raise ArgumentError(f"targets[{name!r}]: expected (3,) or (4, 4) numbers, got shape {target.shape}")
     if not np.isfinite(target).all():
         raise ArgumentError(f"targets[{name!r}]: every entry must be finite, got {target[~np.isfinite(target)][0]}")
-    if np.abs(target).max() > FAR:
-        raise ArgumentError(f"targets[{name!r}]: expected entries of at most {FAR:g}, got {np.abs(target).max():.3g}")
+    if np.abs(target).max() > MAX_CONFIGURATION_NORM:
+        raise ArgumentError(
+            f"targets[{name!r}]: expected entries of at most {MAX_CONFIGURATION_NORM:g}, got {np.abs(target).max():.3g}"
+        )
     if target.shape == (3,):
         return target
     R = target[:3, :3]

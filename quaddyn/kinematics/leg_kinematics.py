@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.chain import Chain
 from ..robot.configuration import joint_value
-from ..robot.legs import limbs_of
-from ..robot.limbs import bending_directions, directions, trunk
+from ..robot.legs import make_limbs
+from ..robot.limbs import forward_and_left, leg_forward_and_left, trunk_placement
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .leg_geometry import LegGeometry, read_geometry
@@ -97,11 +97,11 @@ class LegKinematics:
         if not isinstance(leg, str) or leg not in robot.legs:
             raise UnknownNameError("leg", leg, robot.legs)
         self.robot, self.name, self.joints = robot, leg, robot.legs[leg].joints
-        limbs = limbs_of(robot)
+        limbs = make_limbs(robot)
         # The limb's own chain is in the trunk's frame; ours is in the root link's, as Pinocchio's.
         self._chain = Chain(robot.bodies, limbs[leg].indices, limbs[leg].chain.tip)
-        own = bending_directions(limbs[leg], *directions(limbs))
-        forward, left = (trunk(robot.bodies).rotation @ x for x in own)
+        own = leg_forward_and_left(limbs[leg], *forward_and_left(limbs))
+        forward, left = (trunk_placement(robot.bodies).rotation @ x for x in own)
         joints = [j for j in self._chain.joints if j is not None]
         self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)
@@ -212,7 +212,7 @@ class LegKinematics:
         _check_name("redundancy", redundancy, REDUNDANCY)
         if knee is not None:
             _check_name("knee", knee, KNEES)
-        tolerance = number("tolerance", tolerance)
+        tolerance = check_number("tolerance", tolerance)
         if not (np.isfinite(tolerance) and tolerance > 0.0):
             raise ArgumentError(f"tolerance: expected a positive length, got {tolerance}")
         points = target.reshape(-1, 3)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.legs import limbs_of
-from ..robot.limbs import directions
+from ..robot.legs import make_limbs
+from ..robot.limbs import forward_and_left
 from ..urdf.tree import Array
 from .leg_kinematics import LIMIT_TOLERANCE, LegKinematics
 
@@ -201,7 +201,7 @@ def _ellipse(axes: Array, centre: Array, points: int) -> Array:
 
 def _axes(leg: LegKinematics, q: Array) -> Array:
     """(k, 3) orthonormal directions in which the foot can move: forward, up and left as far as it goes."""
-    forward, left = directions(limbs_of(leg.robot))
+    forward, left = forward_and_left(make_limbs(leg.robot))
     J = leg.jacobian(q)
     values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
     ways = vectors[:, values > 1e-6 * values[-1]]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..robot.chain import Chain
-from ..robot.configuration import put
+from ..robot.configuration import set_joint_value
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
@@ -91,7 +91,7 @@ class NumericLeg:
     def _refine(self, p: Array, start: Array) -> Array:
         q = np.array(self._robot.neutral)
         for joint, value in zip(self._joints, start, strict=True):
-            put(q, self._robot.configuration_index(joint.name), joint, float(value))
+            set_joint_value(q, self._robot.configuration_index(joint.name), joint, float(value))
         found = inverse_kinematics(
             self._robot,
             {self._leg: p},

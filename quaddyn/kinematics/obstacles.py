@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_number, check_vector
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .capsules import cover_box
 
@@ -70,7 +70,7 @@ class Obstacle(FrozenArrays):
 
 
 def _length(name: str, value: float) -> float:
-    given = number(name, value)
+    given = check_number(name, value)
     if not 0.0 <= given < np.inf:
         raise ArgumentError(f"{name}: expected a finite length, 0 or more, got {value}")
     return given

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import LinearTask
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 from ..urdf.tree import Array
 
 #: Rows of a frame's Jacobian: linear before angular.
@@ -35,7 +35,7 @@ def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str]
         ArgumentError: an unknown row, or a `velocity` of another size or not finite.
         UnknownNameError: no such frame.
     """
-    rows = several("rows", rows, "names of rows")
+    rows = check_sequence("rows", rows, "names of rows")
     unknown = [row for row in rows if row not in ROWS]
     if unknown or len(set(rows)) != len(rows):
         raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {rows}")

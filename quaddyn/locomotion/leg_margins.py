@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import QuaddynError
 from ..kinematics import LegKinematics
 from ..robot.chain import Chain
-from ..robot.legs import limbs_of
+from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .ground_plane import heading_axes
@@ -130,7 +130,7 @@ class LegMargins:
     def _leg(self, i: int) -> tuple[LegKinematics, Chain, int] | None:
         """Returns kinematics, chain and index of the knee of a leg; None where its kinematics are not supported."""
         if i not in self._legs:
-            limb = limbs_of(self._robot)[FEET[i]]
+            limb = make_limbs(self._robot)[FEET[i]]
             try:
                 leg = LegKinematics(self._robot, FEET[i])
                 self._legs[i] = leg, Chain(self._robot.bodies, limb.indices, limb.chain.tip), limb.knee

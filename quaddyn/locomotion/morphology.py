@@ -11,8 +11,8 @@ import pinocchio as pin
 from ..deprecation import renamed_attributes
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.legs import limbs_of, wheels_of
-from ..robot.limbs import directions
+from ..robot.legs import find_wheels, make_limbs
+from ..robot.limbs import forward_and_left
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
 
@@ -85,7 +85,7 @@ class Morphology:
                 f'robot: locomotion takes a quadruped with root="free" and feet {FEET}; {robot.name!r} has '
                 f"root={robot.root!r} and feet {robot.feet}, see robot.report, and root= and legs= of load"
             )
-        if wheels := wheels_of(robot):
+        if wheels := find_wheels(robot):
             raise ArgumentError(
                 f"robot: locomotion does not drive wheels, which the feet of {robot.name!r} are (joints "
                 f'{", ".join(wheels.values())}); make these joints type="fixed" in the file to have them held'
@@ -94,8 +94,8 @@ class Morphology:
         if not gravity > 0.0:
             raise ArgumentError(f"robot: {robot.name!r} is loaded without gravity; locomotion needs gravity")
         _reject_locked_legs(robot)
-        limbs = limbs_of(robot)
-        forward, left = directions(limbs)
+        limbs = make_limbs(robot)
+        forward, left = forward_and_left(limbs)
         s = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
         base = s.placement(robot.bodies[0].name)
         heading = np.column_stack((forward, left, np.cross(forward, left)))

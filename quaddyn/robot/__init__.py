@@ -2,13 +2,13 @@
 
 from ..deprecation import renamed_names
 from .catalogue import CATALOGUE
-from .loop_closing import closed_frames
 from .loader import load
+from .loop_closing import close_frames
 from .payload import with_payload
 from .report import Finding, ValidationReport
 from .robot import Foot, Leg, Robot
 
-Robot._close_loop_hook = closed_frames
+Robot._close_loop_hook = close_frames
 
 __getattr__ = renamed_names(__name__, {"Report": "ValidationReport"})
 

@@ -1,6 +1,7 @@
 """Pinocchio's algorithms in the coordinates of a robot some of whose joints mimic others, or are moved by closed loops.
 
-``robot.algorithms`` is Pinocchio itself where every joint is independent.  Otherwise it is a `Coupled`, whose functions
+``robot.algorithms`` is Pinocchio itself where every joint is independent.  Otherwise it is a `CoupledAlgorithms`,
+whose functions
 have the names, arguments and results of Pinocchio's, in the robot's own q (nq,) and v (nv,); the model and its data
 stay those of all joints.  (Pinocchio's own mimic joints, of 4.1, have no articulated bodies, derivatives or regressors,
 and must come after the joint that they follow.)
@@ -15,26 +16,26 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..urdf.tree import Array
-from .coupling import Coupling
-from .loops import Loops
+from .coupling import MimicCoupling
+from .loops import LoopCoupling
 
 #: Pinocchio's module, or what stands for it.
 Algorithms = Any
 
 
-def algorithms(coupling: Coupling | Loops | None) -> Algorithms:
+def algorithms(coupling: MimicCoupling | LoopCoupling | None) -> Algorithms:
     """Pinocchio's algorithms in the coordinates of the independent joints."""
-    return pin if coupling is None else Coupled(coupling)
+    return pin if coupling is None else CoupledAlgorithms(coupling)
 
 
-class Coupled:
+class CoupledAlgorithms:
     """Pinocchio's functions for a robot not all of whose joints are independent; see `quaddyn.robot.coupling`.
 
     Args:
         coupling: of the robot.
     """
 
-    def __init__(self, coupling: Coupling | Loops) -> None:
+    def __init__(self, coupling: MimicCoupling | LoopCoupling) -> None:
         self._coupling, self._at = coupling, coupling.at
 
     # Configurations move joint by joint: what dependent joints do meanwhile does not matter to the independent ones.
@@ -210,5 +211,5 @@ class Coupled:
         pin.computeAllTerms(model, data, here.q, here.velocity(v))
 
     def _refuse_loops(self, what: str) -> None:
-        if isinstance(self._coupling, Loops):
+        if isinstance(self._coupling, LoopCoupling):
             raise ModelError(f"{what}: not known for closed loops; load the robot with loops=False to leave them open")

@@ -21,7 +21,7 @@ Numbers = Any
 FLOAT: Final = np.dtype(np.float64)
 
 
-def number(argument: str, value: object) -> float:
+def check_number(argument: str, value: object) -> float:
     """The value of an argument as a float.
 
     Raises:
@@ -32,7 +32,7 @@ def number(argument: str, value: object) -> float:
     return float(value)
 
 
-def positive(argument: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
+def check_positive(argument: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
     """A finite number above zero.
 
     Args:
@@ -45,13 +45,13 @@ def positive(argument: str, value: object, *, zero: bool = False, infinite: bool
         ArgumentError: it is not.
         ArgumentTypeError: it is no number.
     """
-    x = number(argument, value)
+    x = check_number(argument, value)
     if not ((x > 0.0 or (zero and x == 0.0)) and (infinite or isfinite(x))):
         raise ArgumentError(f"{argument}: expected a {'number >= 0' if zero else 'positive number'}, got {x}")
     return x
 
 
-def whole(argument: str, value: object, *, least: int = 1) -> int:
+def check_integer(argument: str, value: object, *, least: int = 1) -> int:
     """A whole number.
 
     Args:
@@ -67,7 +67,7 @@ def whole(argument: str, value: object, *, least: int = 1) -> int:
     return int(value)
 
 
-def floats(argument: str, value: object) -> NDArray[np.float64]:
+def check_array(argument: str, value: object) -> NDArray[np.float64]:
     """The value of an argument as an array of float64, new or itself; its shape and values are the caller's to judge.
 
     Raises:
@@ -80,7 +80,7 @@ def floats(argument: str, value: object) -> NDArray[np.float64]:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {kind} {str(value)[:40]!r}") from None
 
 
-def several(argument: str, value: Any, what: str) -> tuple[Any, ...]:
+def check_sequence(argument: str, value: Any, what: str) -> tuple[Any, ...]:
     """The items of an argument that takes several; one alone is a mistake that would fall apart into letters.
 
     Raises:

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..urdf.tree import Array, Tree
-from .root import held_by_world
-from .source import inserted
+from .root import is_held_by_world
+from .source import insert_element
 
 #: Names of the link that is the base frame then, and of the fixed joint from it to the file's own root link.
-LINK, JOINT = "turned_base", "turned_base_joint"
+BASE_LINK, BASE_JOINT = "turned_base", "turned_base_joint"
 #: Largest deviation of the product of a rotation matrix with its transpose from the identity.
 ORTHOGONALITY_TOLERANCE = 1e-5
 
 
-def rotation_of(base: ArrayLike | Sequence[float]) -> Array:
+def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
     """(3, 3) rotation from the file's base frame to the turned one.
 
     Args:
@@ -47,7 +47,7 @@ def rotation_of(base: ArrayLike | Sequence[float]) -> Array:
     return given
 
 
-def turned_document(source: str | bytes, tree: Tree, rotation: Array) -> str | bytes:
+def rotate_document(source: str | bytes, tree: Tree, rotation: Array) -> str | bytes:
     """The document of `tree` with a massless root link whose frame is the turned one, fixed to what it carries.
 
     Where the robot hangs from the world or floats by a joint of the file, that joint carries the new link.  All else in
@@ -56,27 +56,29 @@ def turned_document(source: str | bytes, tree: Tree, rotation: Array) -> str | b
     Raises:
         ModelError: the file has a link or a joint of this name, or the joint above the robot is not found in the text.
     """
-    if LINK in tree.links_by_name or JOINT in tree.joints_by_name:
-        raise ModelError(f"{tree.file}: a link {LINK!r} or joint {JOINT!r} is there; rename it, or turn that one")
+    if BASE_LINK in tree.links_by_name or BASE_JOINT in tree.joints_by_name:
+        raise ModelError(
+            f"{tree.file}: a link {BASE_LINK!r} or joint {BASE_JOINT!r} is there; rename it, or turn that one"
+        )
     carried = tree.root.name
-    if held_by_world(tree):
+    if is_held_by_world(tree):
         carried = tree.joints[0].child
-        source = _carrying(source, carried, tree.file)
+        source = _attach_base_link(source, carried, tree.file)
     rpy = " ".join(repr(float(x) + 0.0) for x in pin.rpy.matrixToRpy(rotation))
-    link = f'<link name="{LINK}"/>'
-    joint = f'<joint name="{JOINT}" type="fixed"><origin xyz="0 0 0" rpy="{rpy}"/>'
+    link = f'<link name="{BASE_LINK}"/>'
+    joint = f'<joint name="{BASE_JOINT}" type="fixed"><origin xyz="0 0 0" rpy="{rpy}"/>'
     from xml.sax.saxutils import quoteattr  # imports urllib and ssl
 
-    ends = f'<parent link="{LINK}"/><child link={quoteattr(carried)}/></joint>'
-    return inserted(source, link + joint + ends)
+    ends = f'<parent link="{BASE_LINK}"/><child link={quoteattr(carried)}/></joint>'
+    return insert_element(source, link + joint + ends)
 
 
-def _carrying(source: str | bytes, link: str, file: str) -> str | bytes:
+def _attach_base_link(source: str | bytes, link: str, file: str) -> str | bytes:
     """The document where the joint that carries `link` carries the turned base instead."""
     from xml.sax.saxutils import escape  # imports urllib and ssl
 
     pattern = rf"""(<child\s+link\s*=\s*)(["']){re.escape(escape(link))}\2"""
-    replacement = rf"\g<1>\g<2>{LINK}\g<2>"
+    replacement = rf"\g<1>\g<2>{BASE_LINK}\g<2>"
     if isinstance(source, str):
         out, count = re.subn(pattern, replacement, source)
         found: str | bytes = out

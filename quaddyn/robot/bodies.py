@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..urdf.tree import Array, Inertial, Joint, Link, Loop, Pose, Tree, frozen
+from ..urdf.tree import Array, Inertial, Joint, KinematicLoop, Link, Pose, Tree, frozen
 from .root import ROOT_SIZES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class CompositeBody:
     """What one joint carries.
 
     Attributes:
@@ -32,7 +32,7 @@ class Body:
     links: tuple[tuple[Link, Pose], ...]
 
 
-def merge(tree: Tree) -> tuple[Body, ...]:
+def merge_fixed_links(tree: Tree) -> tuple[CompositeBody, ...]:
     """The composite bodies of `tree`, parents before children, in Pinocchio's joint order.
 
     ``bodies[0]`` is the base (the root link and all that is bolted to it); ``bodies[i]`` hangs below the i-th
@@ -52,12 +52,14 @@ def merge(tree: Tree) -> tuple[Body, ...]:
             members.append([(tree.links_by_name[joint.child], Pose.identity())])
             heads.append((joint.child, joint, body, placement))
     return tuple(
-        Body(name, joint, parent, placement, combine((link.inertial, p) for link, p in parts), tuple(parts))
+        CompositeBody(
+            name, joint, parent, placement, combine_inertials((link.inertial, p) for link, p in parts), tuple(parts)
+        )
         for (name, joint, parent, placement), parts in zip(heads, members, strict=True)
     )
 
 
-def moved_in_loops(tree: Tree, loops: Iterable[Loop]) -> frozenset[str]:
+def joints_in_loops(tree: Tree, loops: Iterable[KinematicLoop]) -> frozenset[str]:
     """The joints of `tree` that lie between the two ends of a loop."""
     out: set[str] = set()
     for loop in loops:
@@ -72,7 +74,7 @@ def moved_in_loops(tree: Tree, loops: Iterable[Loop]) -> frozenset[str]:
     return frozenset(out)
 
 
-def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
+def joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
     """Of every independent moving joint, by name: the indices in q and in v of its first coordinate."""
     places = {}
     q, v = ROOT_SIZES[root]
@@ -84,8 +86,8 @@ def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]
     return places
 
 
-def all_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
-    """As `joint_places`, in the coordinates of all joints, those that mimic others among them: Pinocchio's model's."""
+def all_joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
+    """As `joint_indices`, in the coordinates of all joints, those that mimic others among them: Pinocchio's model's."""
     places = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
@@ -95,7 +97,7 @@ def all_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
     return places
 
 
-def combine(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
+def combine_inertials(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
     """Mass, com and inertia about the com of rigidly joined `parts`, in the frame their poses refer to."""
     placed = [(i.mass, p.apply(i.com), p.rotation @ i.inertia @ p.rotation.T) for i, p in parts if i is not None]
     mass = float(sum(m for m, _, _ in placed))
@@ -103,11 +105,11 @@ def combine(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
     if mass:
         com = sum((m * c for m, c, _ in placed), np.zeros(3)) / mass
     # About the common com directly: going through the origin would cancel digits, and point masses would not be points.
-    inertia = sum((about + m * steiner(c - com) for m, c, about in placed), np.zeros((3, 3)))
+    inertia = sum((about + m * point_mass_inertia(c - com) for m, c, about in placed), np.zeros((3, 3)))
     return Inertial(mass, frozen(com), frozen(0.5 * (inertia + inertia.T)))
 
 
-def steiner(point: Array) -> Array:
+def point_mass_inertia(point: Array) -> Array:
     """Inertia (3, 3) of a unit mass at `point` about the origin: |p|^2 1 - p p^T."""
     return np.asarray(np.dot(point, point) * np.eye(3) - np.outer(point, point))
 

@@ -14,7 +14,7 @@ REQUIREMENT = "example-robot-data>=5,<7"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A catalogue line: `kind` for people, `file` inside its collection, `root` where detection is not wanted."""
 
     kind: str
@@ -25,57 +25,59 @@ class Entry:
     @property
     def path(self) -> Path:
         """The file on this machine."""
-        return (own_robots() if self.own else example_robots()) / self.file
+        return (own_robot_folder() if self.own else example_robot_folder()) / self.file
 
     @property
     def packages(self) -> tuple[Path, ...]:
         """Package roots of its meshes."""
-        return (self.path.parent,) if self.own else (example_robots().parent.parent,)
+        return (self.path.parent,) if self.own else (example_robot_folder().parent.parent,)
 
 
 #: Robots by name; `quaddyn robots` lists them.
-CATALOGUE: dict[str, Entry] = {
-    "a1": Entry("quadruped", "a1_description/urdf/a1.urdf"),
-    "anymal_b": Entry("quadruped", "anymal_b_simple_description/robots/anymal.urdf"),
-    "anymal_b_kinova": Entry("quadruped", "anymal_b_simple_description/robots/anymal-kinova.urdf"),
-    "anymal_c": Entry("quadruped", "anymal_c_simple_description/urdf/anymal.urdf"),
-    "b1": Entry("quadruped", "b1_description/urdf/b1.urdf"),
-    "b1_z1": Entry("quadruped", "b1_description/urdf/b1-z1.urdf"),
-    "centauro": Entry("quadruped", "centauro_description/urdf/centauro.urdf"),
-    "go1": Entry("quadruped", "go1_description/urdf/go1.urdf"),
-    "go2": Entry("quadruped", "go2_description/urdf/go2.urdf"),
-    "hyq": Entry("quadruped", "hyq_description/robots/hyq_no_sensors.urdf"),
-    "laikago": Entry("quadruped", "laikago_description/urdf/laikago.urdf"),
-    "quadruped": Entry("quadruped", "quadruped_description/urdf/quadruped.urdf"),
-    "solo8": Entry("quadruped", "solo_description/robots/solo.urdf"),
-    "solo12": Entry("quadruped", "solo_description/robots/solo12.urdf"),
-    "small_quadruped": Entry("quadruped", "small_quadruped.urdf", own=True),
-    "bolt": Entry("biped", "bolt_description/robots/bolt.urdf"),
-    "asr_twodof": Entry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
-    "double_pendulum": Entry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
-    "double_pendulum_continuous": Entry(
+CATALOGUE: dict[str, CatalogueEntry] = {
+    "a1": CatalogueEntry("quadruped", "a1_description/urdf/a1.urdf"),
+    "anymal_b": CatalogueEntry("quadruped", "anymal_b_simple_description/robots/anymal.urdf"),
+    "anymal_b_kinova": CatalogueEntry("quadruped", "anymal_b_simple_description/robots/anymal-kinova.urdf"),
+    "anymal_c": CatalogueEntry("quadruped", "anymal_c_simple_description/urdf/anymal.urdf"),
+    "b1": CatalogueEntry("quadruped", "b1_description/urdf/b1.urdf"),
+    "b1_z1": CatalogueEntry("quadruped", "b1_description/urdf/b1-z1.urdf"),
+    "centauro": CatalogueEntry("quadruped", "centauro_description/urdf/centauro.urdf"),
+    "go1": CatalogueEntry("quadruped", "go1_description/urdf/go1.urdf"),
+    "go2": CatalogueEntry("quadruped", "go2_description/urdf/go2.urdf"),
+    "hyq": CatalogueEntry("quadruped", "hyq_description/robots/hyq_no_sensors.urdf"),
+    "laikago": CatalogueEntry("quadruped", "laikago_description/urdf/laikago.urdf"),
+    "quadruped": CatalogueEntry("quadruped", "quadruped_description/urdf/quadruped.urdf"),
+    "solo8": CatalogueEntry("quadruped", "solo_description/robots/solo.urdf"),
+    "solo12": CatalogueEntry("quadruped", "solo_description/robots/solo12.urdf"),
+    "small_quadruped": CatalogueEntry("quadruped", "small_quadruped.urdf", own=True),
+    "bolt": CatalogueEntry("biped", "bolt_description/robots/bolt.urdf"),
+    "asr_twodof": CatalogueEntry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
+    "double_pendulum": CatalogueEntry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
+    "double_pendulum_continuous": CatalogueEntry(
         "leg", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"
     ),
-    "double_pendulum_simple": Entry("leg", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"),
-    "finger_edu": Entry("leg", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
-    "two_link_leg": Entry("leg", "two_link_leg.urdf", "fixed", own=True),
-    "three_link_leg": Entry("leg", "three_link_leg.urdf", "fixed", own=True),
-    "four_link_leg": Entry("leg", "four_link_leg.urdf", "fixed", own=True),
-    "planar_3r": Entry("arm", "planar_3r.urdf", "fixed", own=True),
-    "rx90": Entry("arm", "rx90.urdf", "fixed", own=True),
-    "chain_4": Entry("chain", "chain_4.urdf", "fixed", own=True),
-    "chain_10": Entry("chain", "chain_10.urdf", "fixed", own=True),
-    "kinova": Entry("arm", "kinova_description/robots/kinova.urdf", "fixed"),
-    "panda": Entry("arm", "panda_description/urdf/panda.urdf", "fixed"),
-    "ur3": Entry("arm", "ur_description/urdf/ur3_robot.urdf", "fixed"),
-    "ur5": Entry("arm", "ur_description/urdf/ur5_robot.urdf", "fixed"),
-    "ur10": Entry("arm", "ur_description/urdf/ur10_robot.urdf", "fixed"),
-    "xarm7": Entry("arm", "xarm_description/urdf/xarm7.urdf", "fixed"),
-    "z1": Entry("arm", "z1_description/urdf/z1.urdf", "fixed"),
+    "double_pendulum_simple": CatalogueEntry(
+        "leg", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"
+    ),
+    "finger_edu": CatalogueEntry("leg", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
+    "two_link_leg": CatalogueEntry("leg", "two_link_leg.urdf", "fixed", own=True),
+    "three_link_leg": CatalogueEntry("leg", "three_link_leg.urdf", "fixed", own=True),
+    "four_link_leg": CatalogueEntry("leg", "four_link_leg.urdf", "fixed", own=True),
+    "planar_3r": CatalogueEntry("arm", "planar_3r.urdf", "fixed", own=True),
+    "rx90": CatalogueEntry("arm", "rx90.urdf", "fixed", own=True),
+    "chain_4": CatalogueEntry("chain", "chain_4.urdf", "fixed", own=True),
+    "chain_10": CatalogueEntry("chain", "chain_10.urdf", "fixed", own=True),
+    "kinova": CatalogueEntry("arm", "kinova_description/robots/kinova.urdf", "fixed"),
+    "panda": CatalogueEntry("arm", "panda_description/urdf/panda.urdf", "fixed"),
+    "ur3": CatalogueEntry("arm", "ur_description/urdf/ur3_robot.urdf", "fixed"),
+    "ur5": CatalogueEntry("arm", "ur_description/urdf/ur5_robot.urdf", "fixed"),
+    "ur10": CatalogueEntry("arm", "ur_description/urdf/ur10_robot.urdf", "fixed"),
+    "xarm7": CatalogueEntry("arm", "xarm_description/urdf/xarm7.urdf", "fixed"),
+    "z1": CatalogueEntry("arm", "z1_description/urdf/z1.urdf", "fixed"),
 }
 
 
-def find(name: str) -> Entry:
+def find_entry(name: str) -> CatalogueEntry:
     """The entry of this name.
 
     Raises:
@@ -87,7 +89,7 @@ def find(name: str) -> Entry:
 
 
 @functools.lru_cache(maxsize=1)
-def example_robots() -> Path:
+def example_robot_folder() -> Path:
     """The ``robots`` folder of the installed example-robot-data, which ships data and no module.
 
     Raises:
@@ -105,7 +107,7 @@ def example_robots() -> Path:
     return folder
 
 
-def own_robots() -> Path:
+def own_robot_folder() -> Path:
     """The folder of our own URDFs: inside the installed package, or at the top of a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_robots"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..urdf.tree import Array, Pose
-from .bodies import Body
+from .bodies import CompositeBody
 
 
 class Chain:
@@ -19,7 +19,7 @@ class Chain:
         tip: (3,) point on the last body, in its frame [m].
     """
 
-    def __init__(self, bodies: Sequence[Body], indices: Sequence[int], tip: Array) -> None:
+    def __init__(self, bodies: Sequence[CompositeBody], indices: Sequence[int], tip: Array) -> None:
         self.indices = tuple(indices)
         self.joints = tuple(bodies[i].joint for i in indices)
         self.tip = tip

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Joint, frozen
-from .arguments import check_vector, number, several
-from .bodies import Body
+from .arguments import check_number, check_sequence, check_vector
+from .bodies import CompositeBody
 
 #: What four or three numbers that stand for a rotation may be called.
-ORDERS = {"xyzw": 4, "wxyz": 4, "rpy": 3, "rotation_vector": 3}
+ROTATION_FORMATS = {"xyzw": 4, "wxyz": 4, "rpy": 3, "rotation_vector": 3}
 #: Norm of a quaternion from measurements or a file, which is then divided by it.
 QUATERNION_TOLERANCE = 1e-3
 #: Deviation from orthonormality of a rotation matrix.
-ORTHONORMAL = 1e-6
+ORTHONORMALITY_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Configuration(FrozenArrays):
         return self.orientation.copy()
 
 
-def rotation_of(name: str, value: object) -> Array:
+def rotation_matrix(name: str, value: object) -> Array:
     """(3, 3) a rotation, however it is given.
 
     Args:
@@ -77,10 +77,12 @@ def rotation_of(name: str, value: object) -> Array:
     elif hasattr(value, "as_matrix"):
         value = value.as_matrix()
     if isinstance(value, Mapping):
-        if len(value) != 1 or next(iter(value)) not in ORDERS:
-            raise ArgumentError(f"{name}: expected one of {', '.join(ORDERS)} as the only key, got {list(value)}")
+        if len(value) != 1 or next(iter(value)) not in ROTATION_FORMATS:
+            raise ArgumentError(
+                f"{name}: expected one of {', '.join(ROTATION_FORMATS)} as the only key, got {list(value)}"
+            )
         order, given = next(iter(value.items()))
-        numbers = check_vector(f"{name}[{order!r}]", given, (ORDERS[order],), order)
+        numbers = check_vector(f"{name}[{order!r}]", given, (ROTATION_FORMATS[order],), order)
         if order == "rpy":
             return np.asarray(pin.rpy.rpyToMatrix(*numbers.tolist()))
         if order == "rotation_vector":
@@ -100,12 +102,12 @@ def rotation_of(name: str, value: object) -> Array:
     if shape is None:
         raise ArgumentTypeError(f"{name}: expected a rotation matrix, a Rotation or a dict, got {type(value).__name__}")
     R = check_vector(name, value, (3, 3), "a rotation matrix")
-    if not (np.abs(R @ R.T - np.eye(3)).max() <= ORTHONORMAL and np.linalg.det(R) > 0.0):
+    if not (np.abs(R @ R.T - np.eye(3)).max() <= ORTHONORMALITY_TOLERANCE and np.linalg.det(R) > 0.0):
         raise ArgumentError(f"{name}: expected a rotation matrix, got {np.array2string(R)}")
     return R
 
 
-def put(q: Array, index: int, joint: Joint, value: float) -> None:
+def set_joint_value(q: Array, index: int, joint: Joint, value: float) -> None:
     """Write a joint value into a configuration: an angle becomes (cos, sin) for a continuous joint."""
     if joint.type == "continuous":
         q[index], q[index + 1] = np.cos(value), np.sin(value)
@@ -114,17 +116,17 @@ def put(q: Array, index: int, joint: Joint, value: float) -> None:
 
 
 def joint_value(q: Array, index: int, joint: Joint) -> float:
-    """The value of a 1-dof joint in a configuration [rad or m]: what `put` writes."""
+    """The value of a 1-dof joint in a configuration [rad or m]: what `set_joint_value` writes."""
     return float(np.arctan2(q[index + 1], q[index])) if joint.type == "continuous" else float(q[index])
 
 
-def simple_joints(bodies: Iterable[Body]) -> dict[str, Joint]:
+def independent_joints(bodies: Iterable[CompositeBody]) -> dict[str, Joint]:
     """The 1-dof joints by name; those that mimic others, or that loops move, are none."""
     joints = [body.joint for body in bodies if body.joint is not None]
     return {joint.name: joint for joint in joints if joint.nv == 1 and joint.independent}
 
 
-def put_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:
+def set_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:
     """Write where the base is and how it is turned; None leaves it as it is.
 
     Raises:
@@ -145,12 +147,12 @@ def put_base(q: Array, root: str, position: ArrayLike | None, orientation: objec
     if orientation is None:
         return
     if not flat:
-        q[3:7] = pin.Quaternion(rotation_of("orientation", orientation)).coeffs()
+        q[3:7] = pin.Quaternion(rotation_matrix("orientation", orientation)).coeffs()
     elif isinstance(orientation, int | float | np.integer | np.floating):
-        q[2] = number("orientation", orientation)
+        q[2] = check_number("orientation", orientation)
     else:
-        R = rotation_of("orientation", orientation)
-        if abs(R[1, 1] - 1.0) > ORTHONORMAL:
+        R = rotation_matrix("orientation", orientation)
+        if abs(R[1, 1] - 1.0) > ORTHONORMALITY_TOLERANCE:
             raise ArgumentError("orientation: a planar base turns about y alone")
         q[2] = math.atan2(R[0, 2], R[0, 0])
 
@@ -166,20 +168,20 @@ def joint_values(
     """
     known = tuple(known)
     if not isinstance(joints, Mapping):
-        names = several("order", order, "joint names")
+        names = check_sequence("order", order, "joint names")
         values = check_vector("joints", joints, (len(names),), "one for each joint of the order")
         joints = dict(zip(names, values.tolist(), strict=True))
     out = {}
     for joint, value in joints.items():
         if joint not in known:
             raise UnknownNameError("joint", joint, known)
-        out[joint] = number(f"joints[{joint!r}]", value)
+        out[joint] = check_number(f"joints[{joint!r}]", value)
         if not math.isfinite(out[joint]):
             raise ArgumentError(f"joints[{joint!r}]: expected a finite value, got {value}")
     return out
 
 
-def base_of(q: Array, root: str) -> tuple[Array | None, Array | None]:
+def base_pose(q: Array, root: str) -> tuple[Array | None, Array | None]:
     """(3,) position and (3, 3) orientation of the base."""
     if root == "fixed":
         return None, None
@@ -189,13 +191,15 @@ def base_of(q: Array, root: str) -> tuple[Array | None, Array | None]:
     return frozen(q[:3]), frozen(pin.Quaternion(q[3:7].copy()).toRotationMatrix())
 
 
-def parts(q: Array, root: str, places: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]) -> Configuration:
+def decompose_configuration(
+    q: Array, root: str, places: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]
+) -> Configuration:
     """A configuration in parts."""
     values = {name: joint_value(q, places[name][0], joint) for name, joint in joints.items()}
-    return Configuration(*base_of(q, root), values)
+    return Configuration(*base_pose(q, root), values)
 
 
-def random_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict[str, float]:
+def random_joint_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict[str, float]:
     """Uniform within the limits; where there are none, an angle within half a turn, a length within 1 m."""
     out = {}
     for name, joint in joints.items():
@@ -206,7 +210,7 @@ def random_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict
     return out
 
 
-def turned(q: Array, R: Array) -> Array:
+def rotate_configuration(q: Array, R: Array) -> Array:
     """(nq,) A configuration of a robot with a free root, turned about the world's origin by R (3, 3)."""
     q = np.array(q)
     q[3:7] = pin.Quaternion(R @ pin.Quaternion(q[3:7]).toRotationMatrix()).coeffs()

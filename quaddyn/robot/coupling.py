@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Finding, FrozenArrays, Joint, Limits, Mimic, Tree, frozen
-from .bodies import Body
+from .bodies import CompositeBody
 from .root import ROOT_SIZES
 
 Index = NDArray[np.intp]
 #: No gear is larger, nor its inverse: beyond, nothing is left of one of the two joints.
-MOST_MULTIPLIER = 1e6
+MAX_MULTIPLIER = 1e6
 
 
 class Tangent:
@@ -75,7 +75,7 @@ class Tangent:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coupling(FrozenArrays):
+class MimicCoupling(FrozenArrays):
     """How the coordinates of all joints follow from those of the independent ones.
 
     Attributes:
@@ -130,8 +130,8 @@ class Coupling(FrozenArrays):
         return np.asarray(np.abs(self.G.T) ** power @ x)
 
 
-def coupling(bodies: Sequence[Body], root: str) -> Coupling | None:
-    """The `Coupling` of joints as `couple` leaves them; None where every joint is independent."""
+def coupling(bodies: Sequence[CompositeBody], root: str) -> MimicCoupling | None:
+    """The `MimicCoupling` of joints as `resolve_mimics` leaves them; None where every joint is independent."""
     joints = [body.joint for body in bodies[1:] if body.joint is not None]
     mimics = {joint.name: joint.mimic for joint in joints if joint.mimic is not None}
     if not mimics:
@@ -156,13 +156,13 @@ def coupling(bodies: Sequence[Body], root: str) -> Coupling | None:
     free_q = [True] * ROOT_SIZES[root][0] + [j.mimic is None for j in joints for _ in range(j.nq)]
     G = np.zeros((len(v_from), nv))
     G[np.arange(len(v_from)), v_from] = speed
-    return Coupling(
-        mimics, index_of(q_from), frozen(scale), frozen(offset), index_of(v_from), frozen(speed),
-        index_of(np.flatnonzero(free_q)), index_of(np.flatnonzero(free)), frozen(G),
+    return MimicCoupling(
+        mimics, index_array(q_from), frozen(scale), frozen(offset), index_array(v_from), frozen(speed),
+        index_array(np.flatnonzero(free_q)), index_array(np.flatnonzero(free)), frozen(G),
     )  # fmt: skip
 
 
-def index_of(values: object) -> Index:
+def index_array(values: object) -> Index:
     """Read-only indices."""
     out = np.array(values, dtype=np.intp)
     out.flags.writeable = False
@@ -170,7 +170,7 @@ def index_of(values: object) -> Index:
 
 
 # -- resolving the file's words ------------------------------------------------------------------------------------
-def uncoupled(tree: Tree, findings: list[Finding]) -> Tree:
+def remove_mimics(tree: Tree, findings: list[Finding]) -> Tree:
     """The tree in which every joint moves on its own."""
     if not (mimics := [joint for joint in tree.joints if joint.mimic is not None]):
         return tree
@@ -179,7 +179,7 @@ def uncoupled(tree: Tree, findings: list[Finding]) -> Tree:
     return replace(tree, joints=tuple(replace(j, mimic=None) if j.mimic is not None else j for j in tree.joints))
 
 
-def couple(tree: Tree, findings: list[Finding]) -> Tree:
+def resolve_mimics(tree: Tree, findings: list[Finding]) -> Tree:
     """The tree in which joints that mimic others follow independent ones directly, whose limits are narrowed.
 
     A continuous joint that follows, or is followed, becomes a revolute one without limits: its angle counts turns.
@@ -191,7 +191,7 @@ def couple(tree: Tree, findings: list[Finding]) -> Tree:
     if not any(joint.mimic is not None for joint in tree.joints):
         return tree
     joints = {joint.name: joint for joint in tree.joints}
-    mimics = {name: _resolved(joint, joints) for name, joint in joints.items() if joint.mimic is not None}
+    mimics = {name: _resolve_mimic(joint, joints) for name, joint in joints.items() if joint.mimic is not None}
     for name in {*mimics, *(mimic.joint for mimic in mimics.values())}:
         if joints[name].type == "continuous":
             limits = replace(joints[name].limits, lower=-np.inf, upper=np.inf)
@@ -199,13 +199,13 @@ def couple(tree: Tree, findings: list[Finding]) -> Tree:
     for name, mimic in mimics.items():
         follower, leader = replace(joints[name], mimic=mimic), joints[mimic.joint]
         joints[name] = follower
-        joints[mimic.joint] = replace(leader, limits=_narrowed(leader, follower, mimic, findings))
+        joints[mimic.joint] = replace(leader, limits=_narrow_limits(leader, follower, mimic, findings))
         reason = f"joint {name!r} is at {mimic.multiplier:g} * {mimic.joint!r} + {mimic.offset:g}"
         findings.append(Finding("note", follower.where, reason, "pass mimic=False to let it move on its own"))
     return replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
 
 
-def _resolved(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
+def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
     """What a joint follows in the end, through joints that follow others themselves."""
     if joint.nv != 1:
         raise ModelError(
@@ -236,15 +236,15 @@ def _resolved(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
                 f"{where}: joint {seen[-2]!r} mimics {at.name!r}, a {at.type} joint, which has no single coordinate; "
                 "follow a joint that has one, or pass mimic=False"
             )
-    if not 1.0 / MOST_MULTIPLIER <= abs(multiplier) <= MOST_MULTIPLIER:
+    if not 1.0 / MAX_MULTIPLIER <= abs(multiplier) <= MAX_MULTIPLIER:
         raise ModelError(
             f"{where}: joint {joint.name!r} would be at {multiplier:g} * {at.name!r}; a multiplier is between "
-            f"{1.0 / MOST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}: correct it, or pass mimic=False"
+            f"{1.0 / MAX_MULTIPLIER:g} and {MAX_MULTIPLIER:g}: correct it, or pass mimic=False"
         )
     return Mimic(at.name, multiplier, offset)
 
 
-def _narrowed(leader: Joint, follower: Joint, mimic: Mimic, findings: list[Finding]) -> Limits:
+def _narrow_limits(leader: Joint, follower: Joint, mimic: Mimic, findings: list[Finding]) -> Limits:
     """The limits of a joint that another one follows: inside those of both, position and velocity."""
     own, other = leader.limits, follower.limits
     ends = sorted((x - mimic.offset) / mimic.multiplier for x in (other.lower, other.upper))

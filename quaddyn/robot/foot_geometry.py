@@ -11,32 +11,32 @@ from ..urdf.tree import (
     FILE_ANGLE_TOLERANCE,
     LENGTH_DECIMALS,
     Array,
-    Box,
-    Capsule,
-    Cylinder,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
     Geometry,
     Link,
-    Mesh,
+    MeshShape,
     Pose,
     Shape,
-    Sphere,
+    SphereShape,
     first_largest,
     frozen,
 )
-from .bodies import Body
-from .mesh_vertices import MAX_FOOT_MESH_BYTES, vertices
+from .bodies import CompositeBody
+from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
 
 #: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
-FOOT_LINK_SHARE = 0.5
+MIN_FOOT_LINK_FRACTION = 0.5
 #: Square of a wheel's distance of the centre of mass from its axis, as a fraction of its inertia per mass.
 WHEEL_BALANCE = 1e-4
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.
-LEVEL_TOLERANCE = 1e-6
+FARTHEST_VERTEX_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contact:
+class FootSphere:
     """A sphere on the last body: `link` that carries it, `offset` (3,) in that link, `centre` (3,) in the body [m].
 
     `source` says in words where the centre and the radius came from, `guess` why they are guessed; "" where they are
@@ -51,7 +51,7 @@ class Contact:
     guess: str = ""
 
 
-def find_contact(body: Body) -> Contact:
+def find_foot_sphere(body: CompositeBody) -> FootSphere:
     """Where this terminal body touches the ground.
 
     A link fixed to the body, well away from its joint, is the foot, and its collision shape gives the radius;
@@ -59,36 +59,38 @@ def find_contact(body: Body) -> Contact:
     way from the joint to the centre of mass.  A wheel touches the ground below its axle, in its own plane.
     """
     if is_wheel(body):
-        return _on_wheel(body)
+        return _foot_sphere_of_wheel(body)
     link, pose = _farthest_link(body)
-    extent = _extent(body)
-    if link is not body.links[0][0] and np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
-        return on_link(body, link)
-    return _end_of_body(body, extent)
+    extent = _body_extent(body)
+    if link is not body.links[0][0] and np.linalg.norm(pose.translation) >= MIN_FOOT_LINK_FRACTION * extent:
+        return foot_sphere_on_link(body, link)
+    return _foot_sphere_at_end(body, extent)
 
 
-def on_link(body: Body, link: Link) -> Contact:
+def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
     """The contact sphere of a named foot `link` of `body`."""
     pose = next(p for candidate, p in body.links if candidate is link)
-    away = _unit(pose.rotation.T @ pose.translation)
+    away = _unit_vector(pose.rotation.T @ pose.translation)
     for kind, geometries in (("collision", link.collisions), ("visual", link.visuals)):
-        spheres = [g for g in geometries if isinstance(g.shape, Sphere)]
+        spheres = [g for g in geometries if isinstance(g.shape, SphereShape)]
         if spheres:
-            lowest = max(spheres, key=lambda g: _rank(g.placement.translation, g.shape.radius, away))  # type: ignore[union-attr]
+            lowest = max(spheres, key=lambda g: _reach_order(g.placement.translation, g.shape.radius, away))  # type: ignore[union-attr]
             offset, radius = lowest.placement.translation, lowest.shape.radius  # type: ignore[union-attr]
-            return Contact(link, offset, pose.apply(offset), radius, f"{kind} sphere, {lowest.where}")
-        depth = max((_support(g, away) for g in geometries), default=-np.inf)
+            return FootSphere(link, offset, pose.apply(offset), radius, f"{kind} sphere, {lowest.where}")
+        depth = max((_support_distance(g, away) for g in geometries), default=-np.inf)
         if 0.0 < depth < np.inf:
             # The round end of a foot has about the radius by which the shape goes on beyond the foot's origin.
-            return Contact(
+            return FootSphere(
                 link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}"
             )
-    unread = _unread((*link.collisions, *link.visuals))
+    unread = _describe_unread_mesh((*link.collisions, *link.visuals))
     guess = f"its radius is taken for 0, since {unread}" if unread else ""
-    return Contact(link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess)
+    return FootSphere(
+        link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess
+    )
 
 
-def is_wheel(body: Body) -> bool:
+def is_wheel(body: CompositeBody) -> bool:
     """Whether a body turns without end about a revolute axis through its centre of mass, as wheels and rotors do."""
     joint, inertial = body.joint, body.inertial
     if joint is None or joint.type != "continuous" or inertial.mass <= 0.0:
@@ -97,7 +99,7 @@ def is_wheel(body: Body) -> bool:
     return off**2 * inertial.mass <= WHEEL_BALANCE * float(np.trace(inertial.inertia))
 
 
-def _on_wheel(body: Body) -> Contact:
+def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:
     """The contact sphere of a wheel: around the middle of its shapes on its axis, or around its centre of mass."""
     assert body.joint is not None
     axis, link = body.joint.axis, body.links[0][0]
@@ -105,23 +107,26 @@ def _on_wheel(body: Body) -> Contact:
         found: list[tuple[float, float, Link, Pose]] = []  # radius, middle on the axis, and whose shape it is
         for owner, pose in body.links:
             for geometry in getattr(owner, f"{kind}s"):
-                span = _about_axis(geometry.shape, pose @ geometry.placement, axis)
+                span = _extent_about_axis(geometry.shape, pose @ geometry.placement, axis)
                 if span is not None and span[2] > 0.0:
                     found.append((span[2], 0.5 * (span[0] + span[1]), owner, pose))
         if found:
             radius, middle, owner, pose = found[first_largest([each[0] for each in found])]
             centre, source = middle * axis, f"radius of the wheel's {kind} shape, {owner.where}"
-            return Contact(owner, frozen(pose.inverse().apply(centre)), frozen(centre), radius, source)
+            return FootSphere(owner, frozen(pose.inverse().apply(centre)), frozen(centre), radius, source)
     centre = float(axis @ body.inertial.com) * axis
     radius = float(np.sqrt(2.0 * (axis @ body.inertial.inertia @ axis) / body.inertial.mass))
+    unread = _describe_unread_mesh([g for x, _ in body.links for g in (*x.collisions, *x.visuals)])
     guess = (
-        f"it is a wheel of {radius:.3g} m around the centre of mass, a disc of its inertia, since "
-        f"{_unread([g for x, _ in body.links for g in (*x.collisions, *x.visuals)]) or 'no shape gives its radius'}"
+        f"{unread or 'no shape gives the radius of the wheel'}, so that the radius is assumed to be {radius:.3g} m, "
+        "that of a disc with the inertia of the wheel, around its center of mass"
     )
-    return Contact(link, frozen(centre), frozen(centre), radius, f"a disc of the wheel's inertia, {link.where}", guess)
+    return FootSphere(
+        link, frozen(centre), frozen(centre), radius, f"a disc of the wheel's inertia, {link.where}", guess
+    )
 
 
-def _about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, float] | None:
+def _extent_about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, float] | None:
     """From where to where a shape extends along an axis through the origin, and how far from it [m]."""
     points = _outer_points(shape)
     if points is None:
@@ -129,11 +134,14 @@ def _about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, fl
     placed = points @ pose.rotation.T + pose.translation
     along = placed @ axis
     round_about = 0.0
-    if isinstance(shape, Cylinder | Capsule) and abs(float(pose.rotation[:, 2] @ axis)) > 1.0 - FILE_ANGLE_TOLERANCE:
+    if (
+        isinstance(shape, CylinderShape | CapsuleShape)
+        and abs(float(pose.rotation[:, 2] @ axis)) > 1.0 - FILE_ANGLE_TOLERANCE
+    ):
         round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + shape.radius
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + shape.radius
-    if isinstance(shape, Box):  # a tyre is round: the box around it is twice its radius wide
+    if isinstance(shape, BoxShape):  # a tyre is round: the box around it is twice its radius wide
         size = np.array(shape.size)
         across = [k for k in range(3) if abs(float(pose.rotation[:, k] @ axis)) < 0.5]
         round_about = float(np.linalg.norm(np.cross(axis, pose.translation))) + 0.5 * float(size[across].max())
@@ -143,30 +151,30 @@ def _about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, fl
 
 def _outer_points(shape: Shape) -> Array | None:
     """Points (n, 3) that bound a shape in its own frame; None where a mesh is not read."""
-    if isinstance(shape, Mesh):
-        return _points(shape)
-    if isinstance(shape, Sphere):
+    if isinstance(shape, MeshShape):
+        return _mesh_vertices(shape)
+    if isinstance(shape, SphereShape):
         half = np.full(3, shape.radius)
-    elif isinstance(shape, Box):
+    elif isinstance(shape, BoxShape):
         half = 0.5 * np.array(shape.size)
     else:
-        end = shape.radius if isinstance(shape, Capsule) else 0.0
+        end = shape.radius if isinstance(shape, CapsuleShape) else 0.0
         half = np.array([shape.radius, shape.radius, 0.5 * shape.length + end])
     return np.asarray(half * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]))
 
 
-def _unread(geometries: Iterable[Geometry]) -> str:
+def _describe_unread_mesh(geometries: Iterable[Geometry]) -> str:
     """Which mesh gives no vertices, and why; "" where none is the reason."""
     for geometry in geometries:
         shape = geometry.shape
-        if isinstance(shape, Mesh) and _points(shape) is None:
+        if isinstance(shape, MeshShape) and _mesh_vertices(shape) is None:
             if shape.path is None:
                 return f"mesh {shape.uri!r} is not found"
             return f"mesh {shape.uri!r} is not read for it (of .stl and .obj, at most {MAX_FOOT_MESH_BYTES} bytes are)"
     return ""
 
 
-def _farthest_link(body: Body) -> tuple[Link, Pose]:
+def _farthest_link(body: CompositeBody) -> tuple[Link, Pose]:
     """The link farthest from the joint; of several at one place, one with a collision shape, then the first.
 
     A frame on the surface of a foot, such as a contact point, is at the foot's place.
@@ -175,20 +183,20 @@ def _farthest_link(body: Body) -> tuple[Link, Pose]:
     there = [(x, pose) for x, pose in body.links if np.linalg.norm(pose.translation) > 0.97 * reach - 1e-9]
     solid = [(x, pose) for x, pose in there if x.collisions]
     if not solid:
-        solid = [(x, pose) for x, pose in body.links[1:] if x.collisions and _outline(x, pose) > 0.97 * reach]
+        solid = [(x, pose) for x, pose in body.links[1:] if x.collisions and _outer_distance(x, pose) > 0.97 * reach]
     return solid[first_largest([np.linalg.norm(pose.translation) for _, pose in solid])] if solid else there[0]
 
 
-def _outline(link: Link, pose: Pose) -> float:
+def _outer_distance(link: Link, pose: Pose) -> float:
     """Distance from the joint to where a link's collision shapes end, straight beyond the link's origin [m]."""
     distance = float(np.linalg.norm(pose.translation))
     if distance == 0.0:
         return 0.0
     away = pose.rotation.T @ pose.translation / distance
-    return distance + max(_support(g, away) for g in link.collisions)
+    return distance + max(_support_distance(g, away) for g in link.collisions)
 
 
-def _shapes(body: Body) -> Iterator[tuple[Pose, Geometry]]:
+def _placed_shapes(body: CompositeBody) -> Iterator[tuple[Pose, Geometry]]:
     for kind in ("collisions", "visuals"):
         found = [(pose @ g.placement, g) for link, pose in body.links for g in getattr(link, kind)]
         if found:
@@ -196,93 +204,95 @@ def _shapes(body: Body) -> Iterator[tuple[Pose, Geometry]]:
             return
 
 
-def _extent(body: Body) -> float:
+def _body_extent(body: CompositeBody) -> float:
     """Distance from the joint to the farthest link, or to the centre of the farthest shape [m]."""
     distances = [float(np.linalg.norm(pose.translation)) for _, pose in body.links]
-    distances += [float(np.linalg.norm(pose.translation)) for pose, _ in _shapes(body)]
+    distances += [float(np.linalg.norm(pose.translation)) for pose, _ in _placed_shapes(body)]
     return max(distances)
 
 
-def _end_of_body(body: Body, extent: float) -> Contact:
+def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
     link = body.links[0][0]
-    shapes = [(pose, g) for pose, g in _shapes(body)]
-    spheres = [(pose, g.shape) for pose, g in shapes if isinstance(g.shape, Sphere)]
+    shapes = [(pose, g) for pose, g in _placed_shapes(body)]
+    spheres = [(pose, g.shape) for pose, g in shapes if isinstance(g.shape, SphereShape)]
     if spheres:
-        pose, sphere = max(spheres, key=lambda s: _rank(s[0].translation, s[1].radius, _unit(s[0].translation)))
-        if np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
-            return Contact(
+        pose, sphere = max(
+            spheres, key=lambda s: _reach_order(s[0].translation, s[1].radius, _unit_vector(s[0].translation))
+        )
+        if np.linalg.norm(pose.translation) >= MIN_FOOT_LINK_FRACTION * extent:
+            return FootSphere(
                 link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}"
             )
-    away = _unit(body.inertial.com)
-    ends = [(end, radius) for pose, g in shapes for end, radius in _ends(g.shape, pose, away)]
+    away = _unit_vector(body.inertial.com)
+    ends = [(end, radius) for pose, g in shapes for end, radius in _end_spheres(g.shape, pose, away)]
     if ends:
-        end, radius = max(ends, key=lambda e: _rank(e[0], e[1], away))
-        return Contact(link, end, end, radius, f"end of the last link's shape, {link.where}")
+        end, radius = max(ends, key=lambda e: _reach_order(e[0], e[1], away))
+        return FootSphere(link, end, end, radius, f"end of the last link's shape, {link.where}")
     end = 2.0 * np.asarray(body.inertial.com)
     source = f"twice the way to the last link's centre of mass, {link.where}"
-    why = _unread([g for _, g in shapes]) or "no shape says where the last link ends"
-    return Contact(link, end, end, 0.0, source, f"it is a point twice as far as the centre of mass, since {why}")
+    why = _describe_unread_mesh([g for _, g in shapes]) or "no shape says where the last link ends"
+    return FootSphere(link, end, end, 0.0, source, f"it is a point twice as far as the centre of mass, since {why}")
 
 
-def _ends(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:
+def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:
     """Candidate contact spheres (centre, radius) at the far end of a shape."""
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         yield pose.translation, shape.radius
-    elif isinstance(shape, Cylinder | Capsule):
+    elif isinstance(shape, CylinderShape | CapsuleShape):
         axis = pose.rotation[:, 2]
-        half = 0.5 * shape.length - (shape.radius if isinstance(shape, Cylinder) else 0.0)
-        yield pose.translation + _side(axis, away) * max(half, 0.0) * axis, shape.radius
-    elif isinstance(shape, Box):
+        half = 0.5 * shape.length - (shape.radius if isinstance(shape, CylinderShape) else 0.0)
+        yield pose.translation + _end_sign(axis, away) * max(half, 0.0) * axis, shape.radius
+    elif isinstance(shape, BoxShape):
         size = np.array(shape.size)
         long = int(np.argmax(size))
         axis = pose.rotation[:, long]
         radius = 0.5 * float(np.sort(size)[1])
-        yield pose.translation + _side(axis, away) * max(0.5 * size[long] - radius, 0.0) * axis, radius
+        yield pose.translation + _end_sign(axis, away) * max(0.5 * size[long] - radius, 0.0) * axis, radius
     else:
-        points = _points(shape)
+        points = _mesh_vertices(shape)
         if points is not None:
             corners = np.unique(points, axis=0)  # files repeat a vertex for each of its triangles
             placed = corners @ pose.rotation.T + pose.translation
             along = placed @ away
-            level = along >= along.max() - LEVEL_TOLERANCE * float(np.ptp(placed, axis=0).max())
+            level = along >= along.max() - FARTHEST_VERTEX_TOLERANCE * float(np.ptp(placed, axis=0).max())
             yield placed[level].mean(axis=0), 0.0
 
 
-def _side(axis: Array, away: Array) -> float:
+def _end_sign(axis: Array, away: Array) -> float:
     """The end of a shape that is farther along the leg: 1 or -1 times its axis; 0, its centre, where it lies across."""
     along = float(axis @ away)
     return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 
 
-def _rank(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
+def _reach_order(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
     """What tells which sphere is the lowest: how far it reaches; of equals one, whatever their order in the file."""
     place = np.round(centre, LENGTH_DECIMALS).tolist()
     return (round(float(centre @ away) + radius, LENGTH_DECIMALS), radius, *place)
 
 
-def _support(geometry: Geometry, direction: Array) -> float:
+def _support_distance(geometry: Geometry, direction: Array) -> float:
     """How far a shape reaches along `direction` from the link's origin [m]; -inf where it cannot be told."""
     shape, pose = geometry.shape, geometry.placement
     centre, d = float(pose.translation @ direction), pose.rotation.T @ direction
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         return centre + shape.radius
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         return centre + 0.5 * float(np.abs(d) @ np.array(shape.size))
-    if isinstance(shape, Cylinder):
+    if isinstance(shape, CylinderShape):
         return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius * float(np.hypot(d[0], d[1]))
-    if isinstance(shape, Capsule):
+    if isinstance(shape, CapsuleShape):
         return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius
-    points = _points(shape)
+    points = _mesh_vertices(shape)
     return -np.inf if points is None else float((points @ pose.rotation.T + pose.translation).dot(direction).max())
 
 
-def _points(mesh: Mesh) -> Array | None:
+def _mesh_vertices(mesh: MeshShape) -> Array | None:
     if mesh.path is None or mesh.path.stat().st_size > MAX_FOOT_MESH_BYTES:
         return None
-    points = vertices(mesh.path)
+    points = read_vertices(mesh.path)
     return None if points is None else points * np.array(mesh.scale)
 
 
-def _unit(v: Array) -> Array:
+def _unit_vector(v: Array) -> Array:
     norm = float(np.linalg.norm(v))
     return v / norm if norm > 1e-12 else np.array([0.0, 0.0, -1.0])

@@ -8,7 +8,7 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from ..urdf.tree import Box, Capsule, Cylinder, Geometry, Link, Mesh, Shape, Sphere, Tree
+from ..urdf.tree import BoxShape, CapsuleShape, CylinderShape, Geometry, Link, MeshShape, Shape, SphereShape, Tree
 
 
 def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Sequence[Geometry]]) -> pin.GeometryModel:
@@ -25,7 +25,7 @@ def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Se
         frame = model.frames[frame_id]
         for i, geometry in enumerate(geometries(link)):
             shape = geometry.shape
-            solid = _mesh(shape, loader) if isinstance(shape, Mesh) else primitive(shape)
+            solid = _load_mesh(shape, loader) if isinstance(shape, MeshShape) else to_coal_shape(shape)
             if solid is None:
                 continue
             found.addGeometryObject(
@@ -35,8 +35,8 @@ def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Se
                     frame_id,
                     frame.placement * pin.SE3(geometry.placement.rotation, geometry.placement.translation),
                     solid,
-                    str(shape.path) if isinstance(shape, Mesh) else type(shape).__name__.upper(),
-                    np.array(shape.scale if isinstance(shape, Mesh) else (1.0, 1.0, 1.0)),
+                    str(shape.path) if isinstance(shape, MeshShape) else type(shape).__name__.upper(),
+                    np.array(shape.scale if isinstance(shape, MeshShape) else (1.0, 1.0, 1.0)),
                     geometry.rgba is not None,
                     np.array(geometry.rgba or (0.9, 0.9, 0.9, 1.0)),
                 )
@@ -44,20 +44,20 @@ def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Se
     return found
 
 
-def primitive(shape: Shape) -> coal.CollisionGeometry | None:
+def to_coal_shape(shape: Shape) -> coal.CollisionGeometry | None:
     """Returns coal's solid of a shape; None of a mesh."""
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         return coal.Sphere(shape.radius)
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         return coal.Box(*shape.size)
-    if isinstance(shape, Cylinder):
+    if isinstance(shape, CylinderShape):
         return coal.Cylinder(shape.radius, shape.length)
-    if isinstance(shape, Capsule):
+    if isinstance(shape, CapsuleShape):
         return coal.Capsule(shape.radius, shape.length)
     return None
 
 
-def _mesh(shape: Mesh, loader: coal.CachedMeshLoader) -> coal.CollisionGeometry | None:
+def _load_mesh(shape: MeshShape, loader: coal.CachedMeshLoader) -> coal.CollisionGeometry | None:
     if shape.path is None:
         return None
     try:

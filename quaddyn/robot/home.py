@@ -11,22 +11,22 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.mjcf_document import HomePose
 from ..urdf.tree import Array, Finding, Where
 from .algorithms import Algorithms
-from .bodies import Body, all_places, joint_places
-from .configuration import joint_value, simple_joints
-from .limbs import SIDES, Limb, bending_directions, directions
+from .bodies import CompositeBody, all_joint_indices, joint_indices
+from .configuration import independent_joints, joint_value
+from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
 from .robot import Foot, Leg
-from .stance import StanceProblem, check_knee_directions, knee_offset, middle
+from .stance import StanceProblem, check_knee_directions, knee_offset, mid_range_configuration
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
-STRAIGHT = 1e-6
+STRAIGHT_TOLERANCE = 1e-6
 #: How far a joint of a keyframe may be outside its limits [rad or m], and its feet be off one level [m].
 LIMIT_TOLERANCE, LEVEL_TOLERANCE = 1e-6, 0.01
 
 
-def home(
+def compute_home(
     model: pin.Model,
     pinocchio: Algorithms,
-    bodies: Sequence[Body],
+    bodies: Sequence[CompositeBody],
     root: str,
     limbs: Mapping[str, Limb],
     wishes: Mapping[str, str],
@@ -35,16 +35,16 @@ def home(
 ) -> Array:
     """(nq,) the stance of a robot with several legs, otherwise mid-range."""
     if len(limbs) < 2:
-        return middle(model, pinocchio, bodies, root)
+        return mid_range_configuration(model, pinocchio, bodies, root)
     for limb in limbs.values():
         for joint in limb.chain.joints:
             if joint is not None and joint.mimic is not None:
                 reason = f"no stance is computed: joint {joint.name!r} of a leg mimics {joint.mimic.joint!r}"
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
-                return middle(model, pinocchio, bodies, root)
+                return mid_range_configuration(model, pinocchio, bodies, root)
     q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(knee_direction=wishes)
     where = Where(file, 0, "home stance")
-    if root == "planar" and directions(limbs)[0][0] == 0.0:
+    if root == "planar" and forward_and_left(limbs)[0][0] == 0.0:
         reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
         findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
     for name, wish in wishes.items():
@@ -57,12 +57,12 @@ def home(
     return q
 
 
-def describe_legs(
-    bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
+def make_legs(
+    bodies: Sequence[CompositeBody], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
     """The `Leg` records; knee direction and knee sign hold where all joints are at `q_all`."""
-    places = all_places(bodies, root)
-    forward, left = directions(limbs)
+    places = all_joint_indices(bodies, root)
+    forward, left = forward_and_left(limbs)
     legs = {}
     for name, limb in limbs.items():
         joints = tuple(j for j in limb.chain.joints if j is not None)
@@ -70,9 +70,9 @@ def describe_legs(
         side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
-        offset = knee_offset(limb, angles, bending_directions(limb, forward, left)[0], np.cross(forward, left))
+        offset = knee_offset(limb, angles, leg_forward_and_left(limb, forward, left)[0], np.cross(forward, left))
         knee_direction = (
-            "straight" if abs(offset) < STRAIGHT * limb.reach else "forward" if offset > 0.0 else "backward"
+            "straight" if abs(offset) < STRAIGHT_TOLERANCE * limb.reach else "forward" if offset > 0.0 else "backward"
         )
         legs[name] = Leg(name, names, side, feet[name], knee, _knee_sign(limb, angles), knee_direction)
     return legs
@@ -83,15 +83,15 @@ def _knee_sign(limb: Limb, angles: Array) -> int:
     origins, axes, tip = limb.chain.forward(angles)
     # The rate of the squared distance from hip to foot, per unit rate of the knee.
     rate = float(np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip]))
-    if abs(rate) > STRAIGHT * limb.reach**2:
+    if abs(rate) > STRAIGHT_TOLERANCE * limb.reach**2:
         return 1 if rate < 0.0 else -1
     return 1 if limb.chain.upper[limb.knee] >= -limb.chain.lower[limb.knee] else -1
 
 
-def given_home(
+def validate_home(
     model: pin.Model,
     pinocchio: Algorithms,
-    bodies: Sequence[Body],
+    bodies: Sequence[CompositeBody],
     root: str,
     q_home: Array,
     findings: list[Finding],
@@ -110,8 +110,8 @@ def given_home(
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
     if not pinocchio.isNormalized(model, q, 1e-6):
         raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
-    places = joint_places(bodies, root)
-    for joint in simple_joints(bodies).values():
+    places = joint_indices(bodies, root)
+    for joint in independent_joints(bodies).values():
         if joint.nq == 1:
             value = float(q[places[joint.name][0]])
             if not joint.limits.lower <= value <= joint.limits.upper:
@@ -120,10 +120,10 @@ def given_home(
     return q
 
 
-def keyframe_home(
+def home_from_keyframe(
     model: pin.Model,
     pinocchio: Algorithms,
-    bodies: Sequence[Body],
+    bodies: Sequence[CompositeBody],
     root: str,
     feet: Mapping[str, Foot],
     pose: HomePose,
@@ -136,9 +136,9 @@ def keyframe_home(
     Joints have to be within their limits, and the feet of a moving robot at one level.  The base is raised or lowered
     until the lowest foot touches z = 0; where it is in x and y is not taken.
     """
-    q, places = computed.copy(), joint_places(bodies, root)
+    q, places = computed.copy(), joint_indices(bodies, root)
     problem = ""
-    for name, joint in simple_joints(bodies).items():
+    for name, joint in independent_joints(bodies).items():
         value, at = pose.joints.get(name), places[name][0]
         if value is None:
             continue

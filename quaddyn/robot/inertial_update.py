@@ -13,17 +13,17 @@ import numpy as np
 
 from ..urdf.tree import LIMITS, Array, Inertial, frozen
 from . import validation
-from .bodies import merge
-from .model import add_feet, build, joint_losses
+from .bodies import merge_fixed_links
+from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .robot import Robot
 
 #: Friction and rotor inertia of a joint, in the order of parameters.
 LOSSES = ("damping", "friction", "armature")
-NOTHING: Mapping[str, Array] = MappingProxyType({})
+NO_LOSSES: Mapping[str, Array] = MappingProxyType({})
 
 
 def with_inertials(
-    robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] = NOTHING, *, said: str
+    robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] = NO_LOSSES, *, said: str
 ) -> Robot:
     """`robot` with other inertias, friction and rotor inertia; all else is as it was.
 
@@ -45,26 +45,26 @@ def with_inertials(
             joint = replace(joint, damping=damping, friction=friction, armature=armature)
         joints.append(joint)
     new = replace(tree, links=tuple(links), joints=tuple(joints))
-    bodies = merge(new)
-    validation.judge_bodies(bodies, free=robot.root != "fixed", allow_massless=True)
-    model = build(new, robot.root)
+    bodies = merge_fixed_links(new)
+    validation.validate_inertias(bodies, free=robot.root != "fixed", allow_massless=True)
+    model = build_pinocchio_model(new, robot.root)
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     if robot.coupling is None:
-        validation.judge_model(model, tree.file)
+        validation.validate_model(model, tree.file)
     else:
-        validation.judge_model(model, tree.file, robot.coupling, robot.q_home)
+        validation.validate_model(model, tree.file, robot.coupling, robot.q_home)
     report = robot.report
     told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
-    damping, friction, armature = joint_losses(model, robot.coupling)
+    damping, friction, armature = independent_joint_losses(model, robot.coupling)
     found = replace(
         robot, tree=new, bodies=bodies, model=model, damping=frozen(damping), friction=frozen(friction),
         armature=frozen(armature),
         report=replace(report, provenance=told),
     )  # fmt: skip
-    return replace(found, source=_document(found, inertials))
+    return replace(found, source=_update_document(found, inertials))
 
 
-def _document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
+def _update_document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
     """The robot's document with its numbers of today; links tied to another by a fixed joint lose their share to it."""
     root: Any = defusedxml.ElementTree.fromstring(robot.source, forbid_dtd=True)
     for link in root.iter("link"):
@@ -72,21 +72,21 @@ def _document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
             link.remove(old)
         found = inertials.get(link.get("name", ""))
         if found is not None and found.mass > 0.0:
-            link.insert(0, _inertial(found))
+            link.insert(0, _inertial_element(found))
     elements = {joint.get("name"): joint for joint in root.findall("joint")}
     for joint in robot.tree.joints:
         if joint.nv == 1 and joint.name in elements:
             losses = {what: getattr(joint, what) for what in LOSSES}
             if any(losses.values()) or elements[joint.name].find("dynamics") is not None:
-                _set(elements[joint.name], "dynamics", losses)
+                _set_attributes(elements[joint.name], "dynamics", losses)
             given = [k for k in LIMITS if robot.report.provenance.get(f"{joint.name}.{k}") == "argument limits"]
-            _set(elements[joint.name], "limit", {k: getattr(joint.limits, k) for k in given})
+            _set_attributes(elements[joint.name], "limit", {k: getattr(joint.limits, k) for k in given})
     ElementTree.indent(root)
     text: str = ElementTree.tostring(root, encoding="unicode")
     return text + "\n"
 
 
-def _set(joint: Any, tag: str, values: Mapping[str, float]) -> None:
+def _set_attributes(joint: Any, tag: str, values: Mapping[str, float]) -> None:
     """Give a joint's element attributes; what is infinite is left out."""
     if not values:
         return
@@ -100,7 +100,7 @@ def _set(joint: Any, tag: str, values: Mapping[str, float]) -> None:
             element.attrib.pop(name, None)
 
 
-def _inertial(inertial: Inertial) -> ElementTree.Element:
+def _inertial_element(inertial: Inertial) -> ElementTree.Element:
     out = ElementTree.Element("inertial")
     place = " ".join(repr(x) for x in np.asarray(inertial.com).tolist())
     ElementTree.SubElement(out, "origin", {"xyz": place, "rpy": "0 0 0"})

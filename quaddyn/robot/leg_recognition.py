@@ -16,30 +16,30 @@ import numpy as np
 
 from ..errors import UnknownNameError
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Finding, Where
-from .bodies import Body
-from .limb_names import is_lone_leg, kind_named, names_of, place_named
-from .limbs import LEG_PLACES, MAX_SPINE, Limb, directions, on_trunk, trunk
+from .bodies import CompositeBody
+from .limb_names import classify_names, collect_names, may_be_single_leg, position_from_names
+from .limbs import LEG_PLACES, MAX_SPINE, Limb, bodies_in_trunk_frame, forward_and_left, trunk_placement
 
 #: A hypothesis below this score is none: the robot has no legs.
 MIN_SCORE = 0.2
 #: A runner-up with at least this fraction of the best score makes the choice a guess, and so does a score below this.
 GUESS_RATIO, GUESS_SCORE = 0.85, 0.45
 #: Minimum ratio of scores for another axis of the base frame than z to count as the upward one.
-TURNED_RATIO = 2.0
+ROTATED_FRAME_RATIO = 2.0
 #: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
 MAX_LONE_LEG = 4
 #: The longest leg of a quadruped is at most this many times as long as the shortest.
-MAX_UNLIKE = 2.5
+MAX_LENGTH_RATIO = 2.5
 #: Maximum number of limbs of which combinations are tried, and the same for six legs.
 MAX_LIMBS, MAX_HEXAPOD_LIMBS = 16, 9
 #: Lowest extension of a leg that bears, as a fraction of its length.
 MIN_EXTENSION = 0.3
 #: Factors of the score for a limb whose names do not tell what it is, and for one with the names of something else.
-UNNAMED, MISNAMED = 0.95, 0.35
+UNNAMED_FACTOR, MISNAMED_FACTOR = 0.95, 0.35
 #: Factors for another limb like the legs that is left out: as low as they are or named as a leg, and any other.
-LEFT_OUT_LEG, LEFT_OUT_LIMB = 0.3, 0.75
+OMITTED_LEG_FACTOR, OMITTED_LIMB_FACTOR = 0.3, 0.75
 #: A limb beside a leg, nearer than this fraction of the least distance between legs, is the other half of its drive.
-BESIDE = 0.4
+DRIVE_DISTANCE_FRACTION = 0.4
 
 KINDS = ("quadruped", "hexapod", "biped", "leg", "none")
 #: Names of the legs of a quadruped with one leg ahead, one on each side and one behind.
@@ -62,19 +62,19 @@ class Hypothesis:
         return f"{self.kind}: {', '.join(runs)}"
 
 
-NONE = Hypothesis("none", {}, MIN_SCORE)
-_O = (0.0, 0.0, 0.0)
+NO_LEGS = Hypothesis("none", {}, MIN_SCORE)
+_ORIGIN = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class LegRecognition:
     """The best hypothesis, and what the report says of it, its runner-up and the base frame (`findings`)."""
 
     best: Hypothesis
     findings: tuple[Finding, ...] = field(default=())
 
 
-def wished_kind(
+def parse_legs_argument(
     legs: Mapping[str, Sequence[str]] | str | None,
 ) -> tuple[str | None, Mapping[str, Sequence[str]] | None]:
     """The kind of robot that `legs` names, and the joints that it names by leg.
@@ -89,7 +89,9 @@ def wished_kind(
     return legs, None
 
 
-def classify_legs(bodies: Sequence[Body], limbs: Sequence[Limb], file: str, wish: str | None = None) -> Verdict:
+def recognize_legs(
+    bodies: Sequence[CompositeBody], limbs: Sequence[Limb], file: str, wish: str | None = None
+) -> LegRecognition:
     """The verdict on the legs among `limbs`.
 
     Args:
@@ -98,23 +100,27 @@ def classify_legs(bodies: Sequence[Body], limbs: Sequence[Limb], file: str, wish
         file: for findings.
         wish: a kind to choose the best hypothesis of, whatever its score; None for the best of all.
     """
-    candidates = [_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
-    ranked = _ranked(bodies, candidates)
+    candidates = [_make_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
+    ranked = _rank_hypotheses(bodies, candidates)
     if wish is not None:
-        best, _ = _renamed(bodies, next((x for x in ranked if x.kind == wish), NONE), Where(file, 0, "legs"))
-        return Verdict(best)
+        best, _ = _rename_by_file_names(
+            bodies, next((x for x in ranked if x.kind == wish), NO_LEGS), Where(file, 0, "legs")
+        )
+        return LegRecognition(best)
     best = ranked[0]
     where, findings = Where(file, 0, "legs"), list[Finding]()
-    turned = _turned(bodies, candidates, best.score)
+    turned = _find_other_up_axis(bodies, candidates, best.score)
     if turned is not None:
         up, rotation, other = turned
         stands = f"by its limbs this robot is a {other.kind} that stands along {up}, not along z"
         reason = f"the base frame is turned: {stands}"
-        findings.append(Finding("warning", where, reason, f"pass base={_written(rotation)}, or legs= to choose"))
-        best = NONE
-    named, warnings = _renamed(bodies, best, where)
-    findings += _said(bodies, named, ranked, bool(candidates), where)
-    return Verdict(named, (*findings, *warnings))
+        findings.append(
+            Finding("warning", where, reason, f"pass base={_format_rotation(rotation)}, or legs= to choose")
+        )
+        best = NO_LEGS
+    named, warnings = _rename_by_file_names(bodies, best, where)
+    findings += _report(bodies, named, ranked, bool(candidates), where)
+    return LegRecognition(named, (*findings, *warnings))
 
 
 # -- evidence --------------------------------------------------------------------------------------------------------
@@ -137,13 +143,13 @@ class _Candidate:
         return (self.hip[2] - self.tip[2]) / max(self.reach, 1e-9)
 
 
-def _candidate(bodies: Sequence[Body], limb: Limb) -> _Candidate:
-    names = names_of(bodies, limb.indices)
-    kind, lone = kind_named(names), is_lone_leg(names)
-    return _placed(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _O, _O, (0.0, 0.0)))
+def _make_candidate(bodies: Sequence[CompositeBody], limb: Limb) -> _Candidate:
+    names = collect_names(bodies, limb.indices)
+    kind, lone = classify_names(names), may_be_single_leg(names)
+    return _with_geometry(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
 
 
-def _placed(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
+def _with_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
     """The numbers of the limb, in a base frame to which `turn` (3, 3) was applied."""
     limb = candidate.limb
     if turn is not None:
@@ -153,41 +159,48 @@ def _placed(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
     return replace(candidate, limb=limb, hip=hip, tip=tip, sideways=(x, y))
 
 
-def _ranked(bodies: Sequence[Body], candidates: Sequence[_Candidate], turn: Array | None = None) -> list[Hypothesis]:
+def _rank_hypotheses(
+    bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], turn: Array | None = None
+) -> list[Hypothesis]:
     """All hypotheses, the most likely one first; `turn` (3, 3) is applied to the base frame before."""
-    masses, centres = _masses(bodies)
+    masses, centres = _body_masses(bodies)
     if turn is not None:
-        candidates, centres = [_placed(each, turn) for each in candidates], centres @ turn.T
-    found = [NONE]
-    for kind, legs in _arrangements(candidates):
+        candidates, centres = [_with_geometry(each, turn) for each in candidates], centres @ turn.T
+    found = [NO_LEGS]
+    for kind, legs in _enumerate_arrangements(candidates):
         chosen = list(legs.values())
-        factors = [_alike(chosen), _ground(chosen), _low(chosen, candidates), _left_out(chosen, candidates)]
+        factors = [
+            _similarity_factor(chosen),
+            _common_ground_factor(chosen),
+            _lowest_limbs_factor(chosen, candidates),
+            _omitted_limbs_factor(chosen, candidates),
+        ]
         if kind == "leg":
             factors += [1.0 if chosen[0].lone else MIN_SCORE / 2.0]
         else:
-            names = math.prod((UNNAMED, 1.0, MISNAMED)[x.named] for x in chosen) ** (2.0 / len(chosen))
-            trunk_factor = _carried(chosen, masses, centres) if kind == "biped" else _upright(chosen)
-            factors += [_hanging(chosen), names, trunk_factor]
+            names = math.prod((UNNAMED_FACTOR, 1.0, MISNAMED_FACTOR)[x.named] for x in chosen) ** (2.0 / len(chosen))
+            trunk_factor = _torso_factor(chosen, masses, centres) if kind == "biped" else _level_trunk_factor(chosen)
+            factors += [_hanging_factor(chosen), names, trunk_factor]
         found.append(Hypothesis(kind, {name: x.limb for name, x in legs.items()}, math.prod(factors)))
     return sorted(found, key=lambda each: -round(each.score, 6))
 
 
-def _arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[str, dict[str, _Candidate]]]:
+def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[str, dict[str, _Candidate]]]:
     """Every choice of legs that stand in rows, in a plus, as a mirrored pair or alone."""
     for four in itertools.combinations(candidates, 4):
         reaches = [x.reach for x in four]
-        if max(reaches) <= MAX_UNLIKE * min(reaches):
-            named = _rows(four, ("F", "R")) or _plus(four)
+        if max(reaches) <= MAX_LENGTH_RATIO * min(reaches):
+            named = _name_rows(four, ("F", "R")) or _name_plus(four)
             if named is not None:
                 yield "quadruped", named
     if len(candidates) <= MAX_HEXAPOD_LIMBS:
         for six in itertools.combinations(candidates, 6):
-            if _same_build(six) and _level(six):
-                named = _rows(six, ("F", "M", "R"))
+            if _have_same_build(six) and _have_level_feet(six):
+                named = _name_rows(six, ("F", "M", "R"))
                 if named is not None:
                     yield "hexapod", named
     for pair in itertools.combinations(candidates, 2):
-        if _mirrored(*pair):
+        if _are_mirrored(*pair):
             _, across = _along_and_across(pair)
             yield "biped", {"L": pair[across.index(max(across))], "R": pair[across.index(min(across))]}
     if len(candidates) == 1:
@@ -204,18 +217,18 @@ def _along_and_across(chosen: Sequence[_Candidate]) -> tuple[list[float], list[f
     return [each.hip[0] for each in chosen], [each.hip[1] for each in chosen]
 
 
-def _same_build(chosen: Sequence[_Candidate]) -> bool:
+def _have_same_build(chosen: Sequence[_Candidate]) -> bool:
     reaches = [x.reach for x in chosen]
     return len({x.joints for x in chosen}) == 1 and max(reaches) < 1.2 * min(reaches)
 
 
-def _level(chosen: Sequence[_Candidate]) -> bool:
+def _have_level_feet(chosen: Sequence[_Candidate]) -> bool:
     heights = [x.tip[2] for x in chosen]
     return max(heights) - min(heights) < 0.5 * max(x.reach for x in chosen)
 
 
-def _mirrored(a: _Candidate, b: _Candidate) -> bool:
-    if not _same_build((a, b)):
+def _are_mirrored(a: _Candidate, b: _Candidate) -> bool:
+    if not _have_same_build((a, b)):
         return False
     along, across = _along_and_across((a, b))
     size = max(a.reach, b.reach)
@@ -223,7 +236,7 @@ def _mirrored(a: _Candidate, b: _Candidate) -> bool:
     return abs(across[0] - across[1]) > 0.02 * size and off < 0.1 * size
 
 
-def _rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
+def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
     """Name legs row by row, front to rear, left before right; None unless they stand like that."""
     along, across = _along_and_across(chosen)
     middle, width = sum(across) / len(across), max(across) - min(across)
@@ -246,9 +259,9 @@ def _rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Can
     return named
 
 
-def _plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
+def _name_plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
     """Name four legs of one build that point ahead, to the sides and behind; None unless they stand like that."""
-    if not _same_build(chosen):
+    if not _have_same_build(chosen):
         return None
     x, y = (sum(each.hip[k] for each in chosen) / len(chosen) for k in (0, 1))
     places = [(each.hip[0] - x, each.hip[1] - y) for each in chosen]
@@ -276,13 +289,13 @@ def _stands_on_its_base(limb: Limb) -> bool:
     return abs(float(axes[0][2])) > 0.9 and float(tip[2] - origins[0][2]) > 0.2 * limb.reach
 
 
-def _alike(chosen: Sequence[_Candidate]) -> float:
+def _similarity_factor(chosen: Sequence[_Candidate]) -> float:
     """Legs have one length and one number of joints."""
     reaches, joints = [x.reach for x in chosen], [x.joints for x in chosen]
     return math.exp(-(max(reaches) - min(reaches)) / max(reaches)) * 0.85 ** (max(joints) - min(joints))
 
 
-def _ground(chosen: Sequence[_Candidate]) -> float:
+def _common_ground_factor(chosen: Sequence[_Candidate]) -> float:
     """A level ground exists that all legs reach, neither stretched beyond their length nor folded flat."""
     mean = sum(x.reach for x in chosen) / len(chosen)
     highest = min(x.hip[2] - MIN_EXTENSION * x.reach for x in chosen)
@@ -292,7 +305,7 @@ def _ground(chosen: Sequence[_Candidate]) -> float:
     return math.exp(-8.0 * max(lowest - highest, 0.0) / mean) / (1.0 + (span / 1.5) ** 2)
 
 
-def _low(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
+def _lowest_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
     """No others of the limbs end lower than the legs."""
     n = len(chosen)
     lowest = sum(sorted(x.tip[2] for x in candidates)[:n]) / n
@@ -300,34 +313,34 @@ def _low(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> floa
     return math.exp(-max(above, 0.0) * n / sum(x.reach for x in chosen))
 
 
-def _left_out(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
+def _omitted_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
     """No other limb is like the legs; one beside a leg is the other half of its drive."""
     reach = max(x.reach for x in chosen)
     height = max(x.tip[2] for x in chosen) + 0.1 * reach
     apart = min((math.dist(a.hip, b.hip) for a, b in itertools.combinations(chosen, 2)), default=0.0)
     score = 1.0
     for other in candidates:
-        if any(other is x for x in chosen) or not any(_same_build((other, x)) for x in chosen):
+        if any(other is x for x in chosen) or not any(_have_same_build((other, x)) for x in chosen):
             continue
-        if len(chosen) > 2 and min(math.dist(other.hip, x.hip) for x in chosen) < BESIDE * apart:
+        if len(chosen) > 2 and min(math.dist(other.hip, x.hip) for x in chosen) < DRIVE_DISTANCE_FRACTION * apart:
             continue
-        score *= LEFT_OUT_LEG if other.tip[2] < height or other.named == 1 else LEFT_OUT_LIMB
+        score *= OMITTED_LEG_FACTOR if other.tip[2] < height or other.named == 1 else OMITTED_LIMB_FACTOR
     others = [x for x in candidates if not any(x is y for y in chosen)] if len(chosen) == 2 else []
-    if any(_mirrored(*pair) and _beside_legs(pair, chosen) for pair in itertools.combinations(others, 2)):
-        score *= LEFT_OUT_LEG
+    if any(_are_mirrored(*pair) and _beside_legs(pair, chosen) for pair in itertools.combinations(others, 2)):
+        score *= OMITTED_LEG_FACTOR
     return score
 
 
 def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool:
     """Whether a pair of limbs of another length has its hips and feet about as high as the legs."""
     reach = max(x.reach for x in legs)
-    if _same_build((pair[0], legs[0])) or not reach < MAX_UNLIKE * pair[0].reach:
+    if _have_same_build((pair[0], legs[0])) or not reach < MAX_LENGTH_RATIO * pair[0].reach:
         return False
     apart = (max(abs(a.hip[2] - b.hip[2]), abs(a.tip[2] - b.tip[2])) for a in pair for b in legs)
     return max(apart) < 0.5 * reach
 
 
-def _hanging(chosen: Sequence[_Candidate]) -> float:
+def _hanging_factor(chosen: Sequence[_Candidate]) -> float:
     """Feet are below hips where all joints are at zero; legs that are flat or folded there say little.
 
     A pair that no name calls legs has to hang, as two arms stand out from a torso.
@@ -338,7 +351,7 @@ def _hanging(chosen: Sequence[_Candidate]) -> float:
     return 0.7 + 0.3 * max(min(hang, 1.0), -1.0)
 
 
-def _upright(chosen: Sequence[_Candidate]) -> float:
+def _level_trunk_factor(chosen: Sequence[_Candidate]) -> float:
     """The trunk between legs is level rather than upright, as that between legs and arms is."""
     slopes = sorted(
         abs(a.hip[2] - b.hip[2]) / max(math.dist(a.hip[:2], b.hip[:2]), 1e-9)
@@ -347,7 +360,7 @@ def _upright(chosen: Sequence[_Candidate]) -> float:
     return 1.0 / (1.0 + slopes[len(slopes) // 2] ** 4)
 
 
-def _carried(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> float:
+def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> float:
     """What two legs carry is above their hips; a torso hangs below its shoulders."""
     others = np.ones(len(masses), dtype=bool)
     for each in chosen:
@@ -360,10 +373,10 @@ def _carried(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> flo
     return math.exp(-max(below / max(x.reach for x in chosen) - 0.15, 0.0) / 0.15)
 
 
-def _masses(bodies: Sequence[Body]) -> tuple[Array, Array]:
+def _body_masses(bodies: Sequence[CompositeBody]) -> tuple[Array, Array]:
     """(n,) masses [kg] and (n, 3) centres [m] of all bodies, in the trunk's frame, where all joints are at zero."""
-    poses = [trunk(bodies).inverse()]
-    for body in on_trunk(bodies)[1:]:
+    poses = [trunk_placement(bodies).inverse()]
+    for body in bodies_in_trunk_frame(bodies)[1:]:
         poses.append(body.placement if body.parent == 0 else poses[body.parent] @ body.placement)
     centres = np.array([pose.apply(body.inertial.com) for pose, body in zip(poses, bodies, strict=True)])
     return np.array([body.inertial.mass for body in bodies]), centres
@@ -371,7 +384,7 @@ def _masses(bodies: Sequence[Body]) -> tuple[Array, Array]:
 
 # -- frames ----------------------------------------------------------------------------------------------------------
 #: Rotations that turn an axis of the base frame up.
-_UPS = {
+_UP_ROTATIONS = {
     "y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]),
     "-y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]),
     "x": np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
@@ -380,41 +393,43 @@ _UPS = {
 }
 
 
-def _turned(
-    bodies: Sequence[Body], candidates: Sequence[_Candidate], score: float
+def _find_other_up_axis(
+    bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], score: float
 ) -> tuple[str, Array, Hypothesis] | None:
     """Another axis that is up, the rotation that makes it z and forward x, and what stands then; None where z is up."""
     found: tuple[str, Array, Hypothesis] | None = None
-    for up, turn in _UPS.items() if TURNED_RATIO * score <= 1.0 else ():
-        best = _ranked(bodies, candidates, turn)[0]
-        if best.kind not in ("quadruped", "hexapod", "biped") or best.score < TURNED_RATIO * score:
+    for up, turn in _UP_ROTATIONS.items() if ROTATED_FRAME_RATIO * score <= 1.0 else ():
+        best = _rank_hypotheses(bodies, candidates, turn)[0]
+        if best.kind not in ("quadruped", "hexapod", "biped") or best.score < ROTATED_FRAME_RATIO * score:
             continue
         indices = {limb.indices for limb in best.legs.values()}
-        legs = [_placed(each, turn) for each in candidates if each.limb.indices in indices]
+        legs = [_with_geometry(each, turn) for each in candidates if each.limb.indices in indices]
         if sum(x.hang for x in legs) < 0.5 * len(legs):
             continue
         if best.kind == "biped" and not all(x.named == 1 for x in legs):
             continue  # arms and fingers point anywhere
-        named, misfits = _renamed(bodies, best, Where("", 0, ""))
+        named, misfits = _rename_by_file_names(bodies, best, Where("", 0, ""))
         if misfits and named is best:
             continue  # left is right there
         if found is None or best.score > found[2].score:
-            forward, left = directions(named.legs)
+            forward, left = forward_and_left(named.legs)
             found = up, np.array([forward, left, np.cross(forward, left)]) @ turn, named
     return found
 
 
-def _renamed(bodies: Sequence[Body], best: Hypothesis, where: Where) -> tuple[Hypothesis, list[Finding]]:
+def _rename_by_file_names(
+    bodies: Sequence[CompositeBody], best: Hypothesis, where: Where
+) -> tuple[Hypothesis, list[Finding]]:
     """The hypothesis with the legs called as the file's names place them, where these make sense of all legs."""
     if best.kind not in ("quadruped", "hexapod", "biped"):
         return best, []
     places = {name: LEG_PLACES[name] for name in best.legs}
-    told = {name: place_named(names_of(bodies, limb.indices)) for name, limb in best.legs.items()}
+    told = {name: position_from_names(collect_names(bodies, limb.indices)) for name, limb in best.legs.items()}
     if best.kind == "biped":
         told = {name: (0, aside) for name, (_, aside) in told.items()}
     if sorted(told.values()) != sorted(places.values()) or told == places:
         return best, []
-    forward, _ = directions(best.legs)
+    forward, _ = forward_and_left(best.legs)
     back = {place: name for name, place in places.items()}
     turned = all(told[name] == (-x, -y) for name, (x, y) in places.items())
     if not turned:
@@ -426,17 +441,17 @@ def _renamed(bodies: Sequence[Body], best: Hypothesis, where: Where) -> tuple[Hy
     ahead, left = 0.0 - forward, np.cross([0.0, 0.0, 1.0], 0.0 - forward)
     rotation = np.array([ahead, left, [0.0, 0.0, 1.0]])
     reason = f"the base frame is turned: by the names of its legs the robot looks along {axis}, not along x"
-    advice = f"legs are named and moved that way; pass base={_written(rotation)} to turn the frame"
+    advice = f"legs are named and moved that way; pass base={_format_rotation(rotation)} to turn the frame"
     return replace(best, legs=legs), [Finding("warning", where, reason, advice)]
 
 
-def _written(rotation: Array) -> str:
+def _format_rotation(rotation: Array) -> str:
     return str(np.rint(rotation).astype(int).tolist())
 
 
 # -- report ----------------------------------------------------------------------------------------------------------
-def _said(
-    bodies: Sequence[Body],
+def _report(
+    bodies: Sequence[CompositeBody],
     best: Hypothesis,
     ranked: Sequence[Hypothesis],
     has_limbs: bool,
@@ -461,7 +476,7 @@ def _said(
     return [Finding("note", where, reason, advice)]
 
 
-def _other_limbs(bodies: Sequence[Body], best: Hypothesis) -> list[str]:
+def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]:
     """What hangs from the trunk or a spine on three joints or more and is no leg, such as an arm, by its joints."""
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
@@ -483,6 +498,6 @@ def _other_limbs(bodies: Sequence[Body], best: Hypothesis) -> list[str]:
             waiting += children[waiting.pop()]
         if len(run) < 3 or below & legs or any(bodies[k].joint.nv != 1 for k in run):  # type: ignore[union-attr]
             continue
-        kind = "arm" if kind_named(names_of(bodies, run)) == -1 else "limb"
+        kind = "arm" if classify_names(collect_names(bodies, run)) == -1 else "limb"
         out.append(f"{kind} {bodies[run[0]].joint.name!r} to {bodies[run[-1]].joint.name!r}")  # type: ignore[union-attr]
     return out

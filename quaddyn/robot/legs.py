@@ -8,26 +8,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import Finding, Loop, frozen
-from .bodies import Body
-from .foot_geometry import Contact, find_contact, on_link
-from .limbs import Limb, find_limbs, make_limb, spins
+from ..urdf.tree import Finding, KinematicLoop, frozen
+from .bodies import CompositeBody
+from .foot_geometry import FootSphere, find_foot_sphere, foot_sphere_on_link
+from .limbs import Limb, find_limbs, is_balanced_rotor, make_limb
 from .robot import Foot, Robot
-from .root import RESERVED
+from .root import RESERVED_NAMES
 
 #: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
 WHEEL_OFFSET = 0.1
 
 
-def choose_limbs(
-    bodies: Sequence[Body],
+def select_limbs(
+    bodies: Sequence[CompositeBody],
     found: Mapping[str, Limb],
     legs: Mapping[str, Sequence[str]] | None,
     feet: Mapping[str, str | Foot] | None,
-    loops: Sequence[Loop] = (),
+    loops: Sequence[KinematicLoop] = (),
 ) -> dict[str, Limb]:
     """The legs by name: as `found`, or as the caller says."""
-    limbs = dict(found) if legs is None else _given_limbs(bodies, legs, feet or {}, loops)
+    limbs = dict(found) if legs is None else _limbs_from_argument(bodies, legs, feet or {}, loops)
     if feet is not None and not isinstance(feet, Mapping):
         raise ArgumentTypeError(f"feet: expected a mapping from leg to link name or Foot, got {type(feet).__name__}")
     for name, foot in (feet or {}).items():
@@ -42,19 +42,24 @@ def choose_limbs(
         if frame not in by_name:
             raise UnknownNameError(f"link in feet[{name!r}] (of the leg's last body)", frame, by_name)
         link, pose = by_name[frame]
-        contact = on_link(body, link)
+        contact = foot_sphere_on_link(body, link)
         if isinstance(foot, Foot):
             if not (np.isfinite(foot.radius) and foot.radius >= 0.0):
                 raise ArgumentError(f"feet[{name!r}]: radius {foot.radius} must be finite and >= 0")
             if np.shape(foot.offset) != (3,) or not np.isfinite(foot.offset).all():
                 raise ArgumentError(f"feet[{name!r}]: offset {foot.offset} must be (3,) finite numbers")
-            contact = Contact(link, frozen(foot.offset), pose.apply(frozen(foot.offset)), foot.radius, "argument feet")
+            contact = FootSphere(
+                link, frozen(foot.offset), pose.apply(frozen(foot.offset)), foot.radius, "argument feet"
+            )
         limbs[name] = make_limb(bodies, limb.indices, contact)
     return limbs
 
 
-def _given_limbs(
-    bodies: Sequence[Body], legs: Mapping[str, Sequence[str]], feet: Mapping[str, str | Foot], loops: Sequence[Loop]
+def _limbs_from_argument(
+    bodies: Sequence[CompositeBody],
+    legs: Mapping[str, Sequence[str]],
+    feet: Mapping[str, str | Foot],
+    loops: Sequence[KinematicLoop],
 ) -> dict[str, Limb]:
     index = {b.joint.name: i for i, b in enumerate(bodies) if b.joint is not None and b.joint.nv == 1}
     detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies, loops)}
@@ -63,7 +68,7 @@ def _given_limbs(
     out: dict[str, Limb] = {}
     owner: dict[str, str] = {}
     for name, joints in legs.items():
-        if not isinstance(name, str) or not name or name in RESERVED:
+        if not isinstance(name, str) or not name or name in RESERVED_NAMES:
             raise ArgumentError(f"legs: {name!r} cannot name a leg; take another word")
         if isinstance(joints, str):
             raise ArgumentTypeError(f"legs[{name!r}]: expected joint names, hip first, got the one string {joints!r}")
@@ -75,13 +80,15 @@ def _given_limbs(
         run = tuple(index[j] for j in joints)
         if not run or any(bodies[b].parent != a for a, b in itertools.pairwise(run)):
             raise ArgumentError(f"legs[{name!r}]: {list(joints)} is not a serial chain, hip first")
-        beyond = [b.joint.name for b in bodies if b.joint is not None and b.parent == run[-1] and not spins(b)]
+        beyond = [
+            b.joint.name for b in bodies if b.joint is not None and b.parent == run[-1] and not is_balanced_rotor(b)
+        ]
         if beyond and run[-1] not in detected and name not in feet:
             raise ArgumentError(
                 f"legs[{name!r}]: {list(joints)} ends before the leg does, whose next joint is {beyond[0]!r}; name all "
                 "joints down to the foot, or say by feet= which link is the foot"
             )
-        out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_contact(bodies[run[-1]]))
+        out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_foot_sphere(bodies[run[-1]]))
     return out
 
 
@@ -93,7 +100,7 @@ def make_foot(name: str, limb: Limb, given: str | Foot | None, provenance: dict[
     return Foot(name, contact.link.name, contact.radius, frozen(contact.offset))
 
 
-def guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
+def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
     """One warning for each reason why contact points are guessed."""
     feet: dict[str, list[str]] = {}
     for name, limb in limbs.items():
@@ -107,7 +114,7 @@ def guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
     return out
 
 
-def wheels_of(robot: Robot) -> dict[str, str]:
+def find_wheels(robot: Robot) -> dict[str, str]:
     """By leg, the joint that turns its foot on the spot, as a wheel: the last one, where it is continuous."""
     out = {}
     for name, leg in robot.legs.items():
@@ -121,7 +128,7 @@ def wheels_of(robot: Robot) -> dict[str, str]:
     return out
 
 
-def limbs_of(robot: Robot) -> dict[str, Limb]:
+def make_limbs(robot: Robot) -> dict[str, Limb]:
     """The limbs behind `robot.legs`, with their kinematics."""
     out = {}
     index = {b.joint.name: i for i, b in enumerate(robot.bodies) if b.joint is not None}
@@ -129,6 +136,6 @@ def limbs_of(robot: Robot) -> dict[str, Limb]:
         run = tuple(index[j] for j in leg.joints)
         body = robot.bodies[run[-1]]
         link, pose = next((x, p) for x, p in body.links if x.name == leg.foot.frame)
-        contact = Contact(link, leg.foot.offset, pose.apply(leg.foot.offset), leg.foot.radius, "robot")
+        contact = FootSphere(link, leg.foot.offset, pose.apply(leg.foot.offset), leg.foot.radius, "robot")
         out[name] = make_limb(robot.bodies, run, contact)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .bodies import Body
+from .bodies import CompositeBody
 
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: Parts of names of legs and of other limbs.  Short ones count as whole words only.
@@ -17,7 +17,7 @@ _OTHER_PARTS = (
     "antenna", "lidar",
 )  # fmt: skip
 #: What a limb that is all of a robot is not: fingers and flying arms are studied as legs.
-_NO_LONE_LEG = ("wrist", "gripper", "camera", "caster")
+_NOT_SINGLE_LEG = ("wrist", "gripper", "camera", "caster")
 _AHEAD = {"front": 1, "fore": 1, "middle": 0, "mid": 0, "rear": -1, "hind": -1, "back": -1}
 _ASIDE = {"left": 1, "right": -1}
 #: Pairs of letters such as "FL", "LF" or "hr": front or rear (hind, back) and left or right, in either order; an r
@@ -31,7 +31,7 @@ _CORNERS = {
 _SIDE_LETTERS = {"l": 1, "r": -1}
 
 
-def names_of(bodies: Sequence[Body], indices: Iterable[int]) -> list[str]:
+def collect_names(bodies: Sequence[CompositeBody], indices: Iterable[int]) -> list[str]:
     """The names of the joints and links of these bodies."""
     out = []
     for i in indices:
@@ -41,7 +41,7 @@ def names_of(bodies: Sequence[Body], indices: Iterable[int]) -> list[str]:
     return out
 
 
-def kind_named(names: Iterable[str]) -> int:
+def classify_names(names: Iterable[str]) -> int:
     """1 where the names are those of a leg, -1 where they are those of something else, 0 where they do not tell."""
     other = False
     for name in names:
@@ -53,12 +53,12 @@ def kind_named(names: Iterable[str]) -> int:
     return -1 if other else 0
 
 
-def is_lone_leg(names: Iterable[str]) -> bool:
+def may_be_single_leg(names: Iterable[str]) -> bool:
     """Whether the names leave it open that a robot of one limb is a leg."""
-    return not any(part in name.lower() for name in names for part in _NO_LONE_LEG)
+    return not any(part in name.lower() for name in names for part in _NOT_SINGLE_LEG)
 
 
-def place_named(names: Iterable[str]) -> tuple[int, int]:
+def position_from_names(names: Iterable[str]) -> tuple[int, int]:
     """Ahead (1) or behind (-1), left (1) or right (-1) by the words in the names; 0 where they do not tell."""
     ahead = aside = 0
     for name in names:
@@ -69,7 +69,7 @@ def place_named(names: Iterable[str]) -> tuple[int, int]:
         if corner is not None and not along and not across:
             along, across = [corner[0]], [corner[1]]
         if not across and words:
-            across = [_SIDE_LETTERS[words[0][0]]] if _is_side(words[0]) else []
+            across = [_SIDE_LETTERS[words[0][0]]] if _is_side_prefix(words[0]) else []
             across = across or ([_SIDE_LETTERS[words[-1]]] if words[-1] in _SIDE_LETTERS else [])
         ahead += sum(along)
         aside += sum(across)
@@ -81,7 +81,7 @@ def _is_word(word: str, known: Sequence[str]) -> bool:
     return word in known or (word[1:] in known and word[0] in _SIDE_LETTERS) or word.rstrip("s") in known
 
 
-def _is_side(word: str) -> bool:
+def _is_side_prefix(word: str) -> bool:
     """Whether a word is the letter of a side, or such a letter before a word for a limb."""
     return word in _SIDE_LETTERS or (
         word[0] in _SIDE_LETTERS and word[1:] in (*_LEG_WORDS, *_LEG_PARTS, *_OTHER_WORDS, *_OTHER_PARTS)

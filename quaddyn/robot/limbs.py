@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Loop, Pose
-from .bodies import Body
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, KinematicLoop, Pose
+from .bodies import CompositeBody
 from .chain import Chain
-from .foot_geometry import Contact, find_contact
+from .foot_geometry import FootSphere, find_foot_sphere
 from .root import WORLD
 
 #: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor, two that end in a wheel are a caster.
@@ -19,11 +19,11 @@ MIN_JOINTS, MAX_JOINTS = 2, 7
 #: Legs hang from the base or from a spine of at most this many joints; fingers hang from the end of an arm.
 MAX_SPINE = 3
 #: Cosine of the angle between axes that count as parallel, and of the angle within which they bend a leg in one plane.
-PARALLEL, NEARLY_PARALLEL = 0.999, 0.85
+PARALLEL_COSINE, NEARLY_PARALLEL_COSINE = 0.999, 0.85
 #: The bending hip and the knee move the foot by levers of at least this fraction of the longest ones of the limb.
 MIN_LEVER_FRACTION = 0.3
 #: A body that reaches less than this share of its length beyond where it closes a loop has no foot.
-END_OF_DRIVE = 0.3
+MIN_FREE_END_FRACTION = 0.3
 SIDES = {"L": "left", "R": "right"}
 #: Where legs of these names are: ahead (1) or behind (-1), and to the left (1) or to the right (-1).
 LEG_PLACES = MappingProxyType(
@@ -47,7 +47,7 @@ class Limb:
     """
 
     indices: tuple[int, ...]
-    contact: Contact
+    contact: FootSphere
     chain: Chain
     hip: int
     knee: int
@@ -58,7 +58,7 @@ class Limb:
     alone: bool
 
 
-def find_limbs(bodies: Sequence[Body], loops: Sequence[Loop] = ()) -> list[Limb]:
+def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] = ()) -> list[Limb]:
     """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base.
 
     What closes `loops` without a foot of its own, such as the rod that bends a knee, is no part of a limb.
@@ -70,9 +70,9 @@ def find_limbs(bodies: Sequence[Body], loops: Sequence[Loop] = ()) -> list[Limb]
         depth[i] = depth[body.parent] + 1
     for loop in loops:
         for link, placement in ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b)):
-            _without_drive(bodies, children, link, placement)
+            _remove_drive_bodies(bodies, children, link, placement)
     for i, below in enumerate(children):  # rotors beside the next link of a leg are parts of its drive
-        children[i] = [j for j in below if children[j] or not spins(bodies[j])] or below
+        children[i] = [j for j in below if children[j] or not is_balanced_rotor(bodies[j])] or below
     limbs = []
     for leaf in (i for i in range(1, len(bodies)) if not children[i] and i in children[bodies[i].parent]):
         run: list[int] = []
@@ -81,34 +81,36 @@ def find_limbs(bodies: Sequence[Body], loops: Sequence[Loop] = ()) -> list[Limb]
             run.append(at)
             at = bodies[at].parent
         if MIN_JOINTS <= len(run) <= MAX_JOINTS and depth[at] <= MAX_SPINE:
-            contact = find_contact(bodies[leaf])
-            if len(run) > MIN_JOINTS or not _rolls(bodies[leaf], contact):
+            contact = find_foot_sphere(bodies[leaf])
+            if len(run) > MIN_JOINTS or not _ends_in_wheel(bodies[leaf], contact):
                 limbs.append(make_limb(bodies, tuple(reversed(run)), contact))
     if len(limbs) == 1 and loops:  # what drives it by loops is a part of it
         limbs = [replace(limbs[0], alone=limbs[0].chain.n == sum(map(len, children)))]
     return limbs
 
 
-def _without_drive(bodies: Sequence[Body], children: list[list[int]], link: str, placement: Pose) -> None:
+def _remove_drive_bodies(
+    bodies: Sequence[CompositeBody], children: list[list[int]], link: str, placement: Pose
+) -> None:
     """Leave out the bodies that end where a loop is closed, from there on inwards."""
     found = [(i, pose) for i, body in enumerate(bodies) for x, pose in body.links if x.name == link]
     for i, pose in found:
         point = pose.apply(placement.translation)
         while i in children[bodies[i].parent] and not children[i]:  # another loop may have left it out
-            beyond = float(np.linalg.norm(find_contact(bodies[i]).centre - point))
-            if beyond > END_OF_DRIVE * float(np.linalg.norm(point)):
+            beyond = float(np.linalg.norm(find_foot_sphere(bodies[i]).centre - point))
+            if beyond > MIN_FREE_END_FRACTION * float(np.linalg.norm(point)):
                 break
             point = bodies[i].placement.translation
             children[bodies[i].parent].remove(i)
             i = bodies[i].parent
 
 
-def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:
+def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact: FootSphere) -> Limb:
     """The limb of these bodies that ends in `contact`."""
-    chain = Chain(on_trunk(bodies), indices, contact.centre)
+    chain = Chain(bodies_in_trunk_frame(bodies), indices, contact.centre)
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
-    hip, knee = _bending(origins, axes, tip, revolute)
+    hip, knee = _find_hip_and_knee(origins, axes, tip, revolute)
     segments = np.diff(np.vstack((origins[hip:], tip)), axis=0)
     normal = axes[knee if revolute[knee] else hip]
     reach = float(np.linalg.norm(segments - np.outer(segments @ normal, normal), axis=1).sum())
@@ -116,7 +118,7 @@ def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact
     return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach, alone)
 
 
-def _bending(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) -> tuple[int, int]:
+def _find_hip_and_knee(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) -> tuple[int, int]:
     """Positions of the bending hip and of the knee: the first parallel pair whose levers both count.
 
     The levers of a pair are the ways from its first axis to its second one, and from there to the foot, across them.
@@ -124,7 +126,7 @@ def _bending(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) 
     """
     n = len(revolute)
     pairs = [(i, j) for j in range(n) for i in reversed(range(j)) if revolute[i] and revolute[j]]
-    for least in (PARALLEL, NEARLY_PARALLEL):
+    for least in (PARALLEL_COSINE, NEARLY_PARALLEL_COSINE):
         found = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > least]
         levers = [
             min(
@@ -136,11 +138,11 @@ def _bending(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) 
         size = float(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1).sum())
         if found and max(levers) > 0.1 * size:
             return next(pair for pair, x in zip(found, levers, strict=True) if x >= MIN_LEVER_FRACTION * max(levers))
-    parallel = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > PARALLEL]
+    parallel = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > PARALLEL_COSINE]
     return parallel[0] if parallel else (max(n - 2, 0), n - 1)
 
 
-def _rolls(body: Body, contact: Contact) -> bool:
+def _ends_in_wheel(body: CompositeBody, contact: FootSphere) -> bool:
     """Whether this body is a wheel: its joint turns the contact sphere on the spot."""
     joint = body.joint
     if joint is None or joint.type == "prismatic":
@@ -148,7 +150,7 @@ def _rolls(body: Body, contact: Contact) -> bool:
     return float(np.linalg.norm(np.cross(joint.axis, contact.centre))) <= 0.1 * contact.radius
 
 
-def spins(body: Body) -> bool:
+def is_balanced_rotor(body: CompositeBody) -> bool:
     """Whether this body is balanced on its own revolute joint's axis, as rotors and wheels are."""
     joint, inertial = body.joint, body.inertial
     if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:
@@ -157,7 +159,7 @@ def spins(body: Body) -> bool:
     return off**2 * inertial.mass <= 1e-4 * float(np.trace(inertial.inertia))
 
 
-def trunk(bodies: Sequence[Body]) -> Pose:
+def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:
     """Placement of the trunk in the root link's frame: not the identity where the root link is the world itself."""
     (first, identity), *others = bodies[0].links
     if first.name == WORLD and first.inertial is None and others:
@@ -165,16 +167,16 @@ def trunk(bodies: Sequence[Body]) -> Pose:
     return identity
 
 
-def on_trunk(bodies: Sequence[Body]) -> Sequence[Body]:
+def bodies_in_trunk_frame(bodies: Sequence[CompositeBody]) -> Sequence[CompositeBody]:
     """The bodies, placed in the trunk's frame: which way is forward and up is the trunk's affair, not the world's."""
-    base = trunk(bodies)
+    base = trunk_placement(bodies)
     if base is bodies[0].links[0][1]:
         return bodies
     to_trunk = base.inverse()
     return [replace(b, placement=to_trunk @ b.placement) if b.parent == 0 else b for b in bodies]
 
 
-def directions(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
+def forward_and_left(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
     """Forward and left unit vectors of the base frame, for legs by name.
 
     Knees bend in the sagittal plane, so their axes point sideways: knee axes along y mean that the robot looks along x,
@@ -194,7 +196,7 @@ def directions(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
     return (0.0 - forward, 0.0 - left) if agreement < 0.0 else (forward, left)
 
 
-def bending_directions(limb: Limb, forward: Array, left: Array) -> tuple[Array, Array]:
+def leg_forward_and_left(limb: Limb, forward: Array, left: Array) -> tuple[Array, Array]:
     """Forward and left unit vectors for one leg of a robot that looks along `forward` (3,), with `left` (3,) beside it.
 
     These are the robot's own, but for a leg that bends sideways, as those at the sides of a robot with one leg ahead

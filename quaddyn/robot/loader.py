@@ -17,24 +17,24 @@ from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
 from . import validation
 from .algorithms import algorithms
-from .arguments import several
-from .bodies import Body, joint_places, merge, moved_in_loops
-from .loop_closing import closed
-from .configuration import simple_joints
-from .coupling import couple, coupling, uncoupled
-from .home import describe_legs, given_home, home, keyframe_home, requested_knee_directions
-from .leg_recognition import classify_legs, wished_kind
-from .legs import choose_limbs, guessed_feet, make_foot
+from .arguments import check_sequence
+from .base_rotation import base_rotation_matrix, rotate_document
+from .bodies import CompositeBody, joint_indices, joints_in_loops, merge_fixed_links
+from .configuration import independent_joints
+from .coupling import coupling, remove_mimics, resolve_mimics
+from .home import compute_home, home_from_keyframe, make_legs, requested_knee_directions, validate_home
+from .leg_recognition import parse_legs_argument, recognize_legs
+from .legs import find_guessed_feet, make_foot, select_limbs
 from .limbs import find_limbs
-from .model import add_feet, build, joint_losses
-from .overrides import actuated_joints, override
-from .pinocchio_source import check_order
-from .plausibility import judge_units
+from .loop_closing import close_loops_of
+from .model import add_feet, build_pinocchio_model, independent_joint_losses
+from .overrides import apply_overrides, select_actuated_joints
+from .pinocchio_source import check_joint_order
+from .plausibility import find_unit_errors
 from .report import Finding, ValidationReport
 from .robot import Foot, Robot
-from .root import ROOT_SIZES, ROOTS, attach_root, natural_root, refuse_root_names
+from .root import ROOT_SIZES, ROOTS, attach_root, choose_root, reject_root_names
 from .source import read_source
-from .base_rotation import rotation_of, turned_document
 
 REPAIRS = ("inertia",)
 
@@ -114,52 +114,52 @@ def load(
     """
     if root is not None and root not in ROOTS:
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
-    if unknown := [r for r in several("repair", repair, "names") if r not in REPAIRS]:
+    if unknown := [r for r in check_sequence("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
-    document = read_source(source, several("packages", packages, "folders"), arguments)
+    document = read_source(source, check_sequence("packages", packages, "folders"), arguments)
     meshes = MeshFinder(document.folder, document.packages)
     tree = parse(document.data, file=document.name, meshes=meshes)
     if base is not None:
-        document = replace(document, data=turned_document(document.data, tree, rotation_of(base)))
+        document = replace(document, data=rotate_document(document.data, tree, base_rotation_matrix(base)))
         tree = parse(document.data, file=document.name, meshes=meshes)
-    findings = [*document.findings, *tree.findings, *judge_units(tree)]
+    findings = [*document.findings, *tree.findings, *find_unit_errors(tree)]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
-    bodies = merge(tree)
-    wish, legs = wished_kind(legs)
-    verdict = classify_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+    bodies = merge_fixed_links(tree)
+    wish, legs = parse_legs_argument(legs)
+    verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
     standing = max(len(verdict.best.legs), len(legs or ()))
-    root = root or document.root or natural_root(tree, standing, findings)
+    root = root or document.root or choose_root(tree, standing, findings)
     rooted = attach_root(tree, root, findings)
-    refuse_root_names(rooted, root)
-    resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
+    reject_root_names(rooted, root)
+    resolved, provenance = apply_overrides(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
     if base is not None:
         provenance["base"] = "argument base"
-    resolved = (couple if mimic else uncoupled)(resolved, findings)
+    resolved = (resolve_mimics if mimic else remove_mimics)(resolved, findings)
     if resolved is not tree:
-        tree, bodies = resolved, merge(resolved)
-        verdict = classify_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+        tree, bodies = resolved, merge_fixed_links(resolved)
+        verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
     limbs = verdict.best.legs
     findings += verdict.findings if legs is None else ()
     if "inertia" in repair:
         bodies, repaired = validation.repair_inertia(bodies)
         findings += repaired
-    in_loops = moved_in_loops(tree, ties)
-    validation.judge_bodies(
+    in_loops = joints_in_loops(tree, ties)
+    validation.validate_inertias(
         bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
     )
     # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be judged.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
-    findings += validation.judge_limits(bodies)
+    findings += validation.find_implausible_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
-    validation.judge_size(nv, tree.file)
-    limbs = choose_limbs(bodies, limbs, legs, feet, ties)
+    validation.validate_dof_count(nv, tree.file)
+    limbs = select_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
-    findings += guessed_feet(limbs)
-    model = build(tree, root, bodies if "inertia" in repair else None)
+    findings += find_guessed_feet(limbs)
+    model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
-        check_order(source, model, tree.file)
-    checks = {} if bare else validation.judge_model(model, tree.file)
+        check_joint_order(source, model, tree.file)
+    checks = {} if bare else validation.validate_model(model, tree.file)
     coupled = coupling(bodies, root)
     pinocchio = algorithms(coupled)
     for name in limbs:
@@ -168,19 +168,19 @@ def load(
             findings.append(
                 Finding("warning", tree.links_by_name[name].where, reason, "rename the link or name legs by legs=")
             )
-    names = actuated_joints(bodies, actuated, findings)
+    names = select_actuated_joints(bodies, actuated, findings)
     wishes = requested_knee_directions(knee_direction, limbs)
     if q_home is not None and not ties:
-        q = given_home(model, pinocchio, bodies, root, q_home, findings)
+        q = validate_home(model, pinocchio, bodies, root, q_home, findings)
     else:
-        q = home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
+        q = compute_home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
         if document.home is not None and base is None and not ties and not wishes:
-            q = keyframe_home(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
-    viscous, coulomb, rotors = joint_losses(model, coupled)
+            q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
+    viscous, coulomb, rotors = independent_joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)
-    lower, upper = _position_limits(bodies, root)
+    lower, upper = _stack_position_limits(bodies, root)
     q_all = q if coupled is None else coupled.configuration(q)
-    own = simple_joints(bodies)
+    own = independent_joints(bodies)
     robot = Robot(
         name=tree.name,
         root=root,
@@ -196,14 +196,14 @@ def load(
         damping=frozen(viscous),
         friction=frozen(coulomb),
         armature=frozen(rotors),
-        legs=describe_legs(bodies, root, limbs, feet_found, q_all),
+        legs=make_legs(bodies, root, limbs, feet_found, q_all),
         report=ValidationReport(tuple(findings), provenance, checks),
         source=document.data,
     )
     if ties:
-        robot = closed(robot, ties, q_home=q_home)
+        robot = close_loops_of(robot, ties, q_home=q_home)
         if bare:
-            found = validation.judge_model(robot.model, tree.file, robot.coupling, robot.q_home)
+            found = validation.validate_model(robot.model, tree.file, robot.coupling, robot.q_home)
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
@@ -211,12 +211,12 @@ def load(
     return robot
 
 
-def _position_limits(bodies: Sequence[Body], root: str) -> tuple[Array, Array]:
+def _stack_position_limits(bodies: Sequence[CompositeBody], root: str) -> tuple[Array, Array]:
     """(nq,) lower and upper, where only 1-dof joints with a range have finite ones."""
-    places = joint_places(bodies, root)
+    places = joint_indices(bodies, root)
     nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.independent)
     lower, upper = np.full(nq, -np.inf), np.full(nq, np.inf)
-    for name, joint in simple_joints(bodies).items():
+    for name, joint in independent_joints(bodies).items():
         if joint.nq == 1:
             lower[places[name][0]], upper[places[name][0]] = joint.limits.lower, joint.limits.upper
     return lower, upper

@@ -49,7 +49,7 @@ class Closures(NamedTuple):
     v_index: IntVector
 
 
-class Closing(NamedTuple):
+class ClosureWorkspace(NamedTuple):
     """Memory to close loops.
 
     Attributes:
@@ -84,17 +84,17 @@ class Closing(NamedTuple):
     correction: Vector
 
 
-def room_for_closing(closures: Closures) -> Closing:
+def make_closure_workspace(closures: Closures) -> ClosureWorkspace:
     """For these loops."""
     n, m = len(closures.q), int(closures.rows.sum())
     zeros = np.zeros
-    return Closing(
+    return ClosureWorkspace(
         zeros(n), zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
         zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
     )  # fmt: skip
 
 
-def no_closures() -> Closures:
+def empty_closures() -> Closures:
     """Of a robot without loops."""
     none, start, rows = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 12))
     nothing = np.zeros(0)

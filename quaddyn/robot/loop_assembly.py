@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Joint, first_largest
+from .loop_arrays import make_closure_workspace
 from .loop_solver import loop_residual
-from .loop_arrays import room_for_closing
-from .loops import Cut, closures_of
+from .loops import LoopCut, make_closures
 
 Mask = NDArray[np.bool_]
 
 #: Iterations of Gauss and Newton's method, the longest of its steps, and the residual at its end (of the loop's size).
-ITERATIONS, STEP, CLOSED = 200, 0.3, 1e-13
+MAX_ITERATIONS, MAX_STEP, CLOSURE_TOLERANCE = 200, 0.3, 1e-13
 #: Residual at zero coordinates up to which a file was drawn with closed loops.
-DRAWN = 1e-6
+ZERO_CLOSURE_TOLERANCE = 1e-6
 #: Steps from there to the wanted home.
-WAY = 60
+N_CONTINUATION_STEPS = 60
 #: Singular values of K, as shares of the largest: those above count, those below do not, in between it is unclear.
-COUNTS, VANISHES = 1e-4, 1e-7
+MIN_NONZERO_SINGULAR_VALUE, MAX_ZERO_SINGULAR_VALUE = 1e-4, 1e-7
 #: A column of K is independent of others where more than this share of it is left besides them.
-DISTINCT = 1e-3
+INDEPENDENCE_TOLERANCE = 1e-3
 #: Disturbances of home, and how many are tried.
-NEAR, TRIES = 0.05, 6
+PERTURBATION, N_PERTURBATIONS = 0.05, 6
 
 
-class Assembly:
+class LoopAnalysis:
     """What is known of loops before they are closed.
 
     Args:
@@ -46,15 +46,15 @@ class Assembly:
     def __init__(
         self,
         model: pin.Model,
-        found: Sequence[Cut],
+        found: Sequence[LoopCut],
         q_all: Array,
         joints: Mapping[str, Joint],
         actuated: Collection[str],
         legs: Collection[str],
     ) -> None:
         self.q_all = q_all
-        self.cuts, self.numbers = closures_of(model, found, q_all, (), joints)
-        self.work = room_for_closing(self.numbers)
+        self.cuts, self.numbers = make_closures(model, found, q_all, (), joints)
+        self.work = make_closure_workspace(self.numbers)
         by_q = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
         self.names = [by_q[int(at)] for at in self.numbers.q]
         self.joints, self.actuated, self.legs = joints, actuated, legs
@@ -84,24 +84,24 @@ class Assembly:
         x = x.copy()
         part = x[self.members(g)]  # a view
         best, closed = np.inf, False
-        for _ in range(ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             K, e = self.linear(g, x)
             size = float(np.abs(e).max())
             best = min(best, size)
             if closed or not np.isfinite(size):
                 return x, size
-            closed = size <= CLOSED  # and once more, to the last digit
+            closed = size <= CLOSURE_TOLERANCE  # and once more, to the last digit
             move = -np.linalg.pinv(K[:, free], rcond=1e-9) @ e
-            move *= min(1.0, STEP / max(float(np.abs(move).max()), 1e-300))
+            move *= min(1.0, MAX_STEP / max(float(np.abs(move).max()), 1e-300))
             part[free] += move * self.scale(g)[free]
         return x, best
 
 
 @dataclass(frozen=True)
-class JudgedGroup:
+class ClosedGroup:
     """Loops that share joints: the names of those that follow and lead, the rank, and the number of constraints."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[LoopCut, ...]
     dependent: tuple[str, ...]
     independent: tuple[str, ...]
     rank: int
@@ -109,16 +109,16 @@ class JudgedGroup:
 
 
 @dataclass(frozen=True)
-class Judged:
+class LoopVerdict:
     """The loops' home (nq_all,), `followers` (the loop by dependent joint), and the largest `residual` there [m]."""
 
     q_all: Array
     followers: Mapping[str, str]
-    groups: tuple[JudgedGroup, ...]
+    groups: tuple[ClosedGroup, ...]
     residual: float
 
 
-def judge(assembly: Assembly) -> Judged:
+def validate_loops(assembly: LoopAnalysis) -> LoopVerdict:
     """Find home, and the dependent joints.
 
     Raises:
@@ -129,21 +129,21 @@ def judge(assembly: Assembly) -> Judged:
     followers: dict[str, str] = {}
     for g in range(len(c.size)):
         cuts = tuple(assembly.cuts[c.loops[g] : c.loops[g + 1]])
-        x, residual = _home(assembly, g, x, cuts)
+        x, residual = _find_home(assembly, g, x, cuts)
         worst = max(worst, residual * float(c.size[g]))
         names = assembly.names[assembly.members(g)]
-        rank = _rank(assembly, g, x, cuts)
+        rank = _constraint_rank(assembly, g, x, cuts)
         K, _ = assembly.linear(g, x)
-        chosen = _chosen(assembly, names, K, rank, cuts, _mimics(assembly, g))
+        chosen = _choose_dependent_joints(assembly, names, K, rank, cuts, _mimic_joints(assembly, g))
         followers |= dict.fromkeys(chosen, cuts[0].loop.name)
         others = tuple(name for name in names if name not in chosen)
-        found.append(JudgedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g)))
+        found.append(ClosedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g)))
     q_all = assembly.q_all.copy()
     q_all[c.q] = x
-    return Judged(q_all, followers, tuple(found), worst)
+    return LoopVerdict(q_all, followers, tuple(found), worst)
 
 
-def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Array, float]:
+def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> tuple[Array, float]:
     """Closed coordinates as near to home as can be, on the branch that the file is drawn on if it closes at zero."""
     names = assembly.names[assembly.members(g)]
     everything = np.ones(len(names), dtype=np.bool_)
@@ -157,18 +157,18 @@ def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Ar
             zero[assembly.numbers.sides[m, 1]] = assembly.numbers.frames[2 * m, 1]
     best = np.inf
     _, e = assembly.linear(g, zero)
-    if np.abs(e).max() < DRAWN and _aligned(assembly, g, zero, cuts):
+    if np.abs(e).max() < ZERO_CLOSURE_TOLERANCE and _axes_are_aligned(assembly, g, zero, cuts):
         start, residual = assembly.solve(g, zero, everything)
-        if residual <= CLOSED and not _is_singular(assembly, g, start):
+        if residual <= CLOSURE_TOLERANCE and not _is_singular(assembly, g, start):
             for free in tries:
-                reached = _walk(assembly, g, start, x, free)
+                reached = _continue_to(assembly, g, start, x, free)
                 if reached is not None:
                     return reached
             return start, residual
     for begin in (x, zero):
         for free in (*tries, everything):
             there, residual = assembly.solve(g, begin, free)
-            if residual <= CLOSED and _aligned(assembly, g, there, cuts):
+            if residual <= CLOSURE_TOLERANCE and _axes_are_aligned(assembly, g, there, cuts):
                 return there, residual
             best = min(best, residual)
     loop = cuts[0].loop
@@ -179,20 +179,20 @@ def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Ar
     )
 
 
-def _walk(assembly: Assembly, g: int, start: Array, wanted: Array, free: Mask) -> tuple[Array, float] | None:
+def _continue_to(assembly: LoopAnalysis, g: int, start: Array, wanted: Array, free: Mask) -> tuple[Array, float] | None:
     """Bring the joints that are not free from where the loop is closed to where they are wanted, the others along."""
     at, x, held = assembly.members(g), start.copy(), ~free
     residual = np.inf
-    for k in range(1, WAY + 1):
+    for k in range(1, N_CONTINUATION_STEPS + 1):
         before = x.copy()
-        x[at][held] = start[at][held] + k / WAY * (wanted[at][held] - start[at][held])
+        x[at][held] = start[at][held] + k / N_CONTINUATION_STEPS * (wanted[at][held] - start[at][held])
         x, residual = assembly.solve(g, x, free)
-        if residual > CLOSED or np.abs(x[at] - before[at]).max() > 0.5:
+        if residual > CLOSURE_TOLERANCE or np.abs(x[at] - before[at]).max() > 0.5:
             return None
     return x, residual
 
 
-def _aligned(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> bool:
+def _axes_are_aligned(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> bool:
     """Whether axes that shall be parallel point the same way: e vanishes also where they are opposite."""
     assembly.linear(g, x)
     poses, c = assembly.work.poses, assembly.numbers
@@ -210,20 +210,20 @@ def _aligned(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> bool:
     return True
 
 
-def _rank(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> int:
+def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> int:
     """The rank of K at home, which must be clear, and that of all closed configurations near by."""
     loop, n = cuts[0].loop, len(assembly.names[assembly.members(g)])
-    here = _values(assembly, g, x)
+    here = _singular_values(assembly, g, x)
     rng, near = np.random.default_rng(0), []
     everything = np.ones(n, dtype=np.bool_)
-    for _ in range(TRIES):
+    for _ in range(N_PERTURBATIONS):
         there = x.copy()
-        there[assembly.members(g)] += NEAR * rng.normal(size=n) * assembly.scale(g)
+        there[assembly.members(g)] += PERTURBATION * rng.normal(size=n) * assembly.scale(g)
         there, residual = assembly.solve(g, there, everything)
-        if residual <= CLOSED:
-            near.append(_values(assembly, g, there))
-    ranks = [int((values > COUNTS).sum()) for values in near]
-    rank = int((here > COUNTS).sum())
+        if residual <= CLOSURE_TOLERANCE:
+            near.append(_singular_values(assembly, g, there))
+    ranks = [int((values > MIN_NONZERO_SINGULAR_VALUE).sum()) for values in near]
+    rank = int((here > MIN_NONZERO_SINGULAR_VALUE).sum())
     if not near or max(ranks) == n:
         raise ModelError(f"{loop.where}: loop {loop.name!r} leaves none of its joints free to move; make them fixed")
     if rank < max(ranks):
@@ -231,7 +231,7 @@ def _rank(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> int:
             f"{loop.where}: loop {loop.name!r} is singular at home: its constraints have rank {rank} there and "
             f"{max(ranks)} near by, so that more than one motion leads on; pass another q_home="
         )
-    unclear = here[(here > VANISHES) & (here <= COUNTS)]
+    unclear = here[(here > MAX_ZERO_SINGULAR_VALUE) & (here <= MIN_NONZERO_SINGULAR_VALUE)]
     if len(unclear):
         raise ModelError(
             f"{loop.where}: the rank of loop {loop.name!r} is unclear at home: a singular value of its constraints is "
@@ -240,30 +240,30 @@ def _rank(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> int:
     return rank
 
 
-def _values(assembly: Assembly, g: int, x: Array) -> Array:
+def _singular_values(assembly: LoopAnalysis, g: int, x: Array) -> Array:
     """Singular values of K as shares of the largest."""
     values = np.linalg.svd(assembly.linear(g, x)[0], compute_uv=False)
     return np.asarray(values / max(float(values[0]), 1e-300))
 
 
-def _is_singular(assembly: Assembly, g: int, x: Array) -> bool:
+def _is_singular(assembly: LoopAnalysis, g: int, x: Array) -> bool:
     """Whether the rank is higher in the neighbourhood."""
     rng = np.random.default_rng(1)
     there = x.copy()
-    there[assembly.members(g)] += NEAR * rng.normal(size=len(assembly.scale(g))) * assembly.scale(g)
+    there[assembly.members(g)] += PERTURBATION * rng.normal(size=len(assembly.scale(g))) * assembly.scale(g)
     there, residual = assembly.solve(g, there, np.ones(len(assembly.scale(g)), dtype=np.bool_))
-    ranks = [int((_values(assembly, g, at) > 1e-3).sum()) for at in (x, there)]
-    return bool(residual <= CLOSED and ranks[0] < ranks[1])
+    ranks = [int((_singular_values(assembly, g, at) > 1e-3).sum()) for at in (x, there)]
+    return bool(residual <= CLOSURE_TOLERANCE and ranks[0] < ranks[1])
 
 
-def _mimics(assembly: Assembly, g: int) -> list[str]:
+def _mimic_joints(assembly: LoopAnalysis, g: int) -> list[str]:
     """The joints of a group that mimic others."""
     c = assembly.numbers
     return [assembly.names[c.sides[m, 1]] for m in range(int(c.loops[g]), int(c.loops[g + 1])) if c.rows[m] == 1]
 
 
-def _chosen(
-    assembly: Assembly, names: Sequence[str], K: Array, rank: int, cuts: Sequence[Cut], mimics: Sequence[str]
+def _choose_dependent_joints(
+    assembly: LoopAnalysis, names: Sequence[str], K: Array, rank: int, cuts: Sequence[LoopCut], mimics: Sequence[str]
 ) -> list[str]:
     """Dependent joints: those that mimic others or that the loops name, or without motors, then those of no leg."""
     loop = cuts[0].loop
@@ -275,7 +275,7 @@ def _chosen(
                 f"{loop.where}: dependent={strange[0]!r} is no joint of loop {loop.name!r}; its joints: "
                 f"{', '.join(names)}"
             )
-        found = _independent(K, [[names.index(name) for name in given]], rank)
+        found = _independent_columns(K, [[names.index(name) for name in given]], rank)
         if len(given) != rank or len(found) != rank:
             raise ModelError(
                 f"{loop.where}: dependent: loop {loop.name!r} moves {rank} of its joints, which {', '.join(given)} "
@@ -288,11 +288,11 @@ def _chosen(
         [k for k, name in enumerate(names) if name in assembly.actuated and name not in assembly.legs],
         [k for k, name in enumerate(names) if name in assembly.actuated and name in assembly.legs],
     ]
-    found = _independent(K, order, rank)
+    found = _independent_columns(K, order, rank)
     return [name for k, name in enumerate(names) if k in found]
 
 
-def _independent(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[int]:
+def _independent_columns(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[int]:
     """Up to `rank` columns of K that are independent, one class after the other, the longest remainder first."""
     rest, found = K.copy(), list[int]()
     for each in classes:
@@ -300,7 +300,7 @@ def _independent(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[
         while left and len(found) < rank:
             k = left[first_largest(np.linalg.norm(rest[:, left], axis=0))]
             length = float(np.linalg.norm(rest[:, k]))
-            if length <= DISTINCT * float(np.linalg.norm(K[:, k])):
+            if length <= INDEPENDENCE_TOLERANCE * float(np.linalg.norm(K[:, k])):
                 break
             rest -= np.outer(rest[:, k], rest[:, k] @ rest) / length**2
             found.append(k)

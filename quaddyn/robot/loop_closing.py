@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.loops import turn_to
 from ..urdf.reader import parse
-from ..urdf.tree import Array, Finding, Joint, Loop, Pose, Tree, Where, frozen
-from .arguments import check_vector, several
-from .bodies import merge
-from .home import describe_legs, given_home
-from .legs import limbs_of
-from .loop_assembly import Assembly, Judged, judge
-from .loop_ranges import ranges
-from .loops import Cut, Loops, branches, closures_of, cuts, gears
-from .model import add_feet, build, joint_losses
+from ..urdf.tree import Array, Finding, Joint, KinematicLoop, Pose, Tree, Where, frozen
+from .arguments import check_sequence, check_vector
+from .bodies import merge_fixed_links
+from .home import make_legs, validate_home
+from .legs import make_limbs
+from .loop_assembly import LoopAnalysis, LoopVerdict, validate_loops
+from .loop_ranges import limit_to_closed_range
+from .loops import LoopCoupling, LoopCut, cut_loops, loop_branches, make_closures, mimic_constraints
+from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .robot import Robot
-from .source import inserted
+from .source import insert_element
 
 #: What the file calls each kind of loop.
-TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "weld": "fixed"})
+JOINT_TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "weld": "fixed"})
 
 
-def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = None) -> Robot:
+def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: ArrayLike | None = None) -> Robot:
     """A robot in which loops move the dependent joints.
 
     Args:
@@ -41,17 +41,17 @@ def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = No
     Raises:
         ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
     """
-    _refuse_ends(robot, loops)
+    _reject_missing_ends(robot, loops)
     findings: list[Finding] = []
     q_all = robot.q_home if robot.coupling is None else robot.coupling.configuration(robot.q_home)
-    tree, q_all = _straightened(robot, loops, q_all)
-    model = _model(robot, tree)
-    found = cuts(model, tree.loops)
+    tree, q_all = _merge_loops(robot, loops, q_all)
+    model = _build_model(robot, tree)
+    found = cut_loops(model, tree.loops)
     for cut in found:
-        _refuse_shape(model, cut, tree)
-    found += gears(model, tree.joints)
-    assembly = Assembly(model, found, q_all, tree.joints_by_name, robot.actuated, _of_legs(robot))
-    judged = judge(assembly)
+        _reject_unsupported_shape(model, cut, tree)
+    found += mimic_constraints(model, tree.joints)
+    assembly = LoopAnalysis(model, found, q_all, tree.joints_by_name, robot.actuated, _leg_joints(robot))
+    judged = validate_loops(assembly)
     joints = {}
     for name, joint in tree.joints_by_name.items():
         if name in judged.followers:
@@ -64,17 +64,17 @@ def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = No
             at = float(judged.q_all[model.joints[model.getJointId(name)].idx_q])
             joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)
         joints[name] = joint
-    order, numbers = closures_of(model, found, judged.q_all, judged.followers, joints)
-    coupling = Loops([cut.loop for cut in order], judged.followers, numbers)
+    order, numbers = make_closures(model, found, judged.q_all, judged.followers, joints)
+    coupling = LoopCoupling([cut.loop for cut in order], judged.followers, numbers)
     q = judged.q_all[coupling.q_index]
-    joints |= ranges(model, coupling, q, joints, findings)
+    joints |= limit_to_closed_range(model, coupling, q, joints, findings)
     tree = replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
-    findings += _said(tree, judged)
-    robot = _assembled(robot, tree, coupling, q, findings, judged, model)
-    return _described(robot if q_home is None else _at_home(robot, q_home))
+    findings += _report_loops(tree, judged)
+    robot = _make_closed_robot(robot, tree, coupling, q, findings, judged, model)
+    return _with_legs_at_home(robot if q_home is None else _with_home(robot, q_home))
 
 
-def closed_frames(
+def close_frames(
     robot: Robot,
     frame_a: str | tuple[str, ArrayLike],
     frame_b: str | tuple[str, ArrayLike],
@@ -84,8 +84,8 @@ def closed_frames(
     dependent: Iterable[str],
 ) -> Robot:
     """See `Robot.close_loop`."""
-    if kind not in TAGS:
-        raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(TAGS)}")
+    if kind not in JOINT_TAGS:
+        raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(JOINT_TAGS)}")
     if (axis is None) is (kind == "revolute"):
         raise ArgumentError(f"axis: {'needed' if axis is None else 'of no meaning'} for kind={kind!r}")
     taken = {loop.name for loop in robot.tree.loops}
@@ -94,32 +94,34 @@ def closed_frames(
     name = f"loop_{len(taken) + 1}" if name is None else name
     if name in taken:
         raise ArgumentError(f"name: {name!r} is a loop of this robot already")
-    names = several("dependent", dependent, "joint names")
+    names = check_sequence("dependent", dependent, "joint names")
     for joint in names:
         if joint not in robot.tree.joints_by_name:
             raise UnknownNameError("joint in dependent=", joint, robot.tree.joints_by_name)
-    tag = Element("loop_joint", {"name": name, "type": TAGS[kind]})
+    tag = Element("loop_joint", {"name": name, "type": JOINT_TAGS[kind]})
     if names:
         tag.set("dependent", " ".join(names))
     ends = []
     for number, (argument, frame) in enumerate((("frame_a", frame_a), ("frame_b", frame_b)), start=1):
-        link, at = _on_link(robot, argument, frame)
+        link, at = _resolve_frame(robot, argument, frame)
         ends.append((link, at))
-        SubElement(tag, f"link{number}", {"link": link, "xyz": _words(at), "rpy": "0 0 0"})
+        SubElement(tag, f"link{number}", {"link": link, "xyz": _format_numbers(at), "rpy": "0 0 0"})
     turn = np.eye(3)
     if axis is not None:
         along = check_vector("axis", axis, (3,), "in both frames alike")
         if not np.linalg.norm(along) > 0.0:
             raise ArgumentError("axis: its length is 0")
-        SubElement(tag, "axis", {"xyz": _words(along)})
+        SubElement(tag, "axis", {"xyz": _format_numbers(along)})
         turn = turn_to(along / np.linalg.norm(along))
     (link_a, at_a), (link_b, at_b) = ends
     where = Where("<close>", 0, f'<loop_joint name="{name}">')
-    loop = Loop(name, kind, link_a, link_b, Pose.of(turn, at_a), Pose.of(turn, at_b), names, where)
-    return replace(closed(robot, [loop]), source=inserted(robot.source, tostring(tag, encoding="unicode")))
+    loop = KinematicLoop(name, kind, link_a, link_b, Pose.of(turn, at_a), Pose.of(turn, at_b), names, where)
+    return replace(
+        close_loops_of(robot, [loop]), source=insert_element(robot.source, tostring(tag, encoding="unicode"))
+    )
 
 
-def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) -> tuple[str, Array]:
+def _resolve_frame(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) -> tuple[str, Array]:
     """The link that a frame belongs to, and where in it."""
     name, offset = (frame, (0.0, 0.0, 0.0)) if isinstance(frame, str) else frame
     point = check_vector(f"{argument}[1]", offset, (3,), "in the frame [m]")
@@ -130,35 +132,41 @@ def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) ->
     return robot.tree.joints_by_name[name].child if name in robot.tree.joints_by_name else name, point
 
 
-def _words(values: Array) -> str:
+def _format_numbers(values: Array) -> str:
     return " ".join(repr(x) for x in values.tolist())
 
 
-def opened(robot: Robot) -> Robot:
+def open_loops_of(robot: Robot) -> Robot:
     """A robot with its loops cut, every joint on its own: home and ranges are those of the closed one."""
     assert robot.coupling is not None
     tree = replace(robot.tree, joints=tuple(replace(j, loop=None, mimic=None) for j in robot.tree.joints), loops=())
     q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
-    lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
+    lower, upper = (_stack_limits(own, q, side) for side in ("lower", "upper"))
     damping, friction = model.damping.copy(), model.upperDryFrictionLimit.copy()
-    for joint in robot.tree.joints:  # what follows has none, see `closed`
+    for joint in robot.tree.joints:  # what follows has none, see `close_loops_of`
         if joint.loop is not None:
             at = model.joints[model.getJointId(joint.name)].idx_v
             damping[at] = friction[at] = 0.0
     return replace(
-        robot, tree=tree, bodies=merge(tree), q_home=frozen(q), lower=lower, upper=upper,
+        robot, tree=tree, bodies=merge_fixed_links(tree), q_home=frozen(q), lower=lower, upper=upper,
         damping=frozen(damping), friction=frozen(friction), armature=frozen(model.armature),
     )  # fmt: skip
 
 
-def _assembled(
-    robot: Robot, tree: Tree, coupling: Loops, q: Array, findings: Sequence[Finding], judged: Judged, model: pin.Model
+def _make_closed_robot(
+    robot: Robot,
+    tree: Tree,
+    coupling: LoopCoupling,
+    q: Array,
+    findings: Sequence[Finding],
+    judged: LoopVerdict,
+    model: pin.Model,
 ) -> Robot:
     """The robot of the closed tree."""
     own = [joint for joint in tree.joints if joint.nv and joint.independent]
-    damping, friction, armature = joint_losses(model, coupling)
+    damping, friction, armature = independent_joint_losses(model, coupling)
     actuated = tuple(name for name in robot.actuated if tree.joints_by_name[name].independent)
-    lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
+    lower, upper = (_stack_limits(own, q, side) for side in ("lower", "upper"))
     report = replace(
         robot.report,
         findings=tuple(sorted((*robot.report.findings, *findings), key=lambda f: f.where.line)),
@@ -169,7 +177,7 @@ def _assembled(
         check_results={**robot.report.check_results, "loop closure at home (m)": judged.residual},
     )
     return replace(
-        robot, tree=tree, bodies=merge(tree), model=model, actuated=actuated, q_home=frozen(q),
+        robot, tree=tree, bodies=merge_fixed_links(tree), model=model, actuated=actuated, q_home=frozen(q),
         lower=lower, upper=upper,
         velocity_limits=frozen([tree.joints_by_name[name].limits.velocity for name in actuated]),
         effort_limits=frozen([tree.joints_by_name[name].limits.effort for name in actuated]),
@@ -177,11 +185,11 @@ def _assembled(
     )  # fmt: skip
 
 
-def _at_home(robot: Robot, q_home: ArrayLike) -> Robot:
+def _with_home(robot: Robot, q_home: ArrayLike) -> Robot:
     """The robot with another home on the branch of the present one."""
     coupling, model, findings = robot.coupling, robot.model, list[Finding]()
     assert coupling is not None
-    q = given_home(model, robot.algorithms, robot.bodies, robot.root, np.asarray(q_home), findings)
+    q = validate_home(model, robot.algorithms, robot.bodies, robot.root, np.asarray(q_home), findings)
     coupling.check(q)
     q_all = coupling.configuration(q)
     joints = [
@@ -190,19 +198,19 @@ def _at_home(robot: Robot, q_home: ArrayLike) -> Robot:
     ]
     tree = replace(robot.tree, joints=tuple(joints))
     report = replace(robot.report, findings=(*robot.report.findings, *findings))
-    return replace(robot, tree=tree, bodies=merge(tree), q_home=frozen(q), report=report)
+    return replace(robot, tree=tree, bodies=merge_fixed_links(tree), q_home=frozen(q), report=report)
 
 
-def _described(robot: Robot) -> Robot:
+def _with_legs_at_home(robot: Robot) -> Robot:
     """The robot with its legs as they are at home."""
     feet = {name: leg.foot for name, leg in robot.legs.items()}
     assert robot.coupling is not None
     q_all = robot.coupling.configuration(robot.q_home)
-    return replace(robot, legs=describe_legs(robot.bodies, robot.root, limbs_of(robot), feet, q_all))
+    return replace(robot, legs=make_legs(robot.bodies, robot.root, make_limbs(robot), feet, q_all))
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------
-def _refuse_ends(robot: Robot, loops: Sequence[Loop]) -> None:
+def _reject_missing_ends(robot: Robot, loops: Sequence[KinematicLoop]) -> None:
     for loop in loops:
         for link in (loop.link_a, loop.link_b):
             if link not in robot.tree.links_by_name:
@@ -212,9 +220,9 @@ def _refuse_ends(robot: Robot, loops: Sequence[Loop]) -> None:
                 )
 
 
-def _refuse_shape(model: pin.Model, cut: Cut, tree: Tree) -> None:
+def _reject_unsupported_shape(model: pin.Model, cut: LoopCut, tree: Tree) -> None:
     loop = cut.loop
-    a, b, _ = branches(model, cut)
+    a, b, _ = loop_branches(model, cut)
     if not a and not b:
         raise ModelError(
             f"{loop.where}: loop {loop.name!r} joins {loop.link_a!r} and {loop.link_b!r}, between which nothing moves; "
@@ -235,12 +243,15 @@ def _refuse_shape(model: pin.Model, cut: Cut, tree: Tree) -> None:
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
-def _straightened(robot: Robot, loops: Sequence[Loop], q_all: Array) -> tuple[Tree, Array]:
+def _merge_loops(robot: Robot, loops: Sequence[KinematicLoop], q_all: Array) -> tuple[Tree, Array]:
     """The tree with all loops, its joints free, those on loops counting turns; and its home."""
     tree = replace(robot.tree, loops=(*robot.tree.loops, *loops))
     model = robot.model
     on_loops = {
-        model.names[joint] for cut in cuts(model, tree.loops) for side in branches(model, cut)[:2] for joint in side
+        model.names[joint]
+        for cut in cut_loops(model, tree.loops)
+        for side in loop_branches(model, cut)[:2]
+        for joint in side
     }
     joints, q = [], [*q_all[: model.nq - sum(j.nq for j in tree.joints)]]
     for joint in tree.joints:
@@ -257,24 +268,24 @@ def _straightened(robot: Robot, loops: Sequence[Loop], q_all: Array) -> tuple[Tr
     return replace(tree, joints=tuple(joints)), np.array(q)
 
 
-def _model(robot: Robot, tree: Tree) -> pin.Model:
+def _build_model(robot: Robot, tree: Tree) -> pin.Model:
     """Of the tree, with the robot's own inertias."""
-    model = build(tree, robot.root, robot.bodies)
+    model = build_pinocchio_model(tree, robot.root, robot.bodies)
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     return model
 
 
-def _of_legs(robot: Robot) -> set[str]:
+def _leg_joints(robot: Robot) -> set[str]:
     return {joint for leg in robot.legs.values() for joint in leg.joints}
 
 
-def _limits_of(own: Sequence[Joint], q: Array, side: str) -> Array:
+def _stack_limits(own: Sequence[Joint], q: Array, side: str) -> Array:
     values = [[getattr(j.limits, side)] if j.nq == 1 else [np.inf if side == "upper" else -np.inf] * j.nq for j in own]
     root = len(q) - sum(map(len, values))
     return frozen([*[np.inf if side == "upper" else -np.inf] * root, *(x for each in values for x in each)])
 
 
-def _said(tree: Tree, judged: Judged) -> list[Finding]:
+def _report_loops(tree: Tree, judged: LoopVerdict) -> list[Finding]:
     out = []
     for group in judged.groups:
         for cut in group.cuts:

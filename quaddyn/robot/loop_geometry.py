@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local
-from .loop_arrays import Closing, Closures
+from .loop_arrays import Closures, ClosureWorkspace
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------
 @compiled()
-def rows_of(closures: Closures, g: int) -> int:
+def count_rows(closures: Closures, g: int) -> int:
     """Constraints of a group."""
     total = 0
     for m in range(closures.loops[g], closures.loops[g + 1]):
@@ -22,7 +22,7 @@ def rows_of(closures: Closures, g: int) -> int:
 
 
 @compiled()
-def dependents_of(closures: Closures, g: int) -> int:
+def count_dependents(closures: Closures, g: int) -> int:
     """Dependent joints of a group."""
     total = 0
     for i in range(closures.joints[g], closures.joints[g + 1]):
@@ -33,7 +33,7 @@ def dependents_of(closures: Closures, g: int) -> int:
 
 # -- kinematics ------------------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def place(closures: Closures, work: Closing, g: int, x: Vector) -> None:
+def place_joints(closures: Closures, work: ClosureWorkspace, g: int, x: Vector) -> None:
     """Poses of a group's joints at x."""
     pose, moved = local(12), local(12)
     for i in range(closures.joints[g], closures.joints[g + 1]):
@@ -43,23 +43,23 @@ def place(closures: Closures, work: Closing, g: int, x: Vector) -> None:
         else:
             compose(work.poses[closures.parent[i]], closures.placements[i], pose)
         work.at[i] = x[i]
-        _joint(closures.slides[i], closures.axes[i], x[i], moved)
+        _joint_placement(closures.slides[i], closures.axes[i], x[i], moved)
         compose(pose, moved, work.poses[i])
 
 
 @compiled()
-def _joint(slides: int, axis: Vector, x: float, out: Vector) -> None:
+def _joint_placement(slides: int, axis: Vector, x: float, out: Vector) -> None:
     """Placement of what a joint carries: a rotation, or a translation."""
     for a in range(3):
         out[9 + a] = axis[a] * x if slides == 1 else 0.0
     if slides == 1:
-        turn(axis, 1.0, 0.0, out)
+        rotation_about(axis, 1.0, 0.0, out)
     else:
-        turn(axis, math.cos(x), math.sin(x), out)
+        rotation_about(axis, math.cos(x), math.sin(x), out)
 
 
 @compiled()
-def turn(axis: Vector, c: float, s: float, out: Vector) -> None:
+def rotation_about(axis: Vector, c: float, s: float, out: Vector) -> None:
     """Rotation about a unit axis by an angle of this cosine and sine (Rodrigues), column by column."""
     x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
     out[0], out[1], out[2] = c + t * x * x, t * x * y + s * z, t * x * z - s * y
@@ -80,7 +80,7 @@ def compose(a: Vector, b: Vector, out: Vector) -> None:
 
 # -- constraints -----------------------------------------------------------------------------------------------------
 @compiled()
-def _ends(closures: Closures, work: Closing, loop: int) -> None:
+def _place_ends(closures: Closures, work: ClosureWorkspace, loop: int) -> None:
     """Frames A and B of a loop."""
     for side in range(2):
         joint = closures.sides[loop, side]
@@ -92,7 +92,7 @@ def _ends(closures: Closures, work: Closing, loop: int) -> None:
 
 
 @compiled()
-def _pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
+def _perpendicular_pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
     """The directions u of A and w of B that row 3, 4 or 5 keeps perpendicular: x and z, y and z, y and x."""
     of_a, of_b = (0 if row == 3 else 3), (0 if row == 5 else 6)
     for a in range(3):
@@ -106,7 +106,7 @@ def _cross(a: Vector, b: Vector, out: Vector) -> None:
 
 
 @compiled()
-def _axis(closures: Closures, work: Closing, i: int, out: Vector) -> None:
+def _joint_axis(closures: Closures, work: ClosureWorkspace, i: int, out: Vector) -> None:
     """Of a joint."""
     pose, axis = work.poses[i], closures.axes[i]
     for a in range(3):
@@ -114,7 +114,7 @@ def _axis(closures: Closures, work: Closing, i: int, out: Vector) -> None:
 
 
 @compiled()
-def _gear(closures: Closures, work: Closing, loop: int, row: int, scale: float) -> None:
+def _linearize_gear(closures: Closures, work: ClosureWorkspace, loop: int, row: int, scale: float) -> None:
     """K and e of a joint that follows another: ``x_B - (multiplier x_A + offset)``."""
     a, b, z = closures.sides[loop, 0], closures.sides[loop, 1], closures.frames[2 * loop]
     share = scale if closures.slides[b] == 1 else 1.0
@@ -123,7 +123,7 @@ def _gear(closures: Closures, work: Closing, loop: int, row: int, scale: float) 
 
 
 @compiled(inline=False)
-def linearize(closures: Closures, work: Closing, g: int) -> int:
+def linearize(closures: Closures, work: ClosureWorkspace, g: int) -> int:
     """K and e of a group where its joints are placed; how many rows they have.  Lengths count as shares of its size."""
     begin, end, scale, top = closures.joints[g], closures.joints[g + 1], 1.0 / closures.size[g], 0
     u, w, normal, axis, arm, turned = local(3), local(3), local(3), local(3), local(3), local(3)
@@ -132,16 +132,16 @@ def linearize(closures: Closures, work: Closing, g: int) -> int:
             for c in range(begin, end):
                 work.K[r, c] = 0.0
         if closures.rows[m] == 1:
-            _gear(closures, work, m, top, scale)
+            _linearize_gear(closures, work, m, top, scale)
             top += 1
             continue
-        _ends(closures, work, m)
+        _place_ends(closures, work, m)
         for a in range(3):
             work.e[top + a] = scale * (work.ends[1, 9 + a] - work.ends[0, 9 + a])
         for side in range(2):
             sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
             while i >= 0:
-                _axis(closures, work, i, axis)
+                _joint_axis(closures, work, i, axis)
                 for a in range(3):
                     arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
                 _cross(axis, arm, turned)
@@ -149,14 +149,14 @@ def linearize(closures: Closures, work: Closing, g: int) -> int:
                     work.K[top + a, i] += sign * scale * (axis[a] if closures.slides[i] == 1 else turned[a])
                 i = closures.parent[i]
         for row in range(3, closures.rows[m]):
-            _pair(row, work.ends, u, w)
+            _perpendicular_pair(row, work.ends, u, w)
             _cross(w, u, normal)
             work.e[top + row] = u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
             for side in range(2):
                 sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
                 while i >= 0:
                     if closures.slides[i] == 0:
-                        _axis(closures, work, i, axis)
+                        _joint_axis(closures, work, i, axis)
                         work.K[top + row, i] += sign * (axis[0] * normal[0] + axis[1] * normal[1] + axis[2] * normal[2])
                     i = closures.parent[i]
         top += closures.rows[m]
@@ -165,7 +165,7 @@ def linearize(closures: Closures, work: Closing, g: int) -> int:
 
 # -- motion ----------------------------------------------------------------------------------------------------------
 @compiled()
-def _carry(motion: Vector, arm: Vector, out: Vector) -> None:
+def _point_motion(motion: Vector, arm: Vector, out: Vector) -> None:
     """Velocity and acceleration of a point of a body that is `arm` from where the body's motion is known."""
     v, w, alpha, swept, turned = local(3), local(3), local(3), local(3), local(3)
     for a in range(3):
@@ -179,7 +179,7 @@ def _carry(motion: Vector, arm: Vector, out: Vector) -> None:
 
 
 @compiled(inline=False)
-def _move(closures: Closures, work: Closing, g: int) -> None:
+def _joint_motions(closures: Closures, work: ClosureWorkspace, g: int) -> None:
     """Motions of a group's joints at the velocities `rate` and without accelerations of theirs."""
     axis, arm, turned, still = local(3), local(3), local(3), local(12)
     for a in range(12):
@@ -191,8 +191,8 @@ def _move(closures: Closures, work: Closing, g: int) -> None:
             before = work.motions[p]
         for a in range(3):
             arm[a] = work.poses[i, 9 + a] - (work.poses[p, 9 + a] if p >= 0 else 0.0)
-        _carry(before, arm, out)
-        _axis(closures, work, i, axis)
+        _point_motion(before, arm, out)
+        _joint_axis(closures, work, i, axis)
         for a in range(3):
             axis[a] *= work.rate[i]
             arm[a] = before[6 + a]
@@ -208,18 +208,18 @@ def _move(closures: Closures, work: Closing, g: int) -> None:
 
 
 @compiled(inline=False)
-def bias(closures: Closures, work: Closing, g: int) -> None:
+def constraint_drift(closures: Closures, work: ClosureWorkspace, g: int) -> None:
     """``dK/dt dx/dt`` of a group at the velocities `rate`, into `right`."""
     scale, top = 1.0 / closures.size[g], 0
     u, w, arm = local(3), local(3), local(3)
     ends, of_u, of_w, first, second = local(2, 12), local(3), local(3), local(3), local(3)
-    _move(closures, work, g)
+    _joint_motions(closures, work, g)
     for m in range(closures.loops[g], closures.loops[g + 1]):
         if closures.rows[m] == 1:
             work.right[top] = 0.0
             top += 1
             continue
-        _ends(closures, work, m)
+        _place_ends(closures, work, m)
         for side in range(2):
             i = closures.sides[m, side]
             for a in range(12):
@@ -228,11 +228,11 @@ def bias(closures: Closures, work: Closing, g: int) -> None:
                 for a in range(3):
                     arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
                     ends[side, 6 + a], ends[side, 9 + a] = work.motions[i, 6 + a], work.motions[i, 9 + a]
-                _carry(work.motions[i], arm, ends[side])
+                _point_motion(work.motions[i], arm, ends[side])
         for a in range(3):
             work.right[top + a] = scale * (ends[1, 3 + a] - ends[0, 3 + a])
         for row in range(3, closures.rows[m]):
-            _pair(row, work.ends, u, w)
+            _perpendicular_pair(row, work.ends, u, w)
             _cross(ends[0, 6:9], u, of_u)
             _cross(ends[1, 6:9], w, of_w)
             total = 0.0

@@ -10,31 +10,31 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Joint, Limits
-from .loops import Loops
+from .loops import LoopCoupling
 
 #: Samples of the way from home to an end of a joint's range, and halvings where a loop stops closing.
-SAMPLES, HALVINGS = 24, 12
+N_SAMPLES, N_HALVINGS = 24, 12
 #: Rays to each side of the box of several joints' ranges, about: it can be narrower anywhere, not at its corners alone.
-SPREAD = 24.0
+RAYS_PER_SIDE = 24.0
 #: Share of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
-MARGIN = 0.05
+RANGE_MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
-FAR = 2.0 * np.pi
+UNBOUNDED_JOINT_RANGE = 2.0 * np.pi
 #: Distance beyond its range at which a joint counts as within it [rad, m]: what closing a loop leaves.
-EDGE = 1e-9
+LIMIT_TOLERANCE = 1e-9
 #: A range that is narrower is none [rad], or [sizes of the loop].
-LEAST = 1e-3
+MIN_RANGE = 1e-3
 
 
-def ranges(
-    model: pin.Model, coupling: Loops, q: Array, joints: Mapping[str, Joint], findings: list[Finding]
+def limit_to_closed_range(
+    model: pin.Model, coupling: LoopCoupling, q: Array, joints: Mapping[str, Joint], findings: list[Finding]
 ) -> dict[str, Joint]:
     """The independent joints of loops, their limits narrowed to where the loops close within those of all joints."""
     c, out = coupling.closures, {}
     names = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
     for g in range(len(c.size)):
         group = range(c.joints[g], c.joints[g + 1])
-        bounds = _Bounds(
+        bounds = _RangeSearch(
             coupling,
             [
                 (int(c.q[i]), joints[names[int(c.q[i])]].limits)
@@ -44,11 +44,13 @@ def ranges(
             q,
         )  # range of what it mimics
         leaders = [(int(coupling.q_from[c.q[i]]), joints[names[int(c.q[i])]]) for i in group if c.own[i] >= 0]
-        reach = np.array([_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(-1, 2)
+        reach = np.array([_search_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(
+            -1, 2
+        )
         if len(leaders) == 1:
             shares = np.array([[bounds.share(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]])
         else:
-            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, _surface(len(leaders))))
+            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, _cube_surface(len(leaders))))
         if bounds.jams and not shares.any():
             loop = coupling.loops[c.loops[g]]
             raise ModelError(
@@ -58,14 +60,14 @@ def ranges(
             )
         for (at, joint), (below, above), (left, right) in zip(leaders, reach, shares, strict=True):
             told = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
-            if not joint.limits.lower - EDGE <= q[at] <= joint.limits.upper + EDGE:
+            if not joint.limits.lower - LIMIT_TOLERANCE <= q[at] <= joint.limits.upper + LIMIT_TOLERANCE:
                 raise ModelError(
                     f"{joint.where}: joint {joint.name!r} has to be at {q[at]:.4g} for its loops to close, outside of "
                     f"its range {told}; correct the range or the frames of the loops, or leave them open by loops=False"
                 )
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
-            if max(left * below, right * above) < LEAST * (1.0 if joint.type != "prismatic" else c.size[g]):
+            if max(left * below, right * above) < MIN_RANGE * (1.0 if joint.type != "prismatic" else c.size[g]):
                 lower = upper = float(q[at])
                 reason = (
                     f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within "
@@ -80,27 +82,29 @@ def ranges(
     return out
 
 
-class _Bounds:
+class _RangeSearch:
     """Whether loops close, and their dependent joints are within their limits, along rays from home."""
 
-    def __init__(self, coupling: Loops, limits: list[tuple[int, Limits]], q: Array) -> None:
+    def __init__(self, coupling: LoopCoupling, limits: list[tuple[int, Limits]], q: Array) -> None:
         home = coupling.configuration(q)
         self.coupling, self.q, self.jams = coupling, q, False
         # What home breaks is no limit; the guard reports it.
-        self.limits = [(at, of) for at, of in limits if of.lower - EDGE <= home[at] <= of.upper + EDGE]
+        self.limits = [
+            (at, of) for at, of in limits if of.lower - LIMIT_TOLERANCE <= home[at] <= of.upper + LIMIT_TOLERANCE
+        ]
 
     def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
         """How much of the way from home all rays may go together; none where loops jam at once."""
         good, bad, jammed = 0.0, None, False
-        for k in range(1, SAMPLES + 1):
-            state = self.judged(leaders, reach, rays, k / SAMPLES)
+        for k in range(1, N_SAMPLES + 1):
+            state = self.judged(leaders, reach, rays, k / N_SAMPLES)
             if state != "well":
-                bad, jammed = k / SAMPLES, state == "open"
+                bad, jammed = k / N_SAMPLES, state == "open"
                 break
-            good = k / SAMPLES
+            good = k / N_SAMPLES
         if bad is None:
             return 1.0
-        for _ in range(HALVINGS):
+        for _ in range(N_HALVINGS):
             middle = 0.5 * (good + bad)
             state = self.judged(leaders, reach, rays, middle)
             if state == "well":
@@ -108,7 +112,7 @@ class _Bounds:
             else:
                 bad, jammed = middle, state == "open"
         self.jams = self.jams or (jammed and good == 0.0)
-        return good * (1.0 - MARGIN) if jammed else good
+        return good * (1.0 - RANGE_MARGIN) if jammed else good
 
     def judged(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, share: float) -> str:
         """What the first ray is that goes wrong, "open" or "outside"; otherwise "well"."""
@@ -119,21 +123,21 @@ class _Bounds:
             q_all = self.coupling.configuration(q)
             if not np.isfinite(q_all).all():
                 return "open"
-            if not all(of.lower - EDGE <= q_all[at] <= of.upper + EDGE for at, of in self.limits):
+            if not all(of.lower - LIMIT_TOLERANCE <= q_all[at] <= of.upper + LIMIT_TOLERANCE for at, of in self.limits):
                 return "outside"
         return "well"
 
 
-def _surface(n: int) -> Array:
+def _cube_surface(n: int) -> Array:
     """(rays, n) points all over the surface of the cube [-1, 1]^n, its corners first: where a loop jams soonest."""
-    steps = np.linspace(-1.0, 1.0, 1 + 2 * max(1, round(SPREAD ** (1.0 / (n - 1)) / 2.0)))
+    steps = np.linspace(-1.0, 1.0, 1 + 2 * max(1, round(RAYS_PER_SIDE ** (1.0 / (n - 1)) / 2.0)))
     grid = np.stack(np.meshgrid(*[steps] * n, indexing="ij"), -1).reshape(-1, n)
     rays = grid[np.abs(grid).max(axis=1) == 1.0]
     return np.array(sorted(rays.tolist(), key=lambda ray: -sum(map(abs, ray))))
 
 
-def _width(home: float, limits: Limits, size: float, kind: str) -> tuple[float, float]:
-    far = FAR if kind != "prismatic" else 4.0 * size
+def _search_width(home: float, limits: Limits, size: float, kind: str) -> tuple[float, float]:
+    far = UNBOUNDED_JOINT_RANGE if kind != "prismatic" else 4.0 * size
     ends = home - limits.lower, limits.upper - home
     below, above = (max(x, 0.0) if np.isfinite(x) else far for x in ends)
     return below, above

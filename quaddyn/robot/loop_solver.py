@@ -20,40 +20,40 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, entry
-from .loop_geometry import bias, dependents_of, linearize, place, rows_of
-from .loop_arrays import Closing, Closures
+from .loop_arrays import Closures, ClosureWorkspace
+from .loop_geometry import constraint_drift, count_dependents, count_rows, linearize, place_joints
 
 #: Farthest that a joint moves in a step of the continuation [rad, or shares of the loop's size].
-REACH = 0.2
+MAX_STEP = 0.2
 #: Largest correction after a step that is taken for the same branch, in the same units.
-LEAP = 0.1
+MAX_BRANCH_JUMP = 0.1
 #: Newton's method ends with a correction of less than this; it converges quadratically.
-SMALL = 1e-8
+NEWTON_TOLERANCE = 1e-8
 #: Residual of a closed loop, as a share of its size.
-CLOSED = 1e-13
+CLOSURE_TOLERANCE = 1e-13
 #: A pivot of K_z below this share of the largest makes the loop singular.
-SINGULAR = 1e-7
+SINGULARITY_TOLERANCE = 1e-7
 #: Corrections at a step, and steps, at most.
-CORRECTIONS, STEPS = 12, 4000
+MAX_CORRECTIONS, MAX_STEPS = 12, 4000
 
 
 # -- what Python calls -----------------------------------------------------------------------------------------------
 @entry("closed loops")
-def close_loops(closures: Closures, work: Closing, q: Vector, q_all: Vector, G: Matrix) -> int:
+def close_loops(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
     """q_all (nq_all,) and ``v_all = G v`` (nv_all, nv) at q; a loop that does not close, or -1 where all do."""
     return close_all(closures, work, q, q_all, G)
 
 
 @entry("closed loops")
-def loop_drift(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, out: Vector) -> None:
+def loop_drift(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
     """Accelerations `out` (nv_all,) of all joints where those of the independent ones are 0."""
     drift_all(closures, work, q_all, v_all, out)
 
 
 @entry("closed loops")
-def loop_residual(closures: Closures, work: Closing, group: int, x: Vector, K: Matrix, e: Vector) -> None:
+def loop_residual(closures: Closures, work: ClosureWorkspace, group: int, x: Vector, K: Matrix, e: Vector) -> None:
     """K and e of one group at coordinates x (n,) of all loops' joints; entries of other groups stay."""
-    place(closures, work, group, x)
+    place_joints(closures, work, group, x)
     rows = linearize(closures, work, group)
     for r in range(rows):
         e[r] = work.e[r]
@@ -63,7 +63,7 @@ def loop_residual(closures: Closures, work: Closing, group: int, x: Vector, K: M
 
 # -- what compiled code calls ----------------------------------------------------------------------------------------
 @compiled(inline=False)
-def close_all(closures: Closures, work: Closing, q: Vector, q_all: Vector, G: Matrix) -> int:
+def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
     """See `close_loops`."""
     for i in range(len(q_all)):
         q_all[i] = 0.0
@@ -76,17 +76,17 @@ def close_all(closures: Closures, work: Closing, q: Vector, q_all: Vector, G: Ma
         G[closures.v_index[j], j] = 1.0
     failed = -1
     for g in range(len(closures.size)):
-        if not _follow(closures, work, g, q_all):
+        if not _trace_branch(closures, work, g, q_all):
             failed = closures.loops[g]
         for i in range(closures.joints[g], closures.joints[g + 1]):
             if closures.own[i] < 0:
                 q_all[closures.q[i]] = work.x[i]
-        _columns(closures, work, g, G)
+        _write_map(closures, work, g, G)
     return failed
 
 
 @compiled(inline=False)
-def drift_all(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, out: Vector) -> None:
+def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
     """See `loop_drift`."""
     for i in range(len(out)):
         out[i] = 0.0
@@ -94,10 +94,10 @@ def drift_all(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, o
         for i in range(closures.joints[g], closures.joints[g + 1]):
             work.x[i] = q_all[closures.q[i]]
             work.rate[i] = v_all[closures.v[i]]
-        place(closures, work, g, work.x)
+        place_joints(closures, work, g, work.x)
         linearize(closures, work, g)
         _factor(closures, work, g)
-        bias(closures, work, g)
+        constraint_drift(closures, work, g)
         _solve(closures, work, g)
         for i in range(closures.joints[g], closures.joints[g + 1]):
             if closures.own[i] < 0:
@@ -106,18 +106,18 @@ def drift_all(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, o
 
 # -- continuation ----------------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def _follow(closures: Closures, work: Closing, g: int, q_all: Vector) -> bool:
+def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> bool:
     """Bring a group from home to the independent coordinates in q_all; False, and NaN, where that cannot be."""
     begin, end = closures.joints[g], closures.joints[g + 1]
     x, done, share, steps = work.x, 0.0, 1.0, 0
     for i in range(begin, end):
         x[i] = closures.home[i]
-    place(closures, work, g, x)
+    place_joints(closures, work, g, x)
     linearize(closures, work, g)
     well = _factor(closures, work, g)
     while well and done < 1.0:
-        fastest = _rates(closures, work, g, q_all)
-        step = share * (REACH / fastest if fastest > REACH else 1.0)
+        fastest = _compute_rates(closures, work, g, q_all)
+        step = share * (MAX_STEP / fastest if fastest > MAX_STEP else 1.0)
         if done + step > 1.0 - 1e-12:
             step = 1.0 - done
         for i in range(begin, end):
@@ -125,19 +125,19 @@ def _follow(closures: Closures, work: Closing, g: int, q_all: Vector) -> bool:
             x[i] += step * work.rate[i]
             if closures.own[i] >= 0 and done + step >= 1.0:
                 x[i] = q_all[closures.q[i]]  # to the last bit
-        _keep(closures, work, g)
-        if _correct(closures, work, g) and _same_branch(closures, work, g):
+        _store_columns(closures, work, g)
+        if _correct_dependents(closures, work, g) and _is_same_branch(closures, work, g):
             done += step
             share = min(1.0, 2.0 * share)
         else:
             share *= 0.5
             for i in range(begin, end):
                 x[i] = work.before[i]
-            place(closures, work, g, x)
+            place_joints(closures, work, g, x)
             linearize(closures, work, g)
             well = _factor(closures, work, g) and share > 1e-5
         steps += 1
-        if steps > STEPS:
+        if steps > MAX_STEPS:
             well = False
     if not well:
         for i in range(begin, end):
@@ -146,10 +146,10 @@ def _follow(closures: Closures, work: Closing, g: int, q_all: Vector) -> bool:
 
 
 @compiled()
-def _rates(closures: Closures, work: Closing, g: int, q_all: Vector) -> float:
+def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> float:
     """Rates along the line from home to the wanted coordinates, per whole line; how fast the fastest joint is."""
     begin, end, fastest = closures.joints[g], closures.joints[g + 1], 0.0
-    rows = rows_of(closures, g)
+    rows = count_rows(closures, g)
     for r in range(rows):
         work.right[r] = 0.0
     for i in range(begin, end):
@@ -161,22 +161,22 @@ def _rates(closures: Closures, work: Closing, g: int, q_all: Vector) -> float:
     for i in range(begin, end):
         if closures.own[i] < 0:
             work.rate[i] = -work.correction[closures.column[i]]
-        fastest = max(fastest, abs(work.rate[i]) * _measure(closures, g, i))
+        fastest = max(fastest, abs(work.rate[i]) * _angle_scale(closures, g, i))
     return fastest
 
 
 @compiled()
-def _measure(closures: Closures, g: int, i: int) -> float:
+def _angle_scale(closures: Closures, g: int, i: int) -> float:
     """What a joint's coordinate is multiplied by to be compared with angles."""
     return 1.0 / closures.size[g] if closures.slides[i] == 1 else 1.0
 
 
 @compiled(inline=False)
-def _correct(closures: Closures, work: Closing, g: int) -> bool:
+def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """Newton's method on the dependent joints; whether it ended near where it began, with the loop closed."""
-    begin, end, before, ended = closures.joints[g], closures.joints[g + 1], 2.0 * LEAP, False
-    for _ in range(CORRECTIONS):
-        place(closures, work, g, work.x)
+    begin, end, before, ended = closures.joints[g], closures.joints[g + 1], 2.0 * MAX_BRANCH_JUMP, False
+    for _ in range(MAX_CORRECTIONS):
+        place_joints(closures, work, g, work.x)
         rows = linearize(closures, work, g)
         if not _factor(closures, work, g):
             return False
@@ -185,33 +185,33 @@ def _correct(closures: Closures, work: Closing, g: int) -> bool:
             work.right[r] = work.e[r]
             worst = max(worst, abs(work.e[r]))
         if ended:
-            return worst <= CLOSED
+            return worst <= CLOSURE_TOLERANCE
         _solve(closures, work, g)
         largest = 0.0
         for i in range(begin, end):
             if closures.own[i] < 0:
-                largest = max(largest, abs(work.correction[closures.column[i]]) * _measure(closures, g, i))
+                largest = max(largest, abs(work.correction[closures.column[i]]) * _angle_scale(closures, g, i))
         if not largest <= 0.5 * before:
             return False
         for i in range(begin, end):
             if closures.own[i] < 0:
                 work.x[i] -= work.correction[closures.column[i]]
-        before, ended = largest, largest <= SMALL
+        before, ended = largest, largest <= NEWTON_TOLERANCE
     return False
 
 
 @compiled()
-def _keep(closures: Closures, work: Closing, g: int) -> None:
+def _store_columns(closures: Closures, work: ClosureWorkspace, g: int) -> None:
     """Remember K_z."""
-    for r in range(rows_of(closures, g)):
-        for c in range(dependents_of(closures, g)):
+    for r in range(count_rows(closures, g)):
+        for c in range(count_dependents(closures, g)):
             work.last[r, c] = work.Kz[r, c]
 
 
 @compiled(inline=False)
-def _same_branch(closures: Closures, work: Closing, g: int) -> bool:
+def _is_same_branch(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """Whether ``det(K_z_before^T K_z) > 0``: branches meet where K_z is singular, and change the sign there."""
-    n, rows, sign = dependents_of(closures, g), rows_of(closures, g), 1.0
+    n, rows, sign = count_dependents(closures, g), count_rows(closures, g), 1.0
     square = work.Q  # factored again before it is needed
     for a in range(n):
         for b in range(n):
@@ -242,9 +242,9 @@ def _same_branch(closures: Closures, work: Closing, g: int) -> bool:
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
 @compiled(inline=False)
-def _factor(closures: Closures, work: Closing, g: int) -> bool:
+def _factor(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """``K_z = Q R`` by Householder's reflectors; whether its columns are independent."""
-    n, rows, Q, largest, least = dependents_of(closures, g), rows_of(closures, g), work.Q, 0.0, 1e300
+    n, rows, Q, largest, least = count_dependents(closures, g), count_rows(closures, g), work.Q, 0.0, 1e300
     for i in range(closures.joints[g], closures.joints[g + 1]):
         if closures.own[i] < 0:
             for r in range(rows):
@@ -272,13 +272,13 @@ def _factor(closures: Closures, work: Closing, g: int) -> bool:
                 along *= 2.0 / square
                 for r in range(k, rows):
                     Q[r, c] -= along * Q[r, k]
-    return least > SINGULAR
+    return least > SINGULARITY_TOLERANCE
 
 
 @compiled(inline=False)
-def _solve(closures: Closures, work: Closing, g: int) -> None:
+def _solve(closures: Closures, work: ClosureWorkspace, g: int) -> None:
     """``correction = K_z^+ right``; `right` is lost."""
-    n, rows, Q, b = dependents_of(closures, g), rows_of(closures, g), work.Q, work.right
+    n, rows, Q, b = count_dependents(closures, g), count_rows(closures, g), work.Q, work.right
     for k in range(n):
         square, along = 0.0, 0.0
         for r in range(k, rows):
@@ -296,9 +296,9 @@ def _solve(closures: Closures, work: Closing, g: int) -> None:
 
 
 @compiled(inline=False)
-def _columns(closures: Closures, work: Closing, g: int, G: Matrix) -> None:
+def _write_map(closures: Closures, work: ClosureWorkspace, g: int, G: Matrix) -> None:
     """Rows of G of a group's dependent joints, where K_z is factored."""
-    begin, end, rows = closures.joints[g], closures.joints[g + 1], rows_of(closures, g)
+    begin, end, rows = closures.joints[g], closures.joints[g + 1], count_rows(closures, g)
     for i in range(begin, end):
         if closures.own[i] >= 0:
             for r in range(rows):

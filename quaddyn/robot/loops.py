@@ -9,19 +9,19 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ModelError
-from ..urdf.tree import Array, Joint, Loop, Pose, Tree
+from ..urdf.tree import Array, Joint, KinematicLoop, Pose, Tree
+from .coupling import Index, Tangent, index_array
+from .loop_arrays import Closures, ClosureWorkspace, make_closure_workspace
 from .loop_solver import close_loops, loop_drift, loop_residual
-from .coupling import Index, Tangent, index_of
-from .loop_arrays import Closing, Closures, room_for_closing
-from .planar_loops import PlanarLoop, planar_loop
+from .planar_loops import PlanarLoop, find_planar_loop
 
 #: How far from where a loop is flat it closes for sure [rad].
-CLEAR = 1e-3
+END_MARGIN = 1e-3
 #: Rows of each kind of loop.
-ROWS = {"point": 3, "revolute": 5, "weld": 6, "gear": 1}
+CONSTRAINT_COUNTS = {"point": 3, "revolute": 5, "weld": 6, "gear": 1}
 
 
-class Loops:
+class LoopCoupling:
     """How the coordinates of all joints follow from those of the independent ones, where loops move the others.
 
     ``q_all = gamma(q)`` on the branch of home, ``v_all = G(q) v`` and ``a_all = G a + g(q, v)`` (Featherstone, *Rigid
@@ -36,20 +36,24 @@ class Loops:
         q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
     """
 
-    def __init__(self, loops: Sequence[Loop], followers: Mapping[str, str], closures: Closures) -> None:
+    def __init__(self, loops: Sequence[KinematicLoop], followers: Mapping[str, str], closures: Closures) -> None:
         self.loops, self.closures = tuple(loops), closures
         gears = {loop.name for loop in loops if loop.kind == "gear"}
         self.followers = {
             name: f"is moved by {loop}" if loop in gears else f"is moved by loop {loop!r}"
             for name, loop in followers.items()
         }
-        self.q_index, self.v_index = index_of(closures.q_index), index_of(closures.v_index)
+        self.q_index, self.v_index = index_array(closures.q_index), index_array(closures.v_index)
         sizes = [len(at) + int((closures.own < 0).sum()) for at in (self.q_index, self.v_index)]
-        self.q_from, self.v_from = (_inverse(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True))
+        self.q_from, self.v_from = (
+            _inverse_index(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True)
+        )
         self._last: tuple[bytes, Tangent, int] = b"", Tangent(np.zeros(0), np.zeros((0, 0))), -1
-        self._reach = _reaches(closures)
-        self.planar: tuple[PlanarLoop | None, ...] = tuple(planar_loop(closures, g) for g in range(len(closures.size)))
-        self._clear = _clear_of_ends(closures, self.planar)
+        self._reach = _moving_entries(closures)
+        self.planar: tuple[PlanarLoop | None, ...] = tuple(
+            find_planar_loop(closures, g) for g in range(len(closures.size))
+        )
+        self._clear = _closed_intervals(closures, self.planar)
 
     def at(self, q: Array) -> Tangent:
         """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
@@ -94,11 +98,11 @@ class Loops:
             )
 
     @property
-    def spatial(self) -> Loop | None:
+    def spatial(self) -> KinematicLoop | None:
         """A loop that does not close in closed form."""
         return next((self.loops[self.closures.loops[g]] for g, x in enumerate(self.planar) if x is None), None)
 
-    def alike(self, other: Loops) -> bool:
+    def alike(self, other: LoopCoupling) -> bool:
         """Whether all numbers are the same."""
         return all(np.array_equal(a, b) for a, b in zip(self.closures, other.closures, strict=True))
 
@@ -108,7 +112,7 @@ class Loops:
 
     def residual(self, q_all: Array) -> float:
         """How far the loops are from closed where all joints are at q_all (nq_all,) [m, rad]."""
-        work, c = room_for_closing(self.closures), self.closures
+        work, c = make_closure_workspace(self.closures), self.closures
         K, e = np.zeros((int(c.rows.sum()), len(c.q))), np.zeros(int(c.rows.sum()))
         worst = 0.0
         for g, size in enumerate(c.size):
@@ -118,7 +122,7 @@ class Loops:
         return worst
 
     def _close(self, q: Array) -> tuple[Tangent, int]:
-        c, work = self.closures, room_for_closing(self.closures)
+        c, work = self.closures, make_closure_workspace(self.closures)
         q_all, G = np.empty(len(self.q_from)), np.empty((len(self.v_from), len(self.v_index)))
         failed = close_loops(c, work, q, q_all, G)
         return LoopTangent(q_all, G, c, work), failed
@@ -127,14 +131,14 @@ class Loops:
 class LoopTangent(Tangent):
     """The tangent of loops at a configuration."""
 
-    def __init__(self, q: Array, G: Array, closures: Closures, work: Closing) -> None:
+    def __init__(self, q: Array, G: Array, closures: Closures, work: ClosureWorkspace) -> None:
         super().__init__(q, G)
         self._closures, self._room = closures, work
 
     def drift(self, v: Array) -> Array:
         """As of `Tangent`."""
         out, v_all = np.empty(len(self.G)), self.velocity(v)
-        loop_drift(self._closures, room_for_closing(self._closures), self.q, v_all, out)
+        loop_drift(self._closures, make_closure_workspace(self._closures), self.q, v_all, out)
         return out
 
     def rate(self, v: Array) -> Array:
@@ -143,28 +147,28 @@ class LoopTangent(Tangent):
         return np.stack(columns, axis=1)
 
 
-def _clear_of_ends(c: Closures, planar: Sequence[PlanarLoop | None]) -> tuple[Index, Array, Array] | None:
+def _closed_intervals(c: Closures, planar: Sequence[PlanarLoop | None]) -> tuple[Index, Array, Array] | None:
     """Entries of q, and between what every loop closes for sure; None where that is not known of all loops."""
     found: list[tuple[int, float, float]] = []
     for loop in planar:
         if loop is None or loop.independent < 0:
             return None
         low, high = loop.ends
-        found.append((int(np.flatnonzero(c.q_index == c.q[loop.independent])[0]), low + CLEAR, high - CLEAR))
+        found.append((int(np.flatnonzero(c.q_index == c.q[loop.independent])[0]), low + END_MARGIN, high - END_MARGIN))
     index, lows, highs = zip(*found, strict=True)
-    return index_of(index), np.array(lows), np.array(highs)
+    return index_array(index), np.array(lows), np.array(highs)
 
 
-def _inverse(index: Index, size: int) -> Index:
+def _inverse_index(index: Index, size: int) -> Index:
     out = np.full(size, -1, dtype=np.intp)
     out[index] = np.arange(len(index))
-    return index_of(out)
+    return index_array(out)
 
 
-def _reaches(c: Closures) -> list[tuple[int, ...]]:
+def _moving_entries(c: Closures) -> list[tuple[int, ...]]:
     """Per entry of v_all the entries of v that move it."""
     out: list[tuple[int, ...]] = [
-        (int(k),) for k in _inverse(index_of(c.v_index), len(c.v_index) + int((c.own < 0).sum()))
+        (int(k),) for k in _inverse_index(index_array(c.v_index), len(c.v_index) + int((c.own < 0).sum()))
     ]
     for g in range(len(c.size)):
         group = range(c.joints[g], c.joints[g + 1])
@@ -177,15 +181,15 @@ def _reaches(c: Closures) -> list[tuple[int, ...]]:
 
 # -- making ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Cut:
+class LoopCut:
     """Where a loop is cut: by side, the number of the joint that carries the frame, and (12,) its placement there."""
 
-    loop: Loop
+    loop: KinematicLoop
     joints: tuple[int, int]
     placements: tuple[Array, Array]
 
 
-def cuts(model: pin.Model, loops: Iterable[Loop]) -> list[Cut]:
+def cut_loops(model: pin.Model, loops: Iterable[KinematicLoop]) -> list[LoopCut]:
     """The loops in a model's numbers."""
     out = []
     for loop in loops:
@@ -195,36 +199,36 @@ def cuts(model: pin.Model, loops: Iterable[Loop]) -> list[Cut]:
             for frame, at in zip(frames, (loop.placement_a, loop.placement_b), strict=True)
         ]
         a, b = (int(frame.parentJoint) for frame in frames)
-        out.append(Cut(loop, (a, b), (_twelve(placed[0]), _twelve(placed[1]))))
+        out.append(LoopCut(loop, (a, b), (_flatten_placement(placed[0]), _flatten_placement(placed[1]))))
     return out
 
 
-def gears(model: pin.Model, joints: Iterable[Joint]) -> list[Cut]:
+def mimic_constraints(model: pin.Model, joints: Iterable[Joint]) -> list[LoopCut]:
     """Joints that mimic others in a model's numbers: loops of a single constraint."""
     out = []
     for joint in joints:
         if joint.mimic is not None:
             name, here = f"<mimic joint={joint.mimic.joint!r}>", Pose.of(np.eye(3), np.zeros(3))
-            loop = Loop(name, "gear", joint.child, joint.child, here, here, (), joint.where)
+            loop = KinematicLoop(name, "gear", joint.child, joint.child, here, here, (), joint.where)
             ends = int(model.getJointId(joint.mimic.joint)), int(model.getJointId(joint.name))
             out.append(
-                Cut(loop, ends, (np.array([joint.mimic.multiplier, joint.mimic.offset, *[0.0] * 10]), np.zeros(12)))
+                LoopCut(loop, ends, (np.array([joint.mimic.multiplier, joint.mimic.offset, *[0.0] * 10]), np.zeros(12)))
             )
     return out
 
 
-def branches(model: pin.Model, cut: Cut) -> tuple[list[int], list[int], int]:
+def loop_branches(model: pin.Model, cut: LoopCut) -> tuple[list[int], list[int], int]:
     """Joints of both sides of a loop, outermost first, and the joint whose body they start from."""
     a, b = (_ancestors(model, joint) for joint in cut.joints)
     base = next(joint for joint in a if joint in set(b))
     return a[: a.index(base)], b[: b.index(base)], base
 
 
-def groups(model: pin.Model, found: Sequence[Cut]) -> list[tuple[list[Cut], list[int], int]]:
+def group_loops(model: pin.Model, found: Sequence[LoopCut]) -> list[tuple[list[LoopCut], list[int], int]]:
     """Loops that share joints: the loops, their joints parents first, and the joint whose body they start from."""
-    around = {id(cut): _around(model, cut) for cut in found}
+    around = {id(cut): _involved_joints(model, cut) for cut in found}
     left = [([cut], around[id(cut)]) for cut in found]
-    joined: list[tuple[list[Cut], set[int]]] = []
+    joined: list[tuple[list[LoopCut], set[int]]] = []
     for of, joints in left:
         for other in [each for each in joined if each[1] & joints]:
             joined.remove(other)
@@ -251,17 +255,17 @@ def groups(model: pin.Model, found: Sequence[Cut]) -> list[tuple[list[Cut], list
     return out
 
 
-def _around(model: pin.Model, cut: Cut) -> set[int]:
+def _involved_joints(model: pin.Model, cut: LoopCut) -> set[int]:
     """Joints that a loop is about: those of both branches, or the two of a gear."""
     if cut.loop.kind == "gear":
         return set(cut.joints)
-    a, b, _ = branches(model, cut)
+    a, b, _ = loop_branches(model, cut)
     return {*a, *b}
 
 
-def closures_of(
-    model: pin.Model, found: Sequence[Cut], home: Array, dependent: Iterable[str], joints: Mapping[str, Joint]
-) -> tuple[list[Cut], Closures]:
+def make_closures(
+    model: pin.Model, found: Sequence[LoopCut], home: Array, dependent: Iterable[str], joints: Mapping[str, Joint]
+) -> tuple[list[LoopCut], Closures]:
     """The loops as numbers, and in the order in which these have them.
 
     Args:
@@ -278,11 +282,11 @@ def closures_of(
         joint = model.joints[names.index(name)]
         free_q[joint.idx_q], free_v[joint.idx_v] = False, False
     own_v = np.cumsum(free_v) - 1
-    order: list[Cut] = []
+    order: list[LoopCut] = []
     starts, loop_starts, sizes, numbers = [0], [0], [], []
     rows: list[list[float]] = []
     axes, sides, frames = [], [], []
-    for of, group, base in groups(model, found):
+    for of, group, base in group_loops(model, found):
         order += of
         index = {joint: starts[-1] + k for k, joint in enumerate(group)}
         local = index | {base: -1}  # also where the base's own joint is one that others mimic
@@ -297,7 +301,7 @@ def closures_of(
             ))  # fmt: skip
             counts[follows] += 1
             places.append(model.jointPlacements[joint])
-            rows.append(_twelve(places[-1]).tolist())
+            rows.append(_flatten_placement(places[-1]).tolist())
             axes.append(joints[name].axis)
         for cut in of:
             sides.append([(index if cut.loop.kind == "gear" else local)[joint] for joint in cut.joints])
@@ -308,17 +312,17 @@ def closures_of(
         starts.append(starts[-1] + len(group))
         loop_starts.append(loop_starts[-1] + len(of))
     columns = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
-    q, v, own, column, parent, slides = (_integers(x) for x in columns)
+    q, v, own, column, parent, slides = (_int_array(x) for x in columns)
     return order, Closures(
-        _integers(starts), _integers(loop_starts), np.array(sizes), q, v, own, column, parent, slides,
+        _int_array(starts), _int_array(loop_starts), np.array(sizes), q, v, own, column, parent, slides,
         np.array(rows).reshape(-1, 12), np.array(axes).reshape(-1, 3), np.ascontiguousarray(home[q]),
         np.array(sides, dtype=np.int64).reshape(-1, 2), np.array(frames).reshape(-1, 12),
-        _integers([ROWS[cut.loop.kind] for cut in order]),
-        _integers(np.flatnonzero(free_q)), _integers(np.flatnonzero(free_v)),
+        _int_array([CONSTRAINT_COUNTS[cut.loop.kind] for cut in order]),
+        _int_array(np.flatnonzero(free_q)), _int_array(np.flatnonzero(free_v)),
     )  # fmt: skip
 
 
-def closed_loops(model: pin.Model, tree: Tree, q_home: Array) -> Loops:
+def loop_coupling(model: pin.Model, tree: Tree, q_home: Array) -> LoopCoupling:
     """The coupling of a tree whose loops are closed."""
     followers = {joint.name: joint.loop for joint in tree.joints if joint.loop is not None}
     q_all = np.full(model.nq, np.nan)
@@ -326,17 +330,21 @@ def closed_loops(model: pin.Model, tree: Tree, q_home: Array) -> Loops:
         if joint.loop is not None:
             q_all[model.joints[model.getJointId(joint.name)].idx_q] = joint.at_home
     q_all[np.isnan(q_all)] = q_home
-    order, numbers = closures_of(
-        model, cuts(model, tree.loops) + gears(model, tree.joints), q_all, followers, tree.joints_by_name
+    order, numbers = make_closures(
+        model,
+        cut_loops(model, tree.loops) + mimic_constraints(model, tree.joints),
+        q_all,
+        followers,
+        tree.joints_by_name,
     )
-    return Loops([cut.loop for cut in order], followers, numbers)
+    return LoopCoupling([cut.loop for cut in order], followers, numbers)
 
 
-def _integers(values: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _int_array(values: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def _twelve(at: pin.SE3) -> Array:
+def _flatten_placement(at: pin.SE3) -> Array:
     return np.array([*at.rotation.ravel(order="F"), *at.translation])
 
 

@@ -12,15 +12,15 @@ from ..urdf.tree import Array
 MAX_FOOT_MESH_BYTES = 300_000
 
 
-def vertices(path: Path) -> Array | None:
+def read_vertices(path: Path) -> Array | None:
     """Vertices (N, 3) of an .stl (binary or text) or .obj file; None for other or broken files."""
     data = path.read_bytes()
     points: Array | None = None
     try:
         if path.suffix.lower() == ".obj":
-            points = _lines(data, b"v ")
+            points = _read_text_lines(data, b"v ")
         elif path.suffix.lower() == ".stl":
-            points = _stl(data)
+            points = _read_stl(data)
     except ValueError:
         return None
     if points is None or points.size == 0 or not np.isfinite(points).all():
@@ -28,14 +28,14 @@ def vertices(path: Path) -> Array | None:
     return points
 
 
-def _stl(data: bytes) -> Array:
+def _read_stl(data: bytes) -> Array:
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
     if len(data) != 84 + 50 * count:  # the size is the only sure sign of the binary form
-        return _lines(data, b"vertex ")
+        return _read_text_lines(data, b"vertex ")
     triangles = np.frombuffer(data, dtype=np.dtype([("v", "<f4", (4, 3)), ("attribute", "<u2")]), offset=84)
     return triangles["v"][:, 1:].reshape(-1, 3).astype(np.float64)
 
 
-def _lines(data: bytes, key: bytes) -> Array:
+def _read_text_lines(data: bytes, key: bytes) -> Array:
     words = [w for line in data.splitlines() if line.lstrip().startswith(key) for w in line.split()[1:4]]
     return np.array(list(map(float, words))).reshape(-1, 3)

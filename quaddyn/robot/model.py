@@ -14,9 +14,9 @@ import numpy as np
 import pinocchio as pin
 
 from ..urdf.tree import Array, Inertial, Joint, Pose, Tree
-from .bodies import Body
-from .coupling import Coupling
-from .loops import Loops
+from .bodies import CompositeBody
+from .coupling import MimicCoupling
+from .loops import LoopCoupling
 from .robot import Foot
 
 _AXES = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
@@ -28,7 +28,7 @@ _CONTINUOUS = {"X": pin.JointModelRUBX, "Y": pin.JointModelRUBY, "Z": pin.JointM
 PLANAR_ROOT = (("root_x", pin.JointModelPX), ("root_z", pin.JointModelPZ), ("root_pitch", pin.JointModelRY))
 
 
-def se3(pose: Pose) -> pin.SE3:
+def to_se3(pose: Pose) -> pin.SE3:
     """The same placement as Pinocchio's type."""
     return pin.SE3(pose.rotation.copy(), pose.translation.copy())
 
@@ -41,7 +41,7 @@ def joint_model(joint: Joint) -> pin.JointModel:
         return pin.JointModelPlanar()
     letter = _AXES.get(tuple(joint.axis))
     if joint.type == "continuous":
-        return _CONTINUOUS[letter or "Z"]()  # see `turned_frame`
+        return _CONTINUOUS[letter or "Z"]()  # see `joint_frame_rotation`
     aligned, free = {
         "revolute": (_REVOLUTE, pin.JointModelRevoluteUnaligned),
         "prismatic": (_PRISMATIC, pin.JointModelPrismaticUnaligned),
@@ -49,7 +49,7 @@ def joint_model(joint: Joint) -> pin.JointModel:
     return aligned[letter]() if letter else free(*joint.axis.tolist())
 
 
-def turned_frame(joint: Joint) -> pin.SE3:
+def joint_frame_rotation(joint: Joint) -> pin.SE3:
     """Pinocchio's joint frame in the file's joint frame, for joint models that know the z axis only.
 
     These are planar joints (the importer ignores their axis), and continuous joints about an axis that is not
@@ -70,7 +70,7 @@ def rotation_to(axis: Array) -> Array:
     return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
 
 
-def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.Model:
+def build_pinocchio_model(tree: Tree, root: str, repaired: Iterable[CompositeBody] | None = None) -> pin.Model:
     """The model of `tree` on a "free", "planar" or "fixed" root.
 
     With `repaired` bodies, their inertias replace the sums over the links.
@@ -86,15 +86,15 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
             joint_id = model.addJoint(joint_id, kind(), pin.SE3.Identity(), name)
             frame_id = model.addJointFrame(joint_id, frame_id)
     # per link: the joint that carries it, its body frame, and its placement in that joint's frame
-    at = {tree.root.name: _body(model, tree, tree.root.name, joint_id, frame_id, placement)}
+    at = {tree.root.name: _add_body_frame(model, tree, tree.root.name, joint_id, frame_id, placement)}
     for joint in tree.joints:
         parent_joint, parent_frame, parent_placement = at[joint.parent]
-        here = parent_placement * se3(joint.placement)
+        here = parent_placement * to_se3(joint.placement)
         if joint.type == "fixed":
             frame = pin.Frame(joint.name, parent_joint, parent_frame, here, pin.FrameType.FIXED_JOINT)
-            at[joint.child] = _body(model, tree, joint.child, parent_joint, model.addFrame(frame), here)
+            at[joint.child] = _add_body_frame(model, tree, joint.child, parent_joint, model.addFrame(frame), here)
             continue
-        turn = turned_frame(joint)
+        turn = joint_frame_rotation(joint)
         lower, upper = np.full(joint.nq, -np.inf), np.full(joint.nq, np.inf)
         if joint.nq == 1:
             lower[0], upper[0] = joint.limits.lower, joint.limits.upper
@@ -111,18 +111,20 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
             upper,
         )
         frame_id = model.addFrame(pin.Frame(joint.name, moving, parent_frame, turn.inverse(), pin.FrameType.JOINT))
-        at[joint.child] = _body(model, tree, joint.child, moving, frame_id, turn.inverse())
+        at[joint.child] = _add_body_frame(model, tree, joint.child, moving, frame_id, turn.inverse())
         for i in range(joint.nv):
             v = model.joints[moving].idx_v + i
             model.armature[v], model.damping[v] = joint.armature, joint.damping
             model.upperDryFrictionLimit[v], model.lowerDryFrictionLimit[v] = joint.friction, -joint.friction
     for body in repaired or ():
         joint_id, _, placement = at[body.name]
-        model.inertias[joint_id] = placement.act(_inertia(body.inertial))
+        model.inertias[joint_id] = placement.act(_to_pinocchio_inertia(body.inertial))
     return model
 
 
-def joint_losses(model: pin.Model, coupling: Coupling | Loops | None) -> tuple[Array, Array, Array]:
+def independent_joint_losses(
+    model: pin.Model, coupling: MimicCoupling | LoopCoupling | None
+) -> tuple[Array, Array, Array]:
     """(nv,) damping, Coulomb friction and rotor inertia as the independent joints feel them.
 
     Rotors that closed loops move are felt by way of M alone, and friction of such joints is left out.
@@ -130,22 +132,22 @@ def joint_losses(model: pin.Model, coupling: Coupling | Loops | None) -> tuple[A
     damping, friction, armature = model.damping, model.upperDryFrictionLimit, model.armature
     if coupling is None:
         return damping, friction, armature
-    if isinstance(coupling, Loops):
+    if isinstance(coupling, LoopCoupling):
         return damping[coupling.v_index], friction[coupling.v_index], armature[coupling.v_index]
     return coupling.diagonal(damping), coupling.diagonal(friction, power=1), coupling.diagonal(armature)
 
 
-def _inertia(inertial: Inertial | None) -> pin.Inertia:
+def _to_pinocchio_inertia(inertial: Inertial | None) -> pin.Inertia:
     out = pin.Inertia.Zero()
     if inertial is not None:  # field by field: the constructor judges single links, the guard judges bodies
         out.mass, out.lever, out.inertia = inertial.mass, inertial.com.copy(), inertial.inertia.copy()
     return out
 
 
-def _body(
+def _add_body_frame(
     model: pin.Model, tree: Tree, link: str, joint_id: int, frame_id: int, placement: pin.SE3
 ) -> tuple[int, int, pin.SE3]:
-    inertia = _inertia(tree.links_by_name[link].inertial)
+    inertia = _to_pinocchio_inertia(tree.links_by_name[link].inertial)
     frame = pin.Frame(link, joint_id, frame_id, placement, pin.FrameType.BODY, inertia)
     return joint_id, model.addFrame(frame), placement
 
@@ -159,6 +161,6 @@ def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
         model.addFrame(pin.Frame(foot.name, carrier.parentJoint, parent, centre, pin.FrameType.OP_FRAME))
 
 
-def body_joint(model: pin.Model, body: Body) -> int:
+def body_joint(model: pin.Model, body: CompositeBody) -> int:
     """Index of the joint of `model` that carries `body` (0, the universe, for a fixed base)."""
     return int(model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].parentJoint)

@@ -10,8 +10,8 @@ import pinocchio as pin
 from ..errors import ArgumentError, ModelError
 from ..urdf.tree import Array, Transmission, frozen
 from .arguments import check_vector
-from .coupling import Coupling, Index
-from .loops import Loops
+from .coupling import Index, MimicCoupling
+from .loops import LoopCoupling
 
 
 class Motors:
@@ -45,7 +45,7 @@ class Motors:
     def __init__(
         self,
         model: pin.Model,
-        coupling: Coupling | Loops | None,
+        coupling: MimicCoupling | LoopCoupling | None,
         transmissions: Sequence[Transmission],
         actuated: Sequence[str],
         index: Index,
@@ -57,12 +57,12 @@ class Motors:
         entries = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
         joints = list(actuated)
         if coupling is not None:
-            _move_to_followers(joints, entries, coupling, told, index)
+            _assign_to_followers(joints, entries, coupling, told, index)
         self.joints: tuple[str, ...] = tuple(joints)
         ratios = np.diag([told.get(name, 1.0) for name in joints])
         for each in transmissions:
             if len(each.joints) > 1:
-                _couple(ratios, joints, each)
+                _set_coupled_ratios(ratios, joints, each)
         self.ratios: Array = frozen(ratios)
         self.reductions: Array = frozen(ratios.diagonal())
         self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
@@ -117,7 +117,7 @@ class Motors:
         return f"Motors({', '.join(words)})"
 
 
-def _couple(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
+def _set_coupled_ratios(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
     """Write the ratios of motors that turn several joints together."""
     known = [joint for joint in pair.joints if joint in joints]
     if not known:
@@ -129,8 +129,12 @@ def _couple(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
     ratios[np.ix_(at, at)] = pair.ratios
 
 
-def _move_to_followers(
-    joints: list[str], entries: dict[str, int], coupling: Coupling | Loops, told: dict[str, float], index: Index
+def _assign_to_followers(
+    joints: list[str],
+    entries: dict[str, int],
+    coupling: MimicCoupling | LoopCoupling,
+    told: dict[str, float],
+    index: Index,
 ) -> None:
     """Replace joints without a transmission by those that follow them and have one."""
     names, driven, taken = {entry: name for name, entry in entries.items()}, index.tolist(), set[int]()

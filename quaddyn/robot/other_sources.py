@@ -29,7 +29,7 @@ NO_ARGUMENT = re.compile(r"[Uu]ndefined substitution argument:?\s+'?([\w./-]+)")
 COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
-class Description(NamedTuple):
+class PackageDescription(NamedTuple):
     """A file of robot_descriptions, and the folders in which its meshes are looked for."""
 
     file: Path
@@ -42,7 +42,7 @@ def is_xacro(data: bytes | str, name: str) -> bool:
     return name.endswith(".xacro") or UNEXPANDED.search(COMMENT.sub(b"", raw)) is not None
 
 
-def expanded(
+def expand_xacro(
     path: Path | None, name: str, finder: MeshFinder, arguments: Mapping[str, str]
 ) -> tuple[bytes, tuple[Path, ...]]:
     """A xacro file as URDF, and the folders of the packages that it asks for.
@@ -66,11 +66,11 @@ def expanded(
     xacro = importlib.import_module("xacro")
     index = _PackageIndex(finder)
     try:
-        with _answering(index.folder):
+        with _resolving_packages_by(index.folder):
             document = xacro.process_file(str(path), **({"mappings": dict(arguments)} if arguments else {}))
         text: str = document.toxml()
     except Exception as error:  # of any kind: its expressions are Python
-        words = _line(error)
+        words = _one_line(error)
         if index.missing:
             package = index.missing[0]
             tried = f" (looked in: {', '.join(map(str, finder.roots))})" if finder.roots else ""
@@ -119,7 +119,7 @@ _XACRO = threading.Lock()
 
 
 @contextmanager
-def _answering(folder: Callable[[str], str]) -> Iterator[None]:
+def _resolving_packages_by(folder: Callable[[str], str]) -> Iterator[None]:
     """Has `folder` answer in ROS's place when xacro asks for the folder of a package."""
     index, packages = ModuleType(ROS_INDEX), ModuleType(f"{ROS_INDEX}.packages")
     packages.__dict__["get_package_share_directory"] = folder
@@ -137,7 +137,7 @@ def _answering(folder: Callable[[str], str]) -> Iterator[None]:
                     sys.modules[name] = module
 
 
-def described(name: str) -> Description | None:
+def find_robot_description(name: str) -> PackageDescription | None:
     """The robot of this name in the package robot_descriptions; None where either is missing.
 
     The package may fetch the robot's files at its first use.
@@ -152,14 +152,14 @@ def described(name: str) -> Description | None:
     try:
         module = importlib.import_module(f"robot_descriptions.{name}")
     except Exception as error:  # whatever a download may come to
-        raise ModelError(f"{name}: robot_descriptions cannot provide it: {_line(error)}") from None
+        raise ModelError(f"{name}: robot_descriptions cannot provide it: {_one_line(error)}") from None
     file = getattr(module, "URDF_PATH", None) or getattr(module, "MJCF_PATH", None)
     if file is None:
         raise ModelError(f"{name}: robot_descriptions has it, but neither as a URDF nor as an MJCF")
     folders = (getattr(module, what, None) for what in ("PACKAGE_PATH", "REPOSITORY_PATH"))
     found = [Path(folder) for folder in folders if folder is not None]
-    return Description(Path(file), tuple(dict.fromkeys([*(f.parent for f in found[:1]), *found])))
+    return PackageDescription(Path(file), tuple(dict.fromkeys([*(f.parent for f in found[:1]), *found])))
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return clipped(" ".join(str(error).split()))

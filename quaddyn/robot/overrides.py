@@ -10,12 +10,12 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.reader import NO_LIMIT
 from ..urdf.tree import LIMITS, Finding, Joint, Limits, Tree
-from .arguments import number, several
-from .bodies import Body
-from .configuration import simple_joints
+from .arguments import check_number, check_sequence
+from .bodies import CompositeBody
+from .configuration import independent_joints
 
 
-def override(
+def apply_overrides(
     tree: Tree,
     *,
     limits: Mapping[str, Limits | Mapping[str, float]] | None,
@@ -66,7 +66,7 @@ def _override_joint(
         )
         if unknown := set(values) - set(LIMITS):
             raise ArgumentError(f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: {', '.join(LIMITS)}")
-        values = {k: number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()}
+        values = {k: check_number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()}
         new = Limits(**({k: getattr(joint.limits, k) for k in LIMITS} | values))
         if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
             raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
@@ -77,7 +77,7 @@ def _override_joint(
         in_file = getattr(joint, quantity)
         provenance[f"{joint.name}.{quantity}"] = file if in_file else f"0, not given in {file}"
         if chosen is not None:
-            chosen = number(quantity, chosen)
+            chosen = check_number(quantity, chosen)
             if not 0.0 <= chosen < NO_LIMIT:
                 raise ArgumentError(f"{quantity}: {chosen} for joint {joint.name!r} must be finite and not negative")
             changes[quantity] = chosen
@@ -85,12 +85,14 @@ def _override_joint(
     return replace(joint, **changes) if changes else joint  # type: ignore[arg-type]
 
 
-def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findings: list[Finding]) -> tuple[str, ...]:
+def select_actuated_joints(
+    bodies: Sequence[CompositeBody], chosen: Sequence[str] | None, findings: list[Finding]
+) -> tuple[str, ...]:
     """Names of the actuated joints: the caller's, or every 1-dof joint whose effort limit is not 0."""
-    joints = list(simple_joints(bodies).values())
+    joints = list(independent_joints(bodies).values())
     names = [j.name for j in joints]
     if chosen is not None:
-        chosen = several("actuated", chosen, "joint names")
+        chosen = check_sequence("actuated", chosen, "joint names")
         mimics = {b.joint.name: b.joint.mimic for b in bodies if b.joint is not None}
         for name in chosen:
             if (mimic := mimics.get(name)) is not None:

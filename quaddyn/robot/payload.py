@@ -10,8 +10,8 @@ import numpy as np
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, Inertial, Pose, frozen
-from .arguments import check_vector, number
-from .bodies import combine
+from .arguments import check_number, check_vector
+from .bodies import combine_inertials
 from .inertial_update import with_inertials
 from .robot import Robot
 
@@ -44,7 +44,7 @@ def with_payload(
         UnknownNameError: no such link.
         ModelError: the remaining mass and inertia of the link, with what is fixed to it, are those of no physical body.
     """
-    mass, diameter = number("mass", mass), number("diameter", diameter)
+    mass, diameter = check_number("mass", mass), check_number("diameter", diameter)
     at = check_vector("position", position, (3,), "in the link's axes")
     if not (np.isfinite(mass) and 0.0 <= diameter < np.inf):
         raise ArgumentError(
@@ -63,7 +63,7 @@ def with_payload(
             f"mass: {mass:g} kg takes all there is or more: link {name!r} and what is fixed to it have {own:.4g} kg"
         )
     ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * diameter**2 * np.eye(3)))
-    whole = combine(((body.inertial, Pose.identity()), (ball, Pose.identity())))
+    whole = combine_inertials(((body.inertial, Pose.identity()), (ball, Pose.identity())))
     try:
         loaded = with_inertials(robot, {body.name: whole}, said="payload")
     except ModelError as error:

@@ -12,10 +12,10 @@ from ..errors import ModelError
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 
 #: Frames that are links of the document, and the kind of joint that holds one.
-BODY, FIXED = pin.FrameType.BODY, pin.FrameType.FIXED_JOINT
+BODY_FRAME, FIXED_JOINT_FRAME = pin.FrameType.BODY, pin.FrameType.FIXED_JOINT
 
 
-def document_of(model: pin.Model) -> tuple[str, str]:
+def write_urdf(model: pin.Model) -> tuple[str, str]:
     """Returns the URDF of a model, and its root: "free" or "fixed".
 
     Every joint of the model is one of the document, with its limits, damping, friction and rotor inertia, and every
@@ -29,28 +29,30 @@ def document_of(model: pin.Model) -> tuple[str, str]:
     """
     floats = model.njoints > 1 and model.joints[1].shortname() == "JointModelFreeFlyer"
     robot = Element("robot", name=model.name or "robot")
-    links = _links(model)
-    names = {frame.name for frame in model.frames if frame.type == BODY}
+    links = _body_frames_by_joint(model)
+    names = {frame.name for frame in model.frames if frame.type == BODY_FRAME}
     carriers = {}
     for j in range(model.njoints):
         if j == 0 and floats:
             continue
         own = [i for i in links.get(j, []) if model.frames[i].placement.isIdentity(1e-15)]
-        carriers[j] = model.frames[own[0]].name if own else _fresh(f"{model.names[j]}_link", names)
+        carriers[j] = model.frames[own[0]].name if own else _unique_name(f"{model.names[j]}_link", names)
         link = SubElement(robot, "link", name=carriers[j])
         if model.inertias[j].mass > 0.0:
-            _inertial(link, model.inertias[j])
+            _inertial_element(link, model.inertias[j])
         for i in links.get(j, []):
             frame = model.frames[i]
             if frame.name != carriers[j]:
                 SubElement(robot, "link", name=frame.name)
-                _joint(robot, _holder(model, i, names), "fixed", carriers[j], frame.name, frame.placement)
+                _joint_element(
+                    robot, _fixed_joint_name(model, i, names), "fixed", carriers[j], frame.name, frame.placement
+                )
     for j in range(2 if floats else 1, model.njoints):
-        _moving(robot, model, j, carriers[model.parents[j]], carriers[j])
+        _moving_joint_element(robot, model, j, carriers[model.parents[j]], carriers[j])
     return ElementTree.tostring(robot, encoding="unicode"), "free" if floats else "fixed"
 
 
-def check_order(given: pin.Model, made: pin.Model, file: str) -> None:
+def check_joint_order(given: pin.Model, made: pin.Model, file: str) -> None:
     """Refuses a model whose joints stand in another order than those of the robot made of it: q would not be the same.
 
     Args:
@@ -70,42 +72,45 @@ def check_order(given: pin.Model, made: pin.Model, file: str) -> None:
             )
 
 
-def _links(model: pin.Model) -> dict[int, list[int]]:
+def _body_frames_by_joint(model: pin.Model) -> dict[int, list[int]]:
     """The frames of type BODY on each joint, in their order."""
     found: dict[int, list[int]] = {}
     for i, frame in enumerate(model.frames):
-        if frame.type == BODY:
+        if frame.type == BODY_FRAME:
             found.setdefault(frame.parentJoint, []).append(i)
     return found
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _unique_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     taken.add(name)
     return name
 
 
-def _holder(model: pin.Model, link: int, names: set[str]) -> str:
+def _fixed_joint_name(model: pin.Model, link: int, names: set[str]) -> str:
     """The name of the fixed joint that holds a link."""
     parent = model.frames[model.frames[link].parentFrame]
-    return parent.name if parent.type == FIXED else _fresh(f"{model.frames[link].name}_fixed", names)
+    return parent.name if parent.type == FIXED_JOINT_FRAME else _unique_name(f"{model.frames[link].name}_fixed", names)
 
 
-def _joint(robot: Element, name: str, kind: str, parent: str, child: str, placement: pin.SE3) -> Element:
+def _joint_element(robot: Element, name: str, kind: str, parent: str, child: str, placement: pin.SE3) -> Element:
     joint = SubElement(robot, "joint", name=name, type=kind)
     SubElement(joint, "parent", link=parent)
     SubElement(joint, "child", link=child)
     SubElement(
-        joint, "origin", xyz=_numbers(placement.translation), rpy=_numbers(pin.rpy.matrixToRpy(placement.rotation))
+        joint,
+        "origin",
+        xyz=_format_numbers(placement.translation),
+        rpy=_format_numbers(pin.rpy.matrixToRpy(placement.rotation)),
     )
     return joint
 
 
-def _moving(robot: Element, model: pin.Model, j: int, parent: str, child: str) -> None:
+def _moving_joint_element(robot: Element, model: pin.Model, j: int, parent: str, child: str) -> None:
     """The j-th joint of the model."""
     joint, name = model.joints[j], model.names[j]
-    motion = _motion(model, j)
+    motion = _joint_axis(model, j)
     if motion is None:
         raise ModelError(
             f"joint {name!r} of the model: {joint.shortname()} is not supported; expected joints that turn about or "
@@ -117,8 +122,8 @@ def _moving(robot: Element, model: pin.Model, j: int, parent: str, child: str) -
     endless = joint.nq == 2 or not (np.isfinite(lower) and np.isfinite(upper))
     if kind == "revolute" and joint.nq == 2:
         kind = "continuous"
-    element = _joint(robot, name, kind, parent, child, model.jointPlacements[j])
-    SubElement(element, "axis", xyz=_numbers(axis))
+    element = _joint_element(robot, name, kind, parent, child, model.jointPlacements[j])
+    SubElement(element, "axis", xyz=_format_numbers(axis))
     limits = {} if endless else {"lower": lower, "upper": upper}
     limits |= {"effort": float(model.upperEffortLimit[v]), "velocity": float(model.upperVelocityLimit[v])}
     SubElement(element, "limit", {what: repr(value) for what, value in limits.items() if np.isfinite(value)})
@@ -126,7 +131,7 @@ def _moving(robot: Element, model: pin.Model, j: int, parent: str, child: str) -
     SubElement(element, "dynamics", {what: repr(float(value)) for what, value in losses.items() if value})
 
 
-def _motion(model: pin.Model, j: int) -> tuple[str, Array] | None:
+def _joint_axis(model: pin.Model, j: int) -> tuple[str, Array] | None:
     """Whether a joint turns or slides, and its axis; None of other joints."""
     joint = model.joints[j]
     if joint.nv != 1 or "Mimic" in joint.shortname() or "Helical" in joint.shortname():
@@ -141,13 +146,13 @@ def _motion(model: pin.Model, j: int) -> tuple[str, Array] | None:
     return "revolute" if about.any() else "prismatic", clean
 
 
-def _inertial(link: Element, inertia: pin.Inertia) -> None:
+def _inertial_element(link: Element, inertia: pin.Inertia) -> None:
     element = SubElement(link, "inertial")
-    SubElement(element, "origin", xyz=_numbers(inertia.lever), rpy="0 0 0")
+    SubElement(element, "origin", xyz=_format_numbers(inertia.lever), rpy="0 0 0")
     SubElement(element, "mass", value=repr(float(inertia.mass)))
     entries = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
     SubElement(element, "inertia", {name: repr(float(inertia.inertia[at])) for name, at in entries.items()})
 
 
-def _numbers(values: Array) -> str:
+def _format_numbers(values: Array) -> str:
     return " ".join(repr(float(x) + 0.0) for x in values)

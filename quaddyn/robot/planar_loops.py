@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..urdf.tree import Array
+from .loop_arrays import Closures, make_closure_workspace
 from .loop_solver import loop_residual
-from .loop_arrays import Closures, room_for_closing
 
 #: How parallel axes are that count as parallel [rad]; how long a bar must be, as a share of the loop's size.
-PARALLEL, LONG = 1e-10, 1e-7
+PARALLEL_TOLERANCE, MIN_BAR_LENGTH = 1e-10, 1e-7
 #: How near to flat a loop that can turn all around may come (a cosine): a parallelogram is flat up to rounding.
-TOUCHES = 1e-9
+FLATNESS_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ class PlanarLoop:
         return range(first, last if last > first else last + len(self.joints))
 
 
-def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
+def find_planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
     """The loop of a group of joints, if it is a planar one of three pivots that follow."""
     c, joints = closures, range(int(closures.joints[group]), int(closures.joints[group + 1]))
     loops = range(int(c.loops[group]), int(c.loops[group + 1]))
     if len(loops) != 1 or c.rows[loops[0]] == 1 or any(c.slides[i] for i in joints):
         return None
     (loop,) = loops
-    poses, end = _at_home(c, group)
+    poses, end = _placements_at_home(c, group)
     axes = {i: poses[i, :9].reshape(3, 3).T @ c.axes[i] for i in joints}
-    sides = [_chain(c, int(joint)) for joint in c.sides[loop]]
+    sides = [_joints_inward(c, int(joint)) for joint in c.sides[loop]]
     normal = axes[joints[0]]
     every = [*axes.values(), *([end[6:9]] if c.rows[loop] == 5 else [])]
-    if any(np.linalg.norm(np.cross(normal, axis)) > PARALLEL for axis in every):
+    if any(np.linalg.norm(np.cross(normal, axis)) > PARALLEL_TOLERANCE for axis in every):
         return None
 
     across = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
@@ -95,16 +95,16 @@ def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
     first = int(np.argmax(gaps))
     corners = following[first], following[(first + 1) % 3], following[(first + 2) % 3]
     base, third = points[corners[1]] - points[corners[0]], points[corners[2]] - points[corners[1]]
-    if min(abs(base), abs(third), abs(base + third)) < LONG:
+    if min(abs(base), abs(third), abs(base + third)) < MIN_BAR_LENGTH:
         return None
     start = bars[corners[0]] / abs(bars[corners[0]]) if bars[corners[0]] else 1.0
-    bars = [_clean(bar / start) for bar in bars]  # that bar along x: a number less
+    bars = [_remove_rounding(bar / start) for bar in bars]  # that bar along x: a number less
     mirrored = 1 if _cross(base, third) > 0.0 else -1
     found = PlanarLoop(tuple(around), tuple(senses), tuple(bars), corners, mirrored, (-math.inf, math.inf))
-    return replace(found, ends=_flat_at(c, found))
+    return replace(found, ends=_flat_positions(c, found))
 
 
-def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
+def _flat_positions(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
     """As `PlanarLoop.ends`: the square of the side with the pivot is ``A + B cos(t)``, between those of the others."""
     if loop.independent < 0:
         return -math.inf, math.inf
@@ -116,8 +116,8 @@ def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
         return -math.inf, math.inf
     least, most = (((others[0] + sign * others[1]) ** 2 - A) / B for sign in (-1.0, 1.0))
     home = math.atan2((b / a).imag, (b / a).real)
-    near = math.acos(min(most, 1.0)) if most < 1.0 + TOUCHES else None
-    far = math.acos(max(least, -1.0)) if least > -1.0 - TOUCHES else None
+    near = math.acos(min(most, 1.0)) if most < 1.0 + FLATNESS_TOLERANCE else None
+    far = math.acos(max(least, -1.0)) if least > -1.0 - FLATNESS_TOLERANCE else None
     # |t| >= near, |t| <= far; without the first the loop passes t = 0, without the second t = pi.
     if near is None and far is None:
         return -math.inf, math.inf
@@ -137,12 +137,12 @@ def _cross(a: complex, b: complex) -> float:
     return (a.conjugate() * b).imag
 
 
-def _clean(x: complex) -> complex:
+def _remove_rounding(x: complex) -> complex:
     """`x` without parts that are rounding beside the loop's size."""
     return complex(*(0.0 if abs(part) < 1e-16 else part for part in (x.real, x.imag)))
 
 
-def _chain(c: Closures, joint: int) -> list[int]:
+def _joints_inward(c: Closures, joint: int) -> list[int]:
     """Joints from this one inwards."""
     out = []
     while joint >= 0:
@@ -151,8 +151,8 @@ def _chain(c: Closures, joint: int) -> list[int]:
     return out
 
 
-def _at_home(c: Closures, group: int) -> tuple[Array, Array]:
+def _placements_at_home(c: Closures, group: int) -> tuple[Array, Array]:
     """(n, 12) placements of a group's joints in the body that it starts from, and (12,) that of the last loop's end."""
-    work, rows = room_for_closing(c), int(c.rows.sum())
+    work, rows = make_closure_workspace(c), int(c.rows.sum())
     loop_residual(c, work, group, c.home, np.zeros((rows, len(c.q))), np.zeros(rows))
     return work.poses, work.ends[0]

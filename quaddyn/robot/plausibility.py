@@ -12,14 +12,26 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..urdf.tree import Box, Capsule, Cylinder, Finding, Geometry, Joint, Link, Mesh, Sphere, Tree, Where
+from ..urdf.tree import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    Finding,
+    Geometry,
+    Joint,
+    Link,
+    MeshShape,
+    SphereShape,
+    Tree,
+    Where,
+)
 
 #: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.
-MANY_TURNS = 4.0 * 2.0 * math.pi
+MAX_REVOLUTE_LIMIT = 4.0 * 2.0 * math.pi
 #: Up to this [degrees] a limit is an angle in degrees; one beyond says that the joint turns without an end.
 MAX_DEGREES = 1080.0
 #: Upper ends of symmetric ranges [rad] that mean "no limit".
-NO_LIMITS = (100.0, 1000.0)
+UNLIMITED_VALUES = (100.0, 1000.0)
 #: Distance from the root to the farthest link [m] from which on lengths are in another unit.
 MAX_SIZE = 20.0
 #: Total mass [kg], and mass per volume of a cube around the robot [kg/m^3], from which on masses are in another unit.
@@ -34,21 +46,21 @@ USUAL_SIZE = 0.5
 MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
 #: Radius of gyration of a single link that is no accident, as a fraction of the distance from the root to the farthest
 #: link; and the fraction of the robot's mass from which on a link counts.
-MAX_GYRATION, MIN_MASS = 1.5, 0.01
+MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
 #: Factor by which the usual ratio and the usual size may be wrong for a robot.
-UNCERTAINTY = 4.0
+USUAL_VALUE_UNCERTAINTY = 4.0
 #: Lengths of what a unit's name stands for, in metres, and inertias in kg m^2.
 LENGTHS = MappingProxyType({"centimetres": 1e-2, "inches": 0.0254, "millimetres": 1e-3})
 INERTIAS = MappingProxyType({"g m^2": 1e-3, "kg cm^2": 1e-4, "kg mm^2": 1e-6, "g cm^2": 1e-7, "g mm^2": 1e-9})
 #: Joints that a finding lists.
-LISTED = 4
+MAX_LISTED_JOINTS = 4
 
 
-def judge_units(tree: Tree) -> list[Finding]:
+def find_unit_errors(tree: Tree) -> list[Finding]:
     """The warnings of a robot whose numbers contradict each other or its size; each names the likely unit."""
-    findings = _degrees(tree.joints)
+    findings = _find_angles_in_degrees(tree.joints)
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
-    reach = _reaches(tree)
+    reach = _link_distances(tree)
     size = max(reach[link.name] + _extent(link) for link in tree.links)
     mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
     ratio = _median_ratio(tree)
@@ -56,7 +68,9 @@ def judge_units(tree: Tree) -> list[Finding]:
     dense = size > 0.0 and mass > MAX_DENSITY * (2.0 * size) ** 3
     words = f"the robot reaches {size:.3g} m from its root"
     if size > MAX_SIZE or (excess > MAX_EXCESS and not dense):
-        unit = _nearest(LENGTHS, 1.0 / excess if excess > MAX_EXCESS else USUAL_SIZE / size, UNCERTAINTY)
+        unit = _likely_units(
+            LENGTHS, 1.0 / excess if excess > MAX_EXCESS else USUAL_SIZE / size, USUAL_VALUE_UNCERTAINTY
+        )
         if excess > MAX_EXCESS:
             words += f", and its links are {ratio:.3g} times as long as their radii of gyration"
         findings.append(Finding("warning", where, words, f"lengths look like {unit}; write metres"))
@@ -64,37 +78,39 @@ def judge_units(tree: Tree) -> list[Finding]:
         words = f"{mass:.4g} kg in all, and {words}"
         findings.append(Finding("warning", where, words, "masses look like grams; write kilograms"))
     elif excess < MIN_EXCESS:
-        unit = _nearest(INERTIAS, excess**2, UNCERTAINTY**2)
+        unit = _likely_units(INERTIAS, excess**2, USUAL_VALUE_UNCERTAINTY**2)
         words = f"radii of gyration are {1.0 / (excess * USUAL_RATIO):.3g} times as large as the links (in the median)"
         findings.append(Finding("warning", where, words, f"inertias look like {unit}; write kg m^2"))
     elif large := [
         link
         for link in tree.links
         if link.inertial is not None
-        and link.inertial.mass > MIN_MASS * mass
-        and _gyration(link) > MAX_GYRATION * size > 0.0
+        and link.inertial.mass > MIN_MASS_FRACTION * mass
+        and _radius_of_gyration(link) > MAX_GYRATION_FRACTION * size > 0.0
     ]:
-        names = ", ".join(link.name for link in large[:LISTED]) + (", ..." if len(large) > LISTED else "")
+        names = ", ".join(link.name for link in large[:MAX_LISTED_JOINTS]) + (
+            ", ..." if len(large) > MAX_LISTED_JOINTS else ""
+        )
         words = (
             f"the inertia of {len(large)} links ({names}) is that of a body larger than the robot: a radius of "
-            f"gyration of {_gyration(large[0]):.3g} m, where the robot reaches {size:.3g} m from its root"
+            f"gyration of {_radius_of_gyration(large[0]):.3g} m, where the robot reaches {size:.3g} m from its root"
         )
         findings.append(Finding("warning", large[0].where, words, "correct <mass> or <inertia>, in kg and kg m^2"))
     return findings
 
 
-def _degrees(joints: Sequence[Joint]) -> list[Finding]:
+def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     """One warning where position limits of revolute joints are angles in degrees."""
     found = []
     for joint in joints:
         largest = max(abs(joint.limits.lower), abs(joint.limits.upper))
-        if joint.type == "revolute" and MANY_TURNS < largest <= MAX_DEGREES:
+        if joint.type == "revolute" and MAX_REVOLUTE_LIMIT < largest <= MAX_DEGREES:
             found.append(joint)
-    if all(-joint.limits.lower == joint.limits.upper in NO_LIMITS for joint in found):
+    if all(-joint.limits.lower == joint.limits.upper in UNLIMITED_VALUES for joint in found):
         return []
-    limits, names = found[0].limits, ", ".join(joint.name for joint in found[:LISTED])
+    limits, names = found[0].limits, ", ".join(joint.name for joint in found[:MAX_LISTED_JOINTS])
     low, high = math.radians(limits.lower), math.radians(limits.upper)
-    more = ", ..." if len(found) > LISTED else ""
+    more = ", ..." if len(found) > MAX_LISTED_JOINTS else ""
     reason = (
         f"position limits of many turns: {limits.lower:g} .. {limits.upper:g} rad; they look like degrees, as do those "
         f"of {len(found)} joints in all ({names}{more})"
@@ -103,7 +119,7 @@ def _degrees(joints: Sequence[Joint]) -> list[Finding]:
     return [Finding("warning", found[0].where, reason, advice)]
 
 
-def _reaches(tree: Tree) -> dict[str, float]:
+def _link_distances(tree: Tree) -> dict[str, float]:
     """Distance of every link's origin from the root's, at zero configuration and with all frames parallel [m]."""
     origins = {tree.root.name: np.zeros(3)}
     for joint in tree.joints:
@@ -115,7 +131,7 @@ def _median_ratio(tree: Tree) -> float | None:
     """Size divided by radius of gyration, in the median of the links by mass; None where no link has both."""
     ratios, weights = [], []
     for link in tree.links:
-        gyration = _gyration(link)
+        gyration = _radius_of_gyration(link)
         length = max(
             [float(np.linalg.norm(joint.placement.translation)) for joint in tree.children[link.name]] + [_extent(link)]
         )
@@ -129,7 +145,7 @@ def _median_ratio(tree: Tree) -> float | None:
     return float(np.array(ratios)[order][np.searchsorted(share, 0.5 * share[-1])])
 
 
-def _gyration(link: Link) -> float:
+def _radius_of_gyration(link: Link) -> float:
     """The mean radius of gyration of a link about its centre of mass [m]; 0 without mass."""
     if link.inertial is None or not link.inertial.mass > 0.0:
         return 0.0
@@ -138,28 +154,28 @@ def _gyration(link: Link) -> float:
 
 def _extent(link: Link) -> float:
     """Distance from the link's origin to the end of its shapes and its centre of mass [m]; meshes count as points."""
-    ends = [_end(geometry) for geometry in (*link.collisions, *link.visuals)]
+    ends = [_shape_end(geometry) for geometry in (*link.collisions, *link.visuals)]
     if link.inertial is not None:
         ends.append(float(np.linalg.norm(link.inertial.com)))
     return max(ends, default=0.0)
 
 
-def _end(geometry: Geometry) -> float:
+def _shape_end(geometry: Geometry) -> float:
     at = float(np.linalg.norm(geometry.placement.translation))
     match geometry.shape:
-        case Sphere(radius):
+        case SphereShape(radius):
             return at + radius
-        case Box(size):
+        case BoxShape(size):
             return at + 0.5 * float(np.linalg.norm(size))
-        case Cylinder(radius, length):
+        case CylinderShape(radius, length):
             return at + math.hypot(radius, 0.5 * length)
-        case Capsule(radius, length):
+        case CapsuleShape(radius, length):
             return at + radius + 0.5 * length
-        case Mesh():
+        case MeshShape():
             return at
 
 
-def _nearest(units: Mapping[str, float], estimate: float, uncertainty: float) -> str:
+def _likely_units(units: Mapping[str, float], estimate: float, uncertainty: float) -> str:
     """The units whose size may be `estimate`, which is known up to a factor `uncertainty`; the nearest one at least."""
     distance = {name: abs(math.log(size / estimate)) for name, size in units.items()}
     nearest = min(distance.values())

@@ -13,13 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ModelError, UnknownNameError
-from ..urdf.tree import Array, FrozenArrays, Loop, Tree, frozen
+from ..urdf.tree import Array, FrozenArrays, KinematicLoop, Tree, frozen
 from .algorithms import Algorithms, algorithms
-from .arguments import check_vector, number, several
-from .bodies import Body, joint_places
-from .configuration import Configuration, joint_values, parts, put, put_base, random_values, simple_joints
-from .coupling import Coupling, coupling
-from .loops import Loops, closed_loops
+from .arguments import check_number, check_sequence, check_vector
+from .bodies import CompositeBody, joint_indices
+from .configuration import (
+    Configuration,
+    decompose_configuration,
+    independent_joints,
+    joint_values,
+    random_joint_values,
+    set_base,
+    set_joint_value,
+)
+from .coupling import MimicCoupling, coupling
+from .loops import LoopCoupling, loop_coupling
 from .motors import Motors
 from .report import ValidationReport
 
@@ -104,8 +112,9 @@ class Robot:
         legs: `Leg` by name.
         report: the guard's findings and the provenance of every resolved number.
         source: the URDF document itself (text if it was given as text), for readers that share no code with ours.
-        coupling: how joints follow the independent ones that mimic these (`Coupling`), or that closed loops tie to them
-            (`Loops`); None where all are independent.
+        coupling: how joints follow the independent ones that mimic these (`MimicCoupling`), or that closed loops tie
+        to them
+            (`LoopCoupling`); None where all are independent.
         algorithms: Pinocchio's functions, taking `model`, its data, and the robot's own q and v: the module
             ``pinocchio`` itself where `coupling` is None.
     """
@@ -113,7 +122,7 @@ class Robot:
     name: str
     root: str
     tree: Tree
-    bodies: tuple[Body, ...]
+    bodies: tuple[CompositeBody, ...]
     model: pin.Model
     actuated: tuple[str, ...]
     q_home: Array
@@ -127,7 +136,7 @@ class Robot:
     legs: Mapping[str, Leg]
     report: ValidationReport
     source: bytes | str
-    coupling: Coupling | Loops | None = field(init=False, repr=False)
+    coupling: MimicCoupling | LoopCoupling | None = field(init=False, repr=False)
     algorithms: Algorithms = field(init=False, repr=False)
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
     _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
@@ -271,15 +280,15 @@ class Robot:
             UnknownNameError: a name that is no 1-dof joint.
         """
         q = np.array(self.q_home)
-        known = simple_joints(self.bodies)
-        put_base(q, self.root, position, orientation)
+        known = independent_joints(self.bodies)
+        set_base(q, self.root, position, orientation)
         if joints is not None:
             for name in self.coupling.followers if self.coupling is not None else ():
                 if isinstance(joints, Mapping) and name in joints:
                     self._place(name)  # which says what it follows
             named = joint_values(joints, known, self.actuated if order is None else order)
             for name, value in named.items():
-                put(q, self._place(name)[0], known[name], value)
+                set_joint_value(q, self._place(name)[0], known[name], value)
         return q
 
     def decompose(self, q: ArrayLike) -> Configuration:
@@ -288,7 +297,7 @@ class Robot:
         Raises:
             ArgumentError: `q` has another shape, or an entry that is not finite.
         """
-        return parts(self._q("q", q), self.root, self._places, simple_joints(self.bodies))
+        return decompose_configuration(self._q("q", q), self.root, self._places, independent_joints(self.bodies))
 
     @property
     def neutral(self) -> Array:
@@ -297,14 +306,16 @@ class Robot:
         Joints on closed loops, which may not close at zero, are at home.
         """
         q = np.array(self.algorithms.neutral(self.model))
-        if isinstance(self.coupling, Loops):
+        if isinstance(self.coupling, LoopCoupling):
             leaders = self.coupling.q_from[self.coupling.closures.q]
             q[leaders[leaders >= 0]] = self.q_home[leaders[leaders >= 0]]
         return frozen(q)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
         """(nq,) where `q` is after moving with the velocity `v` (nv,) for `dt` [s] (``pin.integrate``)."""
-        return np.asarray(self.algorithms.integrate(self.model, self._q("q", q), number("dt", dt) * self._v("v", v)))
+        return np.asarray(
+            self.algorithms.integrate(self.model, self._q("q", q), check_number("dt", dt) * self._v("v", v))
+        )
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """(nv,) the velocity that goes from `q0` to `q1` in unit time (``pin.difference``)."""
@@ -323,7 +334,7 @@ class Robot:
             (nq,) configuration.
         """
         ends = self._q("q0", q0), self._q("q1", q1)
-        return np.asarray(self.algorithms.interpolate(self.model, *ends, number("alpha", alpha)))
+        return np.asarray(self.algorithms.interpolate(self.model, *ends, check_number("alpha", alpha)))
 
     def random_configuration(self, seed: int | np.random.Generator) -> Array:
         """(nq,) uniform within the joints' limits, the base within 1 m of home along each axis and turned any way.
@@ -341,7 +352,7 @@ class Robot:
         elif self.root == "free":
             place, four = self.q_home[:3] + rng.uniform(-1.0, 1.0, 3), rng.standard_normal(4)
             turn = {"xyzw": four / np.linalg.norm(four)}
-        joints = random_values(rng, simple_joints(self.bodies))
+        joints = random_joint_values(rng, independent_joints(self.bodies))
         return self.configuration(position=place, orientation=turn, joints=joints)
 
     def _q(self, name: str, value: ArrayLike) -> Array:
@@ -435,7 +446,7 @@ class Robot:
         Raises:
             ModelError: naming a joint that a loop moves.
         """
-        if isinstance(self.coupling, Loops):
+        if isinstance(self.coupling, LoopCoupling):
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
                 f"{what}: joint {name!r} of {self.name!r} {why}, which this does not know; "
@@ -451,12 +462,12 @@ class Robot:
         Raises:
             ModelError: naming such a loop.
         """
-        if isinstance(self.coupling, Loops) and any(loop.kind == "gear" for loop in self.coupling.loops):
+        if isinstance(self.coupling, LoopCoupling) and any(loop.kind == "gear" for loop in self.coupling.loops):
             raise ModelError(
                 f"{what}: {self.name!r} has both closed loops and joints that mimic others, which this does not know; "
                 "load the robot with mimic=False, so that these joints move on their own, or with loops=False"
             )
-        if isinstance(self.coupling, Loops) and (loop := self.coupling.spatial) is not None:
+        if isinstance(self.coupling, LoopCoupling) and (loop := self.coupling.spatial) is not None:
             raise ModelError(
                 f"{what}: loop {loop.name!r} of {self.name!r} is not a planar one of three pivots that follow, which "
                 "alone close in closed form; load the robot with loops=False, so that every joint moves on its own"
@@ -472,9 +483,11 @@ class Robot:
         return Motors(self.model, self.coupling, self.tree.transmissions, self.actuated, self.actuated_index)
 
     @property
-    def loops(self) -> tuple[Loop, ...]:
+    def loops(self) -> tuple[KinematicLoop, ...]:
         """The closed loops; `Robot.coupling` says how joints move under them."""
-        return tuple(x for x in self.coupling.loops if x.kind != "gear") if isinstance(self.coupling, Loops) else ()
+        return (
+            tuple(x for x in self.coupling.loops if x.kind != "gear") if isinstance(self.coupling, LoopCoupling) else ()
+        )
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
@@ -509,7 +522,7 @@ class Robot:
             UnknownNameError: a name that is no actuated joint.
             ArgumentError: a joint missing or named twice.
         """
-        names = several("names", names, "joint names")
+        names = check_sequence("names", names, "joint names")
         place = {n: i for i, n in enumerate(self.actuated)}
         for n in names:
             if n not in place:
@@ -530,7 +543,7 @@ class Robot:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
-        closes = closed_loops(self.model, self.tree, self.q_home) if self.tree.loops else None
+        closes = loop_coupling(self.model, self.tree, self.q_home) if self.tree.loops else None
         object.__setattr__(self, "coupling", closes or coupling(self.bodies, self.root))
         object.__setattr__(self, "algorithms", algorithms(self.coupling))
         found: dict[pin.FrameType, dict[str, int]] = {}
@@ -542,7 +555,7 @@ class Robot:
             ids.update(found.get(kind, {}))
         ids.pop("universe", None)
         object.__setattr__(self, "_frame_ids", ids)
-        places = joint_places(self.bodies, self.root)
+        places = joint_indices(self.bodies, self.root)
         object.__setattr__(self, "_places", places)
         index = np.array([places[n][1] for n in self.actuated], dtype=np.intp)
         index.flags.writeable = False

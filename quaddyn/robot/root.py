@@ -15,18 +15,18 @@ ROOTS = tuple(ROOT_SIZES)
 #: Names of the joints of a moving root; a robot on a fixed one may use them.
 ROOT_JOINTS = frozenset({"root_joint", "root_x", "root_z", "root_pitch"})
 #: Names that no leg may have, whatever the root.
-RESERVED = ROOT_JOINTS | {UNIVERSE}
+RESERVED_NAMES = ROOT_JOINTS | {UNIVERSE}
 #: A root link of this name is the inertial frame itself, not a part of the robot.
 WORLD = "world"
 
 
-def held_by_world(tree: Tree) -> bool:
+def is_held_by_world(tree: Tree) -> bool:
     """Whether the root link is the world that a robot floats in, or that it is fixed to."""
     first = tree.children[tree.root.name]
     return len(first) == 1 and (first[0].type == "floating" or (tree.root.name == WORLD and first[0].type == "fixed"))
 
 
-def natural_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
+def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     """The root for a file that does not say: "free" for what floats, stands on several legs or is one body."""
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
@@ -80,7 +80,7 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])
 
 
-def refuse_root_names(tree: Tree, root: str) -> None:
+def reject_root_names(tree: Tree, root: str) -> None:
     """Refuse names of the file that a moving root needs for itself.
 
     Raises:

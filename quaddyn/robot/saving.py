@@ -10,15 +10,15 @@ import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import LIMITS, Limits
-from .catalogue import CATALOGUE, find
+from .base_rotation import BASE_JOINT
+from .catalogue import CATALOGUE, find_entry
 from .inertial_update import LOSSES
 from .loader import load
-from .model import add_feet, build
+from .model import add_feet, build_pinocchio_model
 from .robot import Foot, Robot
 from .source import is_text
-from .base_rotation import JOINT
 
-FORMAT = 1
+RECORD_FORMAT = 1
 
 
 def to_record(robot: Robot) -> dict[str, Any]:
@@ -28,15 +28,15 @@ def to_record(robot: Robot) -> dict[str, Any]:
     arguments of `load` have changed.
     """
     joints = {b.joint.name: b.joint for b in robot.bodies if b.joint is not None and b.joint.nv == 1}
-    plain = build(robot.tree, robot.root)
+    plain = build_pinocchio_model(robot.tree, robot.root)
     add_feet(plain, (leg.foot for leg in robot.legs.values()))
     source = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
     return {
-        "format": FORMAT,
+        "format": RECORD_FORMAT,
         "name": robot.name,
         "urdf": source,
         "root": robot.root,
-        "base": robot.tree.joints_by_name[JOINT].placement.rotation.tolist()
+        "base": robot.tree.joints_by_name[BASE_JOINT].placement.rotation.tolist()
         if "base" in robot.report.provenance
         else None,
         "coupled": any(joint.mimic is not None for joint in robot.tree.joints),
@@ -76,8 +76,8 @@ def from_record(
         ModelError: its URDF is refused.
     """
     try:
-        if record["format"] != FORMAT:
-            raise ArgumentError(f"robot: a record of format {record['format']}, this version reads {FORMAT}")
+        if record["format"] != RECORD_FORMAT:
+            raise ArgumentError(f"robot: a record of format {record['format']}, this version reads {RECORD_FORMAT}")
         feet = {
             name: Foot(name, str(foot["frame"]), float(foot["radius"]), np.array(foot["offset"], dtype=np.float64))
             for name, foot in record["feet"].items()
@@ -107,17 +107,17 @@ def from_record(
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(f"robot: not a record of a robot ({type(error).__name__}: {error})") from None
-    found = _in_catalogue(urdf) if source is None else source
+    found = _find_in_catalogue(urdf) if source is None else source
     if source is not None:
         options["base"] = record.get("base")  # the text of the record is turned already
     return load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
 
 
-def _in_catalogue(urdf: str) -> str | None:
+def _find_in_catalogue(urdf: str) -> str | None:
     """Name of the robot of the catalogue whose file this is."""
     data = urdf.encode("utf-8", "surrogateescape")
     for name in CATALOGUE:
-        path = find(name).path
+        path = find_entry(name).path
         if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
             return name
     return None

@@ -16,9 +16,9 @@ from ..urdf.mjcf import is_mjcf
 from ..urdf.mjcf_document import HomePose, urdf_of_mjcf
 from ..urdf.tree import Finding
 from ..urdf.xml import MAX_BYTES
-from .catalogue import CATALOGUE, find
-from .other_sources import described, expanded, is_xacro
-from .pinocchio_source import document_of
+from .catalogue import CATALOGUE, find_entry
+from .other_sources import expand_xacro, find_robot_description, is_xacro
+from .pinocchio_source import write_urdf
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,22 @@ def read_source(
         ArgumentError: a package root that is no folder, a source of the wrong type, or arguments that are none or of
             no xacro file.
     """
-    document = _document(source, packages)
-    values = _values(arguments)
+    document = _read_document(source, packages)
+    values = _xacro_arguments(arguments)
     if is_mjcf(document.data) and not values:
         found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages))
         name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
         return replace(document, data=found.text, name=name, findings=found.findings, home=found.home, converted=True)
     if is_xacro(document.data, document.name if document.path else ""):
         finder = MeshFinder(document.folder, document.packages)
-        data, folders = expanded(document.path, document.name, finder, values)
+        data, folders = expand_xacro(document.path, document.name, finder, values)
         return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
     if values:
         raise ArgumentError(f"arguments: {document.name} is no xacro file and takes none; remove them")
     return document
 
 
-def _values(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
+def _xacro_arguments(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
     """The arguments of a xacro file as the texts that it takes."""
     if arguments is None:
         return {}
@@ -89,7 +89,7 @@ def _values(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
     return out
 
 
-def _document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str | os.PathLike[str]]) -> Document:
+def _read_document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str | os.PathLike[str]]) -> Document:
     """Returns the document that `source` names, before xacro expansion."""
     for item in packages:
         if not isinstance(item, str | os.PathLike):
@@ -99,7 +99,7 @@ def _document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str
         if not folder.is_dir():
             raise ArgumentError(f"packages: {str(folder)!r} is no folder")
     if isinstance(source, pin.Model):
-        text, root = document_of(source)
+        text, root = write_urdf(source)
         return Document(text, f"<pinocchio.Model {source.name}>", None, roots, root)
     if isinstance(source, str):
         if not source.strip("\ufeff \t\r\n"):
@@ -108,20 +108,20 @@ def _document(source: str | os.PathLike[str] | pin.Model, packages: Iterable[str
             text = source.lstrip("\ufeff \t\r\n")
             return Document(text, "<text>", None, roots)
         if source in CATALOGUE:
-            entry = find(source)
-            data = _regular_file(entry.path)
+            entry = find_entry(source)
+            data = _read_bytes(entry.path)
             return Document(data, entry.path.name, entry.path.parent, roots + entry.packages, entry.root)
-        if not source.endswith((".urdf", ".xml", ".xacro")) and os.sep not in source and not _exists(source):
-            found = described(source)
+        if not source.endswith((".urdf", ".xml", ".xacro")) and os.sep not in source and not _is_existing_path(source):
+            found = find_robot_description(source)
             if found is not None:
-                return _of_file(found.file, roots + found.packages)
+                return _read_file_document(found.file, roots + found.packages)
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
         raise ArgumentTypeError(
             f"source: expected a catalogue name, a path, URDF text or pinocchio.Model, got {type(source).__name__}"
         )
     try:
-        return _of_file(Path(source), roots)
+        return _read_file_document(Path(source), roots)
     except ValueError as error:
         if isinstance(error, ModelError):
             raise
@@ -133,18 +133,18 @@ def is_text(source: str) -> bool:
     return source.lstrip("\ufeff \t\r\n").startswith("<")
 
 
-def _of_file(path: Path, packages: tuple[Path, ...]) -> Document:
-    return Document(_regular_file(path), path.name, path.parent, packages, path=path)
+def _read_file_document(path: Path, packages: tuple[Path, ...]) -> Document:
+    return Document(_read_bytes(path), path.name, path.parent, packages, path=path)
 
 
-def _exists(name: str) -> bool:
+def _is_existing_path(name: str) -> bool:
     try:
         return bool(name) and Path(name).exists()
     except (OSError, ValueError):  # too long for a file name, or a NUL in it
         return False
 
 
-def _regular_file(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """The bytes of a file."""
     try:
         return read_regular(path, MAX_BYTES)
@@ -152,7 +152,7 @@ def _regular_file(path: Path) -> bytes:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def inserted(source: str | bytes, tag: str) -> str | bytes:
+def insert_element(source: str | bytes, tag: str) -> str | bytes:
     """The document with one more element, or several, at its end."""
     if isinstance(source, bytes):
         end = source.rfind(b"</robot")

@@ -14,24 +14,24 @@ from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array
 from .algorithms import Algorithms
-from .bodies import Body, joint_places
-from .configuration import put, simple_joints
-from .legs import limbs_of
-from .limbs import Limb, bending_directions, directions, trunk
+from .bodies import CompositeBody, joint_indices
+from .configuration import independent_joints, set_joint_value
+from .legs import make_limbs
+from .limbs import Limb, forward_and_left, leg_forward_and_left, trunk_placement
 from .robot import Robot
 
 #: Extension of a standing leg, as a share of its stretched length, in order of preference.
 EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
-MARGIN = 0.02
+RANGE_MARGIN = 0.02
 #: No robot stands higher than this [m].
 MAX_HEIGHT = 1e3
 #: Samples along each joint when looking for a first guess, by the number of joints.
-_GRID = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
-_ITERATIONS = 30
-_RESIDUAL, _CONVERGED = 1e-10, 1e-13
+_SAMPLES_PER_JOINT = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
+_MAX_ITERATIONS = 30
+_MAX_RESIDUAL, _CONVERGENCE_TOLERANCE = 1e-10, 1e-13
 #: The search for a stance ends after this many iterations in a row that leave more than this fraction of the error.
-_PATIENCE, _PROGRESS = 4, 0.99
+_MAX_STALLED_ITERATIONS, _MIN_ERROR_RATIO = 4, 0.99
 _Features = tuple[Array, Array, Array, Array, Array]
 
 
@@ -48,7 +48,7 @@ class _LegStance:
 
     def __init__(self, limb: Limb, forward: Array, left: Array) -> None:
         self.limb, self.chain = limb, limb.chain
-        self.forward, self.left = bending_directions(limb, forward, left)
+        self.forward, self.left = leg_forward_and_left(limb, forward, left)
         self.up = np.cross(forward, left)
         self.fore = float(self.forward @ forward)  # of a shift along the robot, what this leg moves in its plane
         low, high = self.chain.lower, self.chain.upper
@@ -58,7 +58,7 @@ class _LegStance:
         self.low = np.where(np.isfinite(low), np.maximum(low, np.minimum(-widest, high - widest)), -widest)
         self.high = np.where(np.isfinite(high), np.minimum(high, np.maximum(widest, low + widest)), widest)
         span = self.high - self.low
-        self.low, self.high = self.low + MARGIN * span, self.high - MARGIN * span
+        self.low, self.high = self.low + RANGE_MARGIN * span, self.high - RANGE_MARGIN * span
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
         self.normal = limb.knee if turning[limb.knee] else limb.hip  # the joint whose axis is normal to the leg's plane
         self.side = float(self.measure(self.middle)[3][2])
@@ -66,7 +66,7 @@ class _LegStance:
     @functools.cached_property
     def samples(self) -> Array:
         """(N, n) a grid over the joint ranges, for first guesses."""
-        k = _GRID[self.chain.n]
+        k = _SAMPLES_PER_JOINT[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
 
@@ -85,7 +85,7 @@ class _LegStance:
         axis = axes[..., self.normal, :]
         line = tip - hip
         plane = np.stack((axis @ self.up, axis @ self.forward, axis @ self.left), axis=-1)
-        offset = _offset(line, knee - hip, self.forward, self.up)
+        offset = _distance_from_line(line, knee - hip, self.forward, self.up)
         return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, offset
 
     def turned(self, plane: Array) -> NDArray[np.bool_]:
@@ -99,7 +99,7 @@ class _LegStance:
     def extension_range(self) -> tuple[float, float]:
         """Shortest and longest comfortable distance from hip to foot [m]."""
         bending = self.chain.n - self.limb.hip - 1  # the hip itself and what lies above it do not stretch the leg
-        k = {0: 1, 1: 33}.get(bending, _GRID[bending] if bending else 1)
+        k = {0: 1, 1: 33}.get(bending, _SAMPLES_PER_JOINT[bending] if bending else 1)
         axes = [np.linspace(a, b, k) for a, b in zip(self.low[-bending:], self.high[-bending:], strict=True)]
         q = np.tile(self.middle, (k**bending, 1))
         q[:, self.chain.n - bending :] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, bending)
@@ -126,9 +126,9 @@ class _LegStance:
                 continue
             found = self._solution(guess, height, shift)
             if found.residual < 0.01 * reach:
-                if found.residual > _CONVERGED:
+                if found.residual > _CONVERGENCE_TOLERANCE:
                     found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
-                if found.residual < _RESIDUAL and found.knee_direction == knee_direction and not found.turned:
+                if found.residual < _MAX_RESIDUAL and found.knee_direction == knee_direction and not found.turned:
                     return found
         features = self.sampled
         r = self._residual(features, height, shift)
@@ -149,7 +149,7 @@ class _LegStance:
             found = self._solution(q, height, shift)
             if best is None or rank(found) > rank(best):
                 best = found
-            if best.residual < _RESIDUAL and rank(best)[0] == 2:
+            if best.residual < _MAX_RESIDUAL and rank(best)[0] == 2:
                 break
         assert best is not None
         return best
@@ -165,13 +165,13 @@ class _LegStance:
         n, step, damping = self.chain.n, 1e-6, 1e-6
         offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
         least, stalled = np.inf, 0
-        for _ in range(_ITERATIONS):
+        for _ in range(_MAX_ITERATIONS):
             r = self.residual(q + offsets, height, shift)
             J = (r[1 : n + 1] - r[n + 1 :]).T / (2.0 * step)
             error = float(np.linalg.norm(r[0]))
-            stalled = stalled + 1 if error > _PROGRESS * least else 0
+            stalled = stalled + 1 if error > _MIN_ERROR_RATIO * least else 0
             least = min(least, error)
-            if np.abs(r[0, :2]).max() < _CONVERGED or stalled > _PATIENCE:
+            if np.abs(r[0, :2]).max() < _CONVERGENCE_TOLERANCE or stalled > _MAX_STALLED_ITERATIONS:
                 break
             free = np.ones(n, dtype=bool)
             for _ in range(n):  # joints at a limit that would leave it stand still
@@ -195,10 +195,10 @@ def knee_offset(limb: Limb, angles: Array, forward: Array, up: Array) -> float:
     """How far the knee stands off the line from hip to foot in the sagittal plane [m]; forward positive."""
     origins, _, tip = limb.chain.forward(angles)
     hip = origins[limb.hip]
-    return float(_offset(tip - hip, origins[limb.knee] - hip, forward, up))
+    return float(_distance_from_line(tip - hip, origins[limb.knee] - hip, forward, up))
 
 
-def _offset(line: Array, part: Array, forward: Array, up: Array) -> Array:
+def _distance_from_line(line: Array, part: Array, forward: Array, up: Array) -> Array:
     cross = (part @ forward) * (line @ up) - (part @ up) * (line @ forward)
     return np.asarray(cross * np.sign(line @ up) / np.maximum(np.linalg.norm(line, axis=-1), 1e-9))
 
@@ -235,7 +235,7 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
     for leg in robot.legs.values():
         for joint in leg.joints:
             robot.configuration_index(joint)  # a stance needs legs whose joints move on their own
-    problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, limbs_of(robot))
+    problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, make_limbs(robot))
     wanted = {name: leg.knee_direction for name, leg in robot.legs.items()} | dict(knee_direction or {})
     q, residual, _ = problem.solve(height=height, knee_direction=wanted)
     if residual > 1e-6:
@@ -267,13 +267,13 @@ class StanceProblem:
         self,
         model: pin.Model,
         pinocchio: Algorithms,
-        bodies: Sequence[Body],
+        bodies: Sequence[CompositeBody],
         root: str,
         limbs: Mapping[str, Limb],
     ) -> None:
         self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
-        self.forward, self.left = directions(self.limbs)
+        self.forward, self.left = forward_and_left(self.limbs)
         self.up = np.cross(self.forward, self.left)
         self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
 
@@ -305,14 +305,14 @@ class StanceProblem:
             for name, leg in self.legs.items():
                 target = plane + self.limbs[name].contact.radius
                 found = [leg.solve(target, shift, wishes.get(name, "backward"), tuple(values.values()))]
-                if found[0].residual > _RESIDUAL and name not in wishes:
+                if found[0].residual > _MAX_RESIDUAL and name not in wishes:
                     found.append(leg.solve(target, shift, "forward"))
                 chosen = min(found, key=lambda s: s.residual)
                 values[name], knee_directions[name] = chosen.q, chosen.knee_direction
                 worst = max(worst, chosen.residual)
             if best is None or worst < best[1]:
                 best = (self._configuration(values, plane), worst, knee_directions)
-            if worst < _RESIDUAL:
+            if worst < _MAX_RESIDUAL:
                 break
         assert best is not None
         return best
@@ -329,12 +329,15 @@ class StanceProblem:
         return float(np.clip(np.mean(wishes), max(lows), max(max(lows), min(highs))))
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
-        q, places = middle(self.model, self.pinocchio, self.bodies, self.root), joint_places(self.bodies, self.root)
+        q, places = (
+            mid_range_configuration(self.model, self.pinocchio, self.bodies, self.root),
+            joint_indices(self.bodies, self.root),
+        )
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
                 # Rounding of a solution at 0 is no angle.
-                put(q, places[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
+                set_joint_value(q, places[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
         if self.root in ("free", "planar"):
             q[2 if self.root == "free" else 1] = -plane
         return q
@@ -359,14 +362,16 @@ class StanceProblem:
             return feet, com
         base, mass = self.bodies[0].inertial, sum(b.inertial.mass for b in self.bodies)
         com = com + base.mass / mass * (base.com - com)  # Pinocchio leaves out what is bolted down
-        to_trunk = trunk(self.bodies).inverse()
+        to_trunk = trunk_placement(self.bodies).inverse()
         return to_trunk.apply(feet), to_trunk.apply(com)
 
 
-def middle(model: pin.Model, pinocchio: Algorithms, bodies: Sequence[Body], root: str) -> Array:
+def mid_range_configuration(
+    model: pin.Model, pinocchio: Algorithms, bodies: Sequence[CompositeBody], root: str
+) -> Array:
     """(nq,) configuration with every 1-dof joint in the middle of its range (0 where that is unbounded)."""
-    q, places = np.array(pinocchio.neutral(model)), joint_places(bodies, root)
-    for joint in simple_joints(bodies).values():
+    q, places = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
+    for joint in independent_joints(bodies).values():
         if joint.nq != 1:
             continue
         low, high = joint.limits.lower, joint.limits.upper

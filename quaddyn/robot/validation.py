@@ -16,9 +16,9 @@ from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Inertial, Joint, frozen
 from ..urdf.values import ROUNDING_PER_MASS
 from .algorithms import Algorithms, algorithms
-from .bodies import Body, pseudo_inertia
-from .coupling import Coupling
-from .loops import Loops
+from .bodies import CompositeBody, pseudo_inertia
+from .coupling import MimicCoupling
+from .loops import LoopCoupling
 
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
@@ -26,29 +26,31 @@ PSD_TOLERANCE = 1e-9
 #: Largest radius of gyration [m]: beyond it the mass is missing, not the body large.
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
-M_TOLERANCE = 1e-12
+MIN_EIGENVALUE = 1e-12
 #: Smallest diagonal entry of M, as a share of the largest: below it ordinary torques overflow.
-DIAGONAL_TOLERANCE = 1e-14
+MIN_DIAGONAL_RATIO = 1e-14
 #: Largest relative error of RNEA(ABA(tau)) = tau.
-AGREEMENT = 1e-6
-SAMPLES = 3
+MAX_ROUND_TRIP_ERROR = 1e-6
+N_SAMPLES = 3
 #: What a repair raises a negative second moment to, as a share of the largest.
-REPAIRED = 1e-4
+REPAIRED_MOMENT_FRACTION = 1e-4
 #: Joints that one finding lists.
-LISTED = 4
+MAX_LISTED_JOINTS = 4
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
-VOID_EFFORT, VOID_VELOCITY = 30.0, 500.0
+MAX_EFFORT_RATIO, MAX_VELOCITY_LIMIT = 30.0, 500.0
 SEED = 0
 #: Distance from home at which a robot with closed loops is sampled [rad or m], and how often it is halved where a loop
 #: does not close.
-NEAR_HOME, HALVINGS = 0.3, 6
+SAMPLING_RANGE, MAX_HALVINGS = 0.3, 6
 
 
-def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool, in_loops: Collection[str] = ()) -> None:
+def validate_inertias(
+    bodies: Sequence[CompositeBody], *, free: bool, allow_massless: bool, in_loops: Collection[str] = ()
+) -> None:
     """Refuse composite bodies that no mass distribution can have.
 
     The base counts only when it moves (`free`).  Bodies that hang from the joints `in_loops` may be without mass, since
-    others of the loop may have it: `judge_model` decides.
+    others of the loop may have it: `validate_model` decides.
 
     Raises:
         ModelError: naming the body, its links, the value and what to do.
@@ -56,7 +58,7 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool, in
     for body in bodies if free else bodies[1:]:
         inertial = body.inertial
         where = body.links[0][0].where
-        who = f"{where}: the body moved by {_mover(body)} ({', '.join(x.name for x, _ in body.links[:4])})"
+        who = f"{where}: the body moved by {_describe_joint(body)} ({', '.join(x.name for x, _ in body.links[:4])})"
         if inertial.mass <= 0.0:
             allowed = body.joint is not None and (allow_massless or body.joint.name in in_loops)
             if allowed and not inertial.inertia.any():
@@ -81,27 +83,30 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool, in
             )
 
 
-def repair_inertia(bodies: Sequence[Body]) -> tuple[tuple[Body, ...], list[Finding]]:
+def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody, ...], list[Finding]]:
     """Nearby physical bodies: negative eigenvalues of the second moment raised; each change reported.
 
-    They are raised to `REPAIRED` times the largest one: at 0 the body would be flat, and M might be singular.
+    They are raised to `REPAIRED_MOMENT_FRACTION` times the largest one: at 0 the body would be flat, and M might be
+    singular.
     """
     out, findings = [], []
     for body in bodies:
         sigma = pseudo_inertia(body.inertial)[:3, :3]
         values, vectors = np.linalg.eigh(sigma)
         if body.inertial.mass > 0.0 and values[0] < -PSD_TOLERANCE * np.abs(values).max():
-            raised = np.maximum(values, REPAIRED * np.abs(values).max())
+            raised = np.maximum(values, REPAIRED_MOMENT_FRACTION * np.abs(values).max())
             sigma = (vectors * raised) @ vectors.T
             inertia = np.trace(sigma) * np.eye(3) - sigma
             body = replace(body, inertial=Inertial(body.inertial.mass, body.inertial.com, frozen(inertia)))
-            reason = f"inertia of the body moved by {_mover(body)} repaired: second moment {values[0]:.3g} raised"
+            reason = (
+                f"inertia of the body moved by {_describe_joint(body)} repaired: second moment {values[0]:.3g} raised"
+            )
             findings.append(Finding("warning", body.links[0][0].where, reason))
         out.append(body)
     return tuple(out), findings
 
 
-def judge_limits(bodies: Sequence[Body]) -> list[Finding]:
+def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
     """Report limits that limit nothing: far beyond what this robot's weight and size could ask for."""
     origins = [np.zeros(3)]
     for body in bodies[1:]:  # at zero configuration, orientation left out: only the size counts
@@ -118,24 +123,26 @@ def judge_limits(bodies: Sequence[Body]) -> list[Finding]:
             if np.isinf(getattr(joint.limits, kind)):
                 joints.append(joint)
         lever = 1.0 if joint.type == "prismatic" else size
-        enough = VOID_EFFORT * mass * 9.81 * lever
+        enough = MAX_EFFORT_RATIO * mass * 9.81 * lever
         void = []
         if enough < joint.limits.effort < np.inf:
-            void.append(f"effort={joint.limits.effort:g}, over {VOID_EFFORT:g} times what lifts the whole robot")
-        if VOID_VELOCITY < joint.limits.velocity < np.inf:
+            void.append(f"effort={joint.limits.effort:g}, over {MAX_EFFORT_RATIO:g} times what lifts the whole robot")
+        if MAX_VELOCITY_LIMIT < joint.limits.velocity < np.inf:
             void.append(f"velocity={joint.limits.velocity:g}")
         if void:
             reason = f"void limits: {' and '.join(void)}"
             findings.append(Finding("warning", joint.where, reason, "pass the motor's values by limits="))
     for kind, joints in unlimited.items():
         if joints:
-            listed = ", ".join(joint.name for joint in joints[:LISTED]) + (", ..." if len(joints) > LISTED else "")
+            listed = ", ".join(joint.name for joint in joints[:MAX_LISTED_JOINTS]) + (
+                ", ..." if len(joints) > MAX_LISTED_JOINTS else ""
+            )
             reason = f"no {kind} limit for {len(joints)} joints ({listed}); they are taken as unlimited"
             findings.append(Finding("note", joints[0].where, reason, "pass the motor's values by limits="))
     return findings
 
 
-def judge_size(nv: int, file: str) -> None:
+def validate_dof_count(nv: int, file: str) -> None:
     """Refuse models too large for dense dynamics (Pinocchio's data grows with nv^3).
 
     Raises:
@@ -147,8 +154,8 @@ def judge_size(nv: int, file: str) -> None:
         raise ModelError(f"{file}: nothing moves: no moving joint on a fixed root; pass root='free' or add a joint")
 
 
-def judge_model(
-    model: pin.Model, file: str, coupling: Coupling | Loops | None = None, home: Array | None = None
+def validate_model(
+    model: pin.Model, file: str, coupling: MimicCoupling | LoopCoupling | None = None, home: Array | None = None
 ) -> dict[str, float]:
     """Check M(q) > 0 and RNEA(ABA(tau)) = tau at sampled states.
 
@@ -169,36 +176,36 @@ def judge_model(
     nv = len(index)
     rng = np.random.default_rng(SEED)
     smallest, condition, error = np.inf, 0.0, 0.0
-    for sample in range(SAMPLES):
+    for sample in range(N_SAMPLES):
         q = pinocchio.neutral(model) if home is None else home
         if sample:
-            q = sample_configuration(model, rng) if home is None else _sample_around(model, pinocchio, home, rng)
+            q = sample_near_neutral(model, rng) if home is None else _sample_near_home(model, pinocchio, home, rng)
         v = 0.5 * rng.standard_normal(nv)
         M = pinocchio.crba(model, data, q)
         diagonal = np.diag(M)
-        if not (np.isfinite(M).all() and (diagonal > DIAGONAL_TOLERANCE * diagonal.max()).all()):
+        if not (np.isfinite(M).all() and (diagonal > MIN_DIAGONAL_RATIO * diagonal.max()).all()):
             j = int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))
             raise ModelError(
-                f"{file}: the mass matrix has {diagonal[j]:.3g} on its diagonal for {_joint_of(model, int(index[j]))}; "
-                "check the masses, lengths and axis of what this joint moves"
+                f"{file}: {_joint_of_velocity(model, int(index[j]))} has the diagonal entry {diagonal[j]:.3g} in the "
+                "mass matrix, which must be positive; check the masses, lengths and axis of what this joint moves"
             )
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(M * np.outer(scale, scale))
         smallest = min(smallest, float(values[0]))
         condition = max(condition, float(values[-1] / max(values[0], 1e-300)))
-        if values[0] < M_TOLERANCE:
+        if values[0] < MIN_EIGENVALUE:
             j = int(np.argmax(np.abs(vectors[:, 0])))
             raise ModelError(
                 f"{file}: the mass matrix is not positive definite (smallest eigenvalue {values[0]:.2g} at unit "
-                f"diagonal, mostly {_joint_of(model, int(index[j]))}); some motion moves no mass: check the masses "
-                "behind it"
+                f"diagonal, mostly {_joint_of_velocity(model, int(index[j]))}), because a motion moves no mass; check "
+                "the masses of what this joint moves"
             )
         # Torques of the size that gravity and unit accelerations need, so that small robots are judged alike.
         tau = pinocchio.rnea(model, data, q, v, rng.standard_normal(nv))
         back = pinocchio.rnea(model, data, q, v, pinocchio.aba(model, data, q, v, tau))
         size = max(float(np.abs(tau).max()), float(np.abs(pinocchio.rnea(model, data, q, v, np.zeros(nv))).max()))
         error = max(error, float(np.abs(back - tau).max()) / max(size, 1e-300))
-        if not error <= AGREEMENT:
+        if not error <= MAX_ROUND_TRIP_ERROR:
             raise ModelError(
                 f"{file}: inverse and forward dynamics disagree by {error:.2g} (condition of M {condition:.1g}); "
                 "masses or inertias differ by too many orders of magnitude"
@@ -210,15 +217,15 @@ def judge_model(
     }
 
 
-def sample_configuration(model: pin.Model, rng: np.random.Generator) -> Array:
+def sample_near_neutral(model: pin.Model, rng: np.random.Generator) -> Array:
     """A random configuration near the neutral one: moved by up to 1 rad or 0.1 m, so that limits play no part."""
     return np.asarray(pin.integrate(model, pin.neutral(model), rng.uniform(-1.0, 1.0, model.nv)))
 
 
-def _sample_around(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np.random.Generator) -> Array:
+def _sample_near_home(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np.random.Generator) -> Array:
     """A random configuration near home at which all loops close."""
-    way = rng.uniform(-NEAR_HOME, NEAR_HOME, len(pinocchio.difference(model, home, home)))
-    for _ in range(HALVINGS):
+    way = rng.uniform(-SAMPLING_RANGE, SAMPLING_RANGE, len(pinocchio.difference(model, home, home)))
+    for _ in range(MAX_HALVINGS):
         q = np.asarray(pinocchio.integrate(model, home, way))
         if pinocchio.isNormalized(model, q, 1e-6):
             return q
@@ -226,11 +233,11 @@ def _sample_around(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np
     return home
 
 
-def _mover(body: Body) -> str:
+def _describe_joint(body: CompositeBody) -> str:
     return f"joint {body.joint.name!r}" if body.joint is not None else "the root"
 
 
-def _joint_of(model: pin.Model, index: int) -> str:
+def _joint_of_velocity(model: pin.Model, index: int) -> str:
     for joint, name in zip(model.joints, model.names, strict=True):
         if joint.idx_v <= index < joint.idx_v + joint.nv and joint.nv:
             return f"joint {name!r}"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from .operator import Operator
 
 #: Deflections below this fraction of the range are ignored.
@@ -57,7 +57,7 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
         for what, given, known in (("buttons", buttons, BUTTONS), ("axes", axes, AXES)):
             if unknown := sorted(set(given or {}) - set(known)):
                 raise ArgumentError(f"{what}: unknown {unknown}; known: {', '.join(known)}")
-        if len(max_velocity) != 3 or not all(number("max_velocity", x) > 0.0 for x in max_velocity):
+        if len(max_velocity) != 3 or not all(check_number("max_velocity", x) > 0.0 for x in max_velocity):
             raise ArgumentError(f"max_velocity: expected three positive numbers, got {max_velocity}")
         self.max_velocity, self.buttons, self.axes = max_velocity, BUTTONS | (buttons or {}), AXES | (axes or {})
         self._pump: Any = None

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from .operator import Operator
 from .stages import Stage
 
@@ -51,7 +51,7 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
     ) -> None:
         super().__init__(deadman_timeout=deadman_timeout)
         for name, values in (("velocity_step", velocity_step), ("max_velocity", max_velocity)):
-            if len(values) != 3 or not all(number(name, x) > 0.0 for x in values):
+            if len(values) != 3 or not all(check_number(name, x) > 0.0 for x in values):
                 raise ArgumentError(f"{name}: expected three positive numbers, got {values}")
         self.velocity_step, self.max_velocity = velocity_step, max_velocity
         self._file = (sys.stdin if file is None else file).fileno()

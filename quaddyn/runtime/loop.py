@@ -10,7 +10,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -142,7 +142,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             raise ArgumentTypeError(f"interface: expected a RobotInterface, got {type(interface).__name__}")
         if not isinstance(controller, Controller):
             raise ArgumentTypeError(f"controller: expected a Controller, got {type(controller).__name__}")
-        self.interface, self.controller, self.dt = interface, controller, number("dt", controller.dt)
+        self.interface, self.controller, self.dt = interface, controller, check_number("dt", controller.dt)
         self.operator = Operator() if operator is None else operator
         self.safety = Safety(interface.robot, dt=self.dt) if safety is None else safety
         for name, part in (("controller", controller), ("safety", self.safety)):
@@ -194,7 +194,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         Raises:
             ArgumentError: a time that is not positive.
         """
-        if not number("seconds", seconds) > 0.0:
+        if not check_number("seconds", seconds) > 0.0:
             raise ArgumentError(f"seconds: expected a positive time [s], got {seconds}")
         if not self._warm:  # once, since it may reset the controller
             self.controller.warmup()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class LinkQuality:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = number(name, getattr(self, name))
+            value = check_number(name, getattr(self, name))
             if not (0.0 <= value < (np.inf if name in ("latency", "jitter") else 1.0)):
                 raise ArgumentError(f"{name}: expected {'a time' if name in ('latency', 'jitter') else 'a share'}, "
                                     f"0 or more, got {value}")  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
 from ..strict_attributes import StrictAttributes
@@ -98,8 +98,8 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
     ) -> None:
         if dt is None and controller is None:
             raise ArgumentError("dt: give the loop's period [s], or the controller")
-        dt = number("dt", dt if dt is not None else controller.dt if controller is not None else 0.0)
-        for name, value in (("dt", dt), ("seconds", number("seconds", seconds))):
+        dt = check_number("dt", dt if dt is not None else controller.dt if controller is not None else 0.0)
+        for name, value in (("dt", dt), ("seconds", check_number("seconds", seconds))):
             if not 0.0 < value < np.inf:
                 raise ArgumentError(f"{name}: expected a positive time [s], got {value}")
         self.path, self.robot, self.capacity = Path(path), robot, max(1, round(seconds / dt))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import Numbers, number
+from ..robot.arguments import Numbers, check_number
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
@@ -90,7 +90,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         limits = SafetyLimits() if limits is None else limits
         if not isinstance(limits, SafetyLimits):
             raise ArgumentTypeError(f"limits: expected SafetyLimits, got {type(limits).__name__}")
-        self.robot, self.dt, self.limits = robot, number("dt", dt), limits
+        self.robot, self.dt, self.limits = robot, check_number("dt", dt), limits
         if not self.dt > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         self.limit_arrays = limits.to_arrays(robot, self.dt, imu_rotation)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..strict_attributes import StrictAttributes
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
@@ -60,11 +60,11 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         link_quality: LinkQuality | None = None,
         seed: int = 0,
     ) -> None:
-        if not number("dt", dt) > 0.0:
+        if not check_number("dt", dt) > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         if not watchdog >= 1:
             raise ArgumentError(f"watchdog: expected 1 period or more, got {watchdog}")
-        if not 0.0 <= number("resume_timeout", resume_timeout) < float("inf"):
+        if not 0.0 <= check_number("resume_timeout", resume_timeout) < float("inf"):
             raise ArgumentError(f"resume_timeout: expected a time, 0 or more [s], got {resume_timeout}")
         self.interface, self.memory, self.dt = interface, memory, float(dt)
         self._watchdog, self._patience = int(watchdog), int(resume_timeout / dt + 1e-9)

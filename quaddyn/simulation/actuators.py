@@ -13,7 +13,7 @@ from ..compiler import ByteVector, Vector, compiled, entry
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector
-from ..robot.configuration import simple_joints
+from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
@@ -159,7 +159,7 @@ class Actuators(
             of_motors.append(each)
         self.damping, self.friction, self.armature = added
         self.viscous, self.coulomb, self.rotor_inertia = of_motors
-        joints = simple_joints(robot.bodies)
+        joints = independent_joints(robot.bodies)
         self.motor_side_inertia = frozen(
             self.rotor_inertia + np.array([joints[name].armature for name in robot.actuated])
         )

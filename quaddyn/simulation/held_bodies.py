@@ -23,7 +23,7 @@ from ..contact import Contact
 from ..contact.contact_kinematics import grasp_map, jacobian, lever
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, positive, several
+from ..robot.arguments import check_positive, check_sequence, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 
@@ -62,14 +62,14 @@ class HeldBody(FrozenArrays):
     com: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        contacts = several("contacts", self.contacts, "contacts")
+        contacts = check_sequence("contacts", self.contacts, "contacts")
         for each in contacts:
             if not isinstance(each, Contact):
                 raise ArgumentTypeError(f"contacts: expected contacts, got {type(each).__name__}")
         if not contacts or len({each.name for each in contacts}) < len(contacts):
             raise ArgumentError(f"contacts: expected one at least, every name once, got {[c.name for c in contacts]}")
         object.__setattr__(self, "contacts", tuple(contacts))
-        object.__setattr__(self, "mass", positive("mass", self.mass))
+        object.__setattr__(self, "mass", check_positive("mass", self.mass))
         object.__setattr__(self, "com", frozen(check_vector("com", self.com, (3,), "in the frame")))
         given = np.array(self.inertia, dtype=np.float64)
         if given.shape != (3, 3) or not np.isfinite(given).all() or not np.allclose(given, given.T):
@@ -112,7 +112,7 @@ class HeldBodySystem:
     """
 
     def __init__(self, robot: Robot, bodies: Iterable[HeldBody], dt: float, effort: Array) -> None:
-        self.bodies = several("held_bodies", bodies, "held bodies")
+        self.bodies = check_sequence("held_bodies", bodies, "held bodies")
         for body in self.bodies:
             if not isinstance(body, HeldBody):
                 raise ArgumentTypeError(f"held_bodies: expected HeldBody, got {type(body).__name__}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import positive
+from ..robot.arguments import check_positive
 
 #: Friction cones of MuJoCo.
 CONES = ("elliptic", "pyramidal")
@@ -61,11 +61,11 @@ class MujocoContact:
     def __post_init__(self) -> None:
         if self.cone not in CONES:
             raise ArgumentError(f"cone: expected one of {', '.join(CONES)}, got {self.cone!r}")
-        positive("impratio", self.impratio)
+        check_positive("impratio", self.impratio)
         if isinstance(self.condim, bool) or self.condim not in CONTACT_DIMENSIONS:
             raise ArgumentError(f"condim: expected one of {CONTACT_DIMENSIONS}, got {self.condim!r}")
         for name in ("torsional", "rolling"):
-            positive(name, getattr(self, name), zero=True)
+            check_positive(name, getattr(self, name), zero=True)
         if self.solref is not None:
             time, damping = _numbers("solref", self.solref, 2)
             if not ((time > 0.0 and damping > 0.0) or (time < 0.0 and damping < 0.0)):

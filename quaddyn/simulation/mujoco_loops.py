@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..robot.loops import Loops
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -53,7 +53,7 @@ class LoopJoints:
         places: entries (q_all, v_all, qpos, qvel) of each joint.
     """
 
-    def __init__(self, loops: Loops, places: Sequence[tuple[int, int, int, int]]) -> None:
+    def __init__(self, loops: LoopCoupling, places: Sequence[tuple[int, int, int, int]]) -> None:
         self.loops = loops
         self.q, self.v, self.qpos, self.qvel = np.array(places, dtype=np.intp).reshape(-1, 4).T
 

@@ -12,7 +12,7 @@ from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
@@ -113,8 +113,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             soles=soles, held_bodies=held_bodies,
         )  # fmt: skip
         feet = contact_named(contact)
-        soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
-        ratio = feet.impratio if impratio is None else number("impratio", impratio)
+        soft = 2.0 * self.dt if time_constant is None else check_number("time_constant", time_constant)
+        ratio = feet.impratio if impratio is None else check_number("impratio", impratio)
         for name, value in (("time_constant", soft), ("impratio", ratio)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")

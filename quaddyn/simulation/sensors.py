@@ -15,7 +15,7 @@ import pinocchio as pin
 
 from ..deprecation import renamed_fields, renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -200,7 +200,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        self.delay = number("delay", delay)
+        self.delay = check_number("delay", delay)
         if not 0.0 <= self.delay < np.inf:
             raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
         self.robot = robot
@@ -321,7 +321,7 @@ def _check(sensor: Encoders | Imu | FootSensors) -> None:
         value = getattr(sensor, name)
         if name == "frame":
             continue
-        value = number(name, value)
+        value = check_number(name, value)
         if not 0.0 <= value < np.inf:
             raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {value}")
         object.__setattr__(sensor, name, value)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import contact_data, contact_step
@@ -39,7 +39,7 @@ def make_contact_law(
     Raises:
         ArgumentError: stiffness, damping or creep is out of range, or given for a law without it.
     """
-    compliant, creep = contact == "compliant", number("creep", creep)
+    compliant, creep = contact == "compliant", check_number("creep", creep)
     if not 0.0 <= creep < np.inf:
         raise ArgumentError(f"creep: expected a number, 0 or more [m/s/N], got {creep}")
     if creep and not compliant:
@@ -49,10 +49,10 @@ def make_contact_law(
     k, c = np.inf, 0.0
     if compliant:
         w, share = 2.0 * np.pi * GROUND_FREQUENCY, robot.mass / max(len(robot.feet), 1)
-        k = share * w * w if stiffness is None else number("stiffness", stiffness)
+        k = share * w * w if stiffness is None else check_number("stiffness", stiffness)
         if not 0.0 < k < np.inf:
             raise ArgumentError(f"stiffness: expected a positive number [N/m], got {stiffness}")
-        c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else number("damping", damping)
+        c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else check_number("damping", damping)
         if not 0.0 <= c < np.inf:
             raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
     return contact_data.ContactLaw(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .tree import Array, Loop, Pose, frozen
+from .tree import Array, KinematicLoop, Pose, frozen
 from .values import ElementReader
 from .xml import Element
 
@@ -22,7 +22,7 @@ KINDS = {"spherical": "point", "ball": "point", "revolute": "revolute", "continu
 DRAKE = "drake:ball_constraint"
 
 
-def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Array]) -> list[Loop]:
+def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Array]) -> list[KinematicLoop]:
     """The loops of a document, in its order.
 
     Args:
@@ -33,7 +33,7 @@ def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Arr
     Raises:
         ModelError: a tag that does not say what it closes.
     """
-    out: list[Loop] = []
+    out: list[KinematicLoop] = []
     for element in root:
         if element.tag == "loop_joint":
             out.append(_loop_joint(reader, element, rotation))
@@ -44,7 +44,7 @@ def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Arr
     return out
 
 
-def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[..., Array]) -> Loop:
+def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[..., Array]) -> KinematicLoop:
     reader.known(element)
     name, told = reader.name(element), reader.text(element, "type")
     if told not in KINDS:
@@ -64,10 +64,10 @@ def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[...,
         ends.append((reader.text(end, "link"), Pose.of(rotation(*rpy) @ turn, xyz_here)))
     (link_a, at_a), (link_b, at_b) = ends
     dependent = tuple(element.attrib.get("dependent", "").split())
-    return Loop(name, KINDS[told], link_a, link_b, at_a, at_b, dependent, element.where)
+    return KinematicLoop(name, KINDS[told], link_a, link_b, at_a, at_b, dependent, element.where)
 
 
-def _ball(reader: ElementReader, element: Element, name: str) -> Loop:
+def _ball(reader: ElementReader, element: Element, name: str) -> KinematicLoop:
     links, places = [], []
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
         found = {child.tag.rsplit("_constraint_")[-1]: child for child in element}
@@ -75,7 +75,7 @@ def _ball(reader: ElementReader, element: Element, name: str) -> Loop:
             raise reader.refuse(element, f"no {body} or no {point} in it", "Drake's documentation requires both")
         links.append(reader.text(found[body], "name"))
         places.append(Pose.of(np.eye(3), reader.vector(found[point], "value", 3)))
-    return Loop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
+    return KinematicLoop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
 
 
 def turn_to(axis: Array) -> Array:

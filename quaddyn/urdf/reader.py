@@ -19,20 +19,20 @@ from .transmissions import read_transmissions
 from .tree import (
     JOINT_TYPES,
     Array,
-    Box,
-    Capsule,
-    Cylinder,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
     Finding,
     Geometry,
     Inertial,
     Joint,
     Limits,
     Link,
-    Mesh,
+    MeshShape,
     Mimic,
     Pose,
     Shape,
-    Sphere,
+    SphereShape,
     Tree,
     frozen,
 )
@@ -157,12 +157,12 @@ class _Reader(ElementReader):
             raise self.refuse(holder, f"<geometry> of <{element.tag}> holds no known shape", advice)
         self.known(shapes[0])
         shape = readers[shapes[0].tag](shapes[0])
-        if isinstance(shape, Capsule) and shape.length == 0.0 and shape.radius > 0.0:
-            shape = Sphere(shape.radius)
+        if isinstance(shape, CapsuleShape) and shape.length == 0.0 and shape.radius > 0.0:
+            shape = SphereShape(shape.radius)
         if 0.0 in _sizes(shape):
             where = shapes[0]
             size = " ".join(f"{name}={value!r}" for name, value in where.attrib.items() if name != "filename")
-            if element.tag == "collision" and isinstance(shape, Sphere):
+            if element.tag == "collision" and isinstance(shape, SphereShape):
                 self.warn(where, f"{size}: a sphere of no size; taken for a point", "correct it if more is meant")
             else:
                 self.warn(where, f"{size}: a {where.tag} of no size; left out", "correct it or remove it")
@@ -175,22 +175,22 @@ class _Reader(ElementReader):
             raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
         return value
 
-    def _box(self, element: Element) -> Box:
+    def _box(self, element: Element) -> BoxShape:
         x, y, z = self.vector(element, "size", 3)
         if min(x, y, z) < 0.0:
             raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
-        return Box((x, y, z))
+        return BoxShape((x, y, z))
 
-    def _sphere(self, element: Element) -> Sphere:
-        return Sphere(self.size(element, "radius"))
+    def _sphere(self, element: Element) -> SphereShape:
+        return SphereShape(self.size(element, "radius"))
 
-    def _cylinder(self, element: Element) -> Cylinder:
-        return Cylinder(self.size(element, "radius"), self.size(element, "length"))
+    def _cylinder(self, element: Element) -> CylinderShape:
+        return CylinderShape(self.size(element, "radius"), self.size(element, "length"))
 
-    def _capsule(self, element: Element) -> Capsule:
-        return Capsule(self.size(element, "radius"), self.size(element, "length"))
+    def _capsule(self, element: Element) -> CapsuleShape:
+        return CapsuleShape(self.size(element, "radius"), self.size(element, "length"))
 
-    def _mesh(self, element: Element) -> Mesh:
+    def _mesh(self, element: Element) -> MeshShape:
         uri = self.text(element, "filename")
         if not uri.strip():
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
@@ -203,7 +203,7 @@ class _Reader(ElementReader):
         path, root, problem = self.meshes.find(uri)
         if problem:
             self.missing.setdefault((uri.rpartition("/")[0], problem, self.cosmetic), []).append((element, uri))
-        return Mesh(uri, path, (x, y, z), root)
+        return MeshShape(uri, path, (x, y, z), root)
 
     def color(self, element: Element, materials: dict[str, Color]) -> Color | None:
         found = element.all("material")
@@ -429,13 +429,13 @@ def _there(shapes: Iterable[Geometry | None]) -> tuple[Geometry, ...]:
 def _sizes(shape: Shape) -> tuple[float, ...]:
     """What must not be 0 of a shape with an extent."""
     match shape:
-        case Box(size):
+        case BoxShape(size):
             return size
-        case Sphere(radius):
+        case SphereShape(radius):
             return (radius,)
-        case Cylinder(radius, length) | Capsule(radius, length):
+        case CylinderShape(radius, length) | CapsuleShape(radius, length):
             return radius, length
-        case Mesh():
+        case MeshShape():
             return shape.scale
 
 

@@ -161,21 +161,21 @@ class Inertial(FrozenArrays):
 
 
 @dataclass(frozen=True, slots=True)
-class Sphere:
+class SphereShape:
     """A sphere of `radius` [m]."""
 
     radius: float
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxShape:
     """A box of full `size` (x, y, z) [m]."""
 
     size: tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Cylinder:
+class CylinderShape:
     """A cylinder along z, centred: `radius`, `length` [m]."""
 
     radius: float
@@ -183,7 +183,7 @@ class Cylinder:
 
 
 @dataclass(frozen=True, slots=True)
-class Capsule:
+class CapsuleShape:
     """A capsule along z, centred: `radius`, `length` of its cylindrical part [m]."""
 
     radius: float
@@ -191,7 +191,7 @@ class Capsule:
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
+class MeshShape:
     """A mesh file: `uri` as written, `path` resolved inside the package root `root` or None, `scale` per axis."""
 
     uri: str
@@ -200,7 +200,7 @@ class Mesh:
     root: Path | None = None
 
 
-Shape = Sphere | Box | Cylinder | Capsule | Mesh
+Shape = SphereShape | BoxShape | CylinderShape | CapsuleShape | MeshShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,7 +305,7 @@ class Joint(FrozenArrays):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loop(FrozenArrays):
+class KinematicLoop(FrozenArrays):
     """What closes a kinematic loop of the tree: two frames that stay together.
 
     Attributes:
@@ -353,7 +353,7 @@ class Tree:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     findings: tuple[Finding, ...] = ()
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[KinematicLoop, ...] = ()
     transmissions: tuple[Transmission, ...] = ()
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics import Dynamics, State
-from ..dynamics.compiled import Interpreted
+from ..dynamics.compiled import PinocchioKernels
 from ..dynamics.frames import ReferenceFrame as Axes
 from ..kernels import Kernels
 from ..reference import ClosedReference, Reference
@@ -18,16 +18,17 @@ from ..urdf.tree import Array
 #: solved with, by the reference as well.
 ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)", "aba (compiled)"})
 
-#: Results that nearly vanish are measured by this share of their natural size (see `Sizes`): rounding errors of terms
+#: Results that nearly vanish are measured by this share of their natural size (see `ResultScales`): rounding errors of
+#: terms
 #: that cancel have no relative error of their own.
-SHARE = 1e-3
+MIN_SIZE_FRACTION = 1e-3
 
 
 #: What is compared with.
 Oracle = Reference | ClosedReference
 
 #: The coordinates in which frames are compared.
-AXES: tuple[Axes, ...] = ("local_world_aligned", "local", "world")
+COMPARED_FRAMES: tuple[Axes, ...] = ("local_world_aligned", "local", "world")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ResultScales:
     """Natural sizes of results at one state, from the mass m, the largest entry I of M and the fastest joint v.
 
     Attributes:
@@ -62,16 +63,16 @@ class Sizes:
     length: float = 1.0
 
 
-def natural_sizes(oracle: Oracle, at: Sample) -> Sizes:
-    """`Sizes` at a state."""
+def result_scales(oracle: Oracle, at: Sample) -> ResultScales:
+    """`ResultScales` at a state."""
     mass, M, fast = sum(body.mass for body in oracle.model.bodies), oracle.crba(at.q), float(np.abs(at.v).max())
     inertia = float(np.abs(M).max())
     force = 9.81 * float(np.sqrt(mass * inertia))
-    return Sizes(force, inertia * fast, mass * fast, fast * fast, force / float(np.diag(M).min()))
+    return ResultScales(force, inertia * fast, mass * fast, fast * fast, force / float(np.diag(M).min()))
 
 
-def relative(ours: object, reference: object, natural: float = 0.0) -> float:
-    """Largest difference relative to the largest entry of `reference`, or to `SHARE` of its `natural` size.
+def relative_error(ours: object, reference: object, natural: float = 0.0) -> float:
+    """Largest difference relative to the largest entry of `reference`, or to `MIN_SIZE_FRACTION` of its `natural` size.
 
     Infinite if shapes differ or `ours` is not finite.
     """
@@ -79,7 +80,7 @@ def relative(ours: object, reference: object, natural: float = 0.0) -> float:
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")
     difference = float(np.abs(a - b).max(initial=0.0))
-    size = max(float(np.abs(b).max(initial=0.0)), SHARE * natural)
+    size = max(float(np.abs(b).max(initial=0.0)), MIN_SIZE_FRACTION * natural)
     return difference / size if size > 0.0 else (float("inf") if difference else 0.0)
 
 
@@ -87,12 +88,12 @@ class Errors(dict[str, float]):
     """The largest relative error by algorithm."""
 
     def add(self, algorithm: str, ours: object, reference: object, natural: float = 0.0) -> None:
-        """Take one comparison into account, see `relative`."""
-        self[algorithm] = max(self.get(algorithm, 0.0), relative(ours, reference, natural))
+        """Take one comparison into account, see `relative_error`."""
+        self[algorithm] = max(self.get(algorithm, 0.0), relative_error(ours, reference, natural))
 
 
 #: What `Dynamics.update` computes in one pass is judged together.
-STATE = "update (State)"
+STATE_ALGORITHM = "update (State)"
 
 
 def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool) -> dict[str, float]:
@@ -104,7 +105,7 @@ def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool
         at: the state.
         derivatives: whether to compare the derivatives too.
     """
-    out, sizes, state = Errors(), natural_sizes(oracle, at), dynamics.update(at.q, at.v)
+    out, sizes, state = Errors(), result_scales(oracle, at), dynamics.update(at.q, at.v)
     _inverse_dynamics(out, dynamics, oracle, at, sizes, state)
     _parameters(out, dynamics, oracle, at, sizes)
     _forward_dynamics(out, dynamics, oracle, at)
@@ -121,9 +122,9 @@ def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool
     return dict(out)
 
 
-def compare_kernels(fast: Kernels | Interpreted, oracle: Oracle, at: Sample) -> dict[str, float]:
+def compare_kernels(fast: Kernels | PinocchioKernels, oracle: Oracle, at: Sample) -> dict[str, float]:
     """The relative error of compiled `rnea`, `crba` and `aba` at one state, without external forces."""
-    out, sizes = Errors(), natural_sizes(oracle, at)
+    out, sizes = Errors(), result_scales(oracle, at)
     q, v, a, tau = at.q, at.v, at.a, at.tau
     out.add("rnea (compiled)", fast.rnea(q, v, a), oracle.rnea(q, v, a), sizes.force)
     out.add("crba (compiled)", fast.crba(q), oracle.crba(q))
@@ -131,21 +132,23 @@ def compare_kernels(fast: Kernels | Interpreted, oracle: Oracle, at: Sample) -> 
     return dict(out)
 
 
-def _inverse_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State) -> None:
+def _inverse_dynamics(
+    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
+) -> None:
     q, v, a = at.q, at.v, at.a
     M, h, g = oracle.crba(q), oracle.nle(q, v), oracle.gravity(q)
     out.add("rnea", dynamics.rnea(q, v, a, fext=at.fext), oracle.rnea(q, v, a, fext=at.fext), sizes.force)
     out.add("crba", dynamics.crba(q), M)
-    out.add(STATE, state.M, M)
+    out.add(STATE_ALGORITHM, state.M, M)
     out.add("nle", dynamics.nle(q, v), h, sizes.force)
-    out.add(STATE, state.h, h, sizes.force)
+    out.add(STATE_ALGORITHM, state.h, h, sizes.force)
     out.add("gravity", dynamics.gravity(q), g, sizes.force)
-    out.add(STATE, state.gravity, g, sizes.force)
+    out.add(STATE_ALGORITHM, state.gravity, g, sizes.force)
     out.add("coriolis", dynamics.coriolis(q, v), oracle.coriolis(q, v), sizes.coriolis)
     out.add("joint_friction", dynamics.joint_friction(v), oracle.joint_friction(v))
 
 
-def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes) -> None:
+def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales) -> None:
     q, v, a = at.q, at.v, at.a
     H, delta = oracle.regressor(q, v, a), oracle.parameters()
     of_bodies = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
@@ -165,34 +168,38 @@ def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sampl
     out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
 
 
-def _whole_robot(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State) -> None:
+def _whole_robot(
+    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
+) -> None:
     q, v = at.q, at.v
     com, J, momentum = oracle.center_of_mass(q), oracle.com_jacobian(q), oracle.centroidal_momentum(q, v)
     out.add("center_of_mass", dynamics.center_of_mass(q), com, sizes.length)
-    out.add(STATE, state.com, com, sizes.length)
+    out.add(STATE_ALGORITHM, state.com, com, sizes.length)
     out.add("com_jacobian", dynamics.com_jacobian(q), J, sizes.length)
-    out.add(STATE, state.com_jacobian, J, sizes.length)
-    out.add(STATE, state.com_velocity, J @ v, sizes.length)
-    out.add(STATE, state.com_drift, oracle.com_drift(q, v), sizes.drift)
+    out.add(STATE_ALGORITHM, state.com_jacobian, J, sizes.length)
+    out.add(STATE_ALGORITHM, state.com_velocity, J @ v, sizes.length)
+    out.add(STATE_ALGORITHM, state.com_drift, oracle.com_drift(q, v), sizes.drift)
     out.add("centroidal_momentum", dynamics.centroidal_momentum(q, v), momentum, sizes.momentum)
-    out.add(STATE, state.centroidal_momentum, momentum, sizes.momentum)
+    out.add(STATE_ALGORITHM, state.centroidal_momentum, momentum, sizes.momentum)
     for ours, in_state, energy in zip(dynamics.energy(q, v), state.energy, oracle.energy(q, v), strict=True):
         out.add("energy", ours, energy, sizes.force)
-        out.add(STATE, in_state, energy, sizes.force)
+        out.add(STATE_ALGORITHM, in_state, energy, sizes.force)
 
 
-def _frame(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State, name: str) -> None:
+def _frame(
+    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State, name: str
+) -> None:
     q, v = at.q, at.v
     T = oracle.frame_placement(q, name)
     out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)
-    out.add(STATE, state.placement(name).homogeneous, T, sizes.length)
-    for axes in AXES:
+    out.add(STATE_ALGORITHM, state.placement(name).homogeneous, T, sizes.length)
+    for axes in COMPARED_FRAMES:
         J = oracle.frame_jacobian(q, name, reference=axes)
         V = oracle.frame_velocity(q, v, name, reference=axes)
         drift = oracle.frame_drift(q, v, name, reference=axes)
         out.add("frame_jacobian", dynamics.frame_jacobian(q, name, reference=axes), J, sizes.length)
-        out.add(STATE, state.jacobian(name, reference=axes), J, sizes.length)
+        out.add(STATE_ALGORITHM, state.jacobian(name, reference=axes), J, sizes.length)
         out.add("frame_velocity", dynamics.frame_velocity(q, v, name, reference=axes), V, sizes.length)
-        out.add(STATE, state.velocity(name, reference=axes), V, sizes.length)
+        out.add(STATE_ALGORITHM, state.velocity(name, reference=axes), V, sizes.length)
         out.add("frame_drift", dynamics.frame_drift(q, v, name, reference=axes), drift, sizes.drift)
-        out.add(STATE, state.drift(name, reference=axes), drift, sizes.drift)
+        out.add(STATE_ALGORITHM, state.drift(name, reference=axes), drift, sizes.drift)

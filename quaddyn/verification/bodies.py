@@ -15,8 +15,8 @@ import pinocchio as pin
 from ..reference import Body as Oracle
 from ..reference import Reference
 from ..reference.algebra import mass_properties, spatial_inertia, swap
-from ..robot.bodies import Body, merge
-from ..robot.model import body_joint, joint_losses
+from ..robot.bodies import CompositeBody, merge_fixed_links
+from ..robot.model import body_joint, independent_joint_losses
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial
 from .report import Deviation
@@ -25,7 +25,7 @@ from .report import Deviation
 STRUCTURE = frozenset({"joint", "frame", "type", "parent"})
 
 #: What comes first where much differs; numbers come by size.
-WEIGHT = {
+DISPLAY_ORDER = {
     "joint": 0, "type": 1, "parent": 2, "gravity": 3, "mass": 4, "center of mass": 4, "inertia": 4, "placement": 4,
     "axis": 4, "frame": 7,
 }  # fmt: skip
@@ -35,7 +35,7 @@ JOINTS, LIMITS = 5, 6
 ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
 
 
-class _Compared(NamedTuple):
+class _Comparison(NamedTuple):
     """A value on both sides and their relative difference; words for it cost more than the comparison."""
 
     name: str
@@ -45,29 +45,29 @@ class _Compared(NamedTuple):
     error: float
 
 
-def deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
+def find_deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
     """Everything in which the two differ by more than `tolerance`, in order of weight.
 
     First what there is no common motion without (joints, their types and parents); where such differ, they alone and
     frames are returned.  Then gravity, inertia and geometry, friction and rotors, limits, of each kind the largest
     relative difference first, and last the frames that one side lacks.
     """
-    found = [*_structure(robot, oracle)]
+    found = [*_compare_structure(robot, oracle)]
     moving = {body.name for body in oracle.model.bodies if not body.root}
     if all(d.quantity == "frame" for d in found) and moving == {body.name for body in robot.bodies[1:]}:
-        wrong = (c for c in _numbers(robot, oracle) if not c.error <= tolerance)
-        found += [Deviation(c.name, c.quantity, _words(c.ours), _words(c.theirs), c.error) for c in wrong]
+        wrong = (c for c in _compare_numbers(robot, oracle) if not c.error <= tolerance)
+        found += [Deviation(c.name, c.quantity, _format_value(c.ours), _format_value(c.theirs), c.error) for c in wrong]
     unique: dict[tuple[str, str], Deviation] = {}
-    for d in sorted(found, key=lambda d: (_weight(d.quantity), -d.error)):
+    for d in sorted(found, key=lambda d: (_display_order(d.quantity), -d.error)):
         unique.setdefault((d.name, d.quantity), d)
     return tuple(unique.values())
 
 
-def _weight(quantity: str) -> int:
-    return WEIGHT.get(quantity, LIMITS if quantity.endswith("limit") else JOINTS)
+def _display_order(quantity: str) -> int:
+    return DISPLAY_ORDER.get(quantity, LIMITS if quantity.endswith("limit") else JOINTS)
 
 
-def resolved(robot: Robot, oracle: Reference) -> Reference:
+def apply_arguments(robot: Robot, oracle: Reference) -> Reference:
     """`oracle` with what the robot's caller knew better than the file: arguments of `load`, and repaired inertias."""
     told, place = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
     damping, friction = oracle.model.damping.copy(), oracle.model.friction.copy()
@@ -85,21 +85,21 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
         q = robot.configuration_index(bodies[i].joint)
         if "argument limits" in (told.get(f"{body.joint}.lower"), told.get(f"{body.joint}.upper")):
             bodies[i] = replace(bodies[i], lower=float(robot.lower[q]), upper=float(robot.upper[q]))
-    for ours, merged in zip(robot.bodies, merge(robot.tree), strict=True):
+    for ours, merged in zip(robot.bodies, merge_fixed_links(robot.tree), strict=True):
         repaired = not np.array_equal(ours.inertial.inertia, merged.inertial.inertia)
         joint = ours.joint.name if ours.joint is not None else ROOT_BODY.get(robot.root, "")
         if repaired and joint in place:
-            bodies[place[joint]] = replace(bodies[place[joint]], G=_spatial(ours.inertial))
+            bodies[place[joint]] = replace(bodies[place[joint]], G=_spatial_inertia(ours.inertial))
     model = replace(oracle.model, bodies=tuple(bodies))
     armature = robot.armature if robot.armature.shape == (oracle.nv,) else None
     return Reference(model, armature=armature, damping=damping, friction=friction)
 
 
-def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+def _compare_structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
     theirs = {body.joint: body for body in oracle.model.bodies if not body.root}
     independent = tuple(body.joint for body in oracle.model.bodies if not (body.root or body.is_mimic))
-    yield from _missing("joint", robot.joint_names, independent)
-    yield from _missing("frame", robot.frame_names, tuple(oracle.model.frames))
+    yield from _find_missing("joint", robot.joint_names, independent)
+    yield from _find_missing("frame", robot.frame_names, tuple(oracle.model.frames))
     moved = False
     for body in robot.bodies[1:]:
         assert body.joint is not None
@@ -119,7 +119,7 @@ def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
                 yield Deviation(a, "joint", f"number {i}", f"{b} in its place", np.inf)
 
 
-def _missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Deviation]:
+def _find_missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Deviation]:
     for name in ours:
         if name not in theirs:
             yield Deviation(name, what, "present", "missing", np.inf)
@@ -128,9 +128,9 @@ def _missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Itera
             yield Deviation(name, what, "missing", "present", np.inf)
 
 
-def _numbers(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
+def _compare_numbers(robot: Robot, oracle: Reference) -> Iterator[_Comparison]:
     model, data = robot.model, robot.model.createData()
-    yield _vector("world", "gravity", model.gravity.linear, oracle.model.gravity)
+    yield _compare_vectors("world", "gravity", model.gravity.linear, oracle.model.gravity)
     neutral = pin.neutral(model)
     pin.computeJointJacobians(model, data, neutral)
     pin.updateFramePlacements(model, data)
@@ -139,49 +139,49 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
         theirs = carried.get(ours.name)
         if theirs is None:  # bolted to the world: it moves nothing, and Pinocchio does not keep it
             assert oracle.model.base is not None
-            yield from _inertial(ours.name, ours.inertial, oracle.model.base)
+            yield from _compare_inertials(ours.name, ours.inertial, oracle.model.base)
             continue
-        yield from _inertial(ours.name, ours.inertial, theirs.G)
-        yield from _inertial(ours.name, _in_model(robot, ours), theirs.G)
+        yield from _compare_inertials(ours.name, ours.inertial, theirs.G)
+        yield from _compare_inertials(ours.name, _model_inertial(robot, ours), theirs.G)
         frame = model.getFrameId(ours.name, pin.FrameType.BODY)
         # Pinocchio's is a vector on a robot of one joint.
         J = np.reshape(pin.getFrameJacobian(model, data, frame, pin.LOCAL), (6, model.nv))
         joint = model.joints[body_joint(model, ours)]
-        yield _vector(
+        yield _compare_vectors(
             ours.name, "axis", theirs.mimic_multiplier * J[:, joint.idx_v : joint.idx_v + joint.nv], swap() @ theirs.S
         )
-        yield _vector(ours.name, "placement", _to_parent(robot, data, oracle, theirs), theirs.T)
+        yield _compare_vectors(ours.name, "placement", _placement_in_parent(robot, data, oracle, theirs), theirs.T)
         if not (theirs.root or theirs.is_mimic):
-            yield from _limits(robot, theirs)
+            yield from _compare_limits(robot, theirs)
     for name, (body, T) in oracle.model.frames.items():
         if name in robot.frame_names:
-            yield _vector(name, "placement", _in_body(robot, oracle, name, body), T)
-    yield from _joints(robot, oracle)
+            yield _compare_vectors(name, "placement", _placement_in_body(robot, oracle, name, body), T)
+    yield from _compare_joint_losses(robot, oracle)
 
 
-def _inertial(name: str, ours: Inertial, G: Array) -> Iterator[_Compared]:
+def _compare_inertials(name: str, ours: Inertial, G: Array) -> Iterator[_Comparison]:
     """Mass, first moment as centre of mass, and inertia of a body against the reference's spatial inertia."""
     theirs = Inertial(*mass_properties(G))
-    yield _vector(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
+    yield _compare_vectors(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
     # A length and an inertia to measure by: of the body about its joint, so that a point mass has them too.
     size = float(np.abs(G[:3, :3]).max())
     length = np.sqrt(size / theirs.mass) if theirs.mass else 1.0
-    yield _vector(name, "center of mass", ours.com, theirs.com, length)
-    yield _vector(name, "inertia", ours.inertia, theirs.inertia, size)
+    yield _compare_vectors(name, "center of mass", ours.com, theirs.com, length)
+    yield _compare_vectors(name, "inertia", ours.inertia, theirs.inertia, size)
 
 
-def _spatial(inertial: Inertial) -> Array:
+def _spatial_inertia(inertial: Inertial) -> Array:
     return spatial_inertia(inertial.mass, inertial.com, inertial.inertia)
 
 
-def _in_model(robot: Robot, body: Body) -> Inertial:
+def _model_inertial(robot: Robot, body: CompositeBody) -> Inertial:
     """What Pinocchio's model holds of a body, in the body's frame."""
     frame = robot.model.frames[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
     inertia = frame.placement.actInv(robot.model.inertias[body_joint(robot.model, body)])
     return Inertial(inertia.mass, inertia.lever, inertia.inertia)
 
 
-def _to_parent(robot: Robot, data: pin.Data, oracle: Reference, body: Oracle) -> Array:
+def _placement_in_parent(robot: Robot, data: pin.Data, oracle: Reference, body: Oracle) -> Array:
     """(4, 4) placement of a body in its parent body at the neutral configuration, in Pinocchio's model."""
     # The massless steps of a planar root coincide with the world there.
     above = oracle.model.bodies[body.parent].name if body.parent >= 0 else None
@@ -191,7 +191,7 @@ def _to_parent(robot: Robot, data: pin.Data, oracle: Reference, body: Oracle) ->
     return np.array(here.homogeneous)
 
 
-def _in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
+def _placement_in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
     """(4, 4) placement of a frame in the body that carries it, in Pinocchio's model."""
     frames = robot.model.frames
     placement = frames[robot.frame_id(name)].placement
@@ -201,36 +201,36 @@ def _in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
     return np.array(placement.homogeneous)
 
 
-def _limits(robot: Robot, body: Oracle) -> Iterator[_Compared]:
+def _compare_limits(robot: Robot, body: Oracle) -> Iterator[_Comparison]:
     q = robot.configuration_index(body.joint)
     for side, ours, theirs in (("lower", robot.lower[q], body.lower), ("upper", robot.upper[q], body.upper)):
         if ours != theirs:
             error = abs(ours - theirs) / max(abs(theirs), 1.0) if np.isfinite([ours, theirs]).all() else np.inf
-            yield _Compared(body.joint, f"{side} limit", ours, theirs, error)
+            yield _Comparison(body.joint, f"{side} limit", ours, theirs, error)
 
 
-def _joints(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
+def _compare_joint_losses(robot: Robot, oracle: Reference) -> Iterator[_Comparison]:
     """Damping, friction and armature, by joint; the armature in Pinocchio's model too."""
     model = oracle.model
     pairs = (
         ("damping", robot.damping, model.damping),
         ("friction", robot.friction, model.friction),
         ("armature", robot.armature, model.armature),
-        ("armature", joint_losses(robot.model, robot.coupling)[2], model.armature),
+        ("armature", independent_joint_losses(robot.model, robot.coupling)[2], model.armature),
     )
     for body in model.bodies:
         for quantity, ours, theirs in pairs:
-            yield _vector(body.joint, quantity, ours[body.v], theirs[body.v])
+            yield _compare_vectors(body.joint, quantity, ours[body.v], theirs[body.v])
 
 
-def _vector(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> _Compared:
+def _compare_vectors(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> _Comparison:
     """Two values; the difference is relative to the reference's largest entry, or to its `natural` size."""
     difference = float(np.abs(np.asarray(ours) - theirs).max(initial=0.0))
     size = max(float(np.abs(theirs).max(initial=0.0)), natural)
     error = difference / size if size > 0.0 else (np.inf if difference else 0.0)
-    return _Compared(name, quantity, ours, theirs, error)
+    return _Comparison(name, quantity, ours, theirs, error)
 
 
-def _words(value: Array | float) -> str:
+def _format_value(value: Array | float) -> str:
     with np.printoptions(precision=6, suppress=False, linewidth=10**6):
         return str(np.asarray(value).tolist() if np.size(value) == 1 else np.asarray(value)).replace("\n", "")

@@ -15,13 +15,13 @@ from ..errors import ArgumentError
 from ..reference import ClosedReference, Reference
 from ..reference.loop_reader import read_loops
 from ..reference.reader import Mimic, read_urdf
-from ..robot.loop_closing import opened
-from ..robot.loops import Loops
+from ..robot.loop_closing import open_loops_of
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels
-from .bodies import STRUCTURE, deviations, resolved
+from .bodies import STRUCTURE, apply_arguments, find_deviations
 from .report import Deviation, ThirdOpinion, VerificationReport, WorstSample
-from .third_opinion import third_opinion
+from .third_opinion import compare_with_mujoco
 
 Source = str | bytes | os.PathLike[str]
 
@@ -76,14 +76,14 @@ def cross_check(
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     text = robot.source if source is None else source
-    loosened = opened(robot) if robot.loops else robot
-    tree = reading(loosened, text, _on_loops(robot)) if reference is None else reference
+    loosened = open_loops_of(robot) if robot.loops else robot
+    tree = read_reference(loosened, text, _joints_on_loops(robot)) if reference is None else reference
     if robot.loops:
-        tree = _tied(tree, robot)
-    found = deviations(loosened, tree, tolerance)
+        tree = _with_loop_coordinates(tree, robot)
+    found = find_deviations(loosened, tree, tolerance)
     if any(d.quantity in STRUCTURE for d in found):
-        return _other_structure(robot, found, seed)
-    oracle = _closed(robot, tree, text) if robot.loops else tree
+        return _structure_report(robot, found, seed)
+    oracle = _close_reference(robot, tree, text) if robot.loops else tree
     dynamics, rng = Dynamics(robot), np.random.default_rng(seed)
     fast = compile(robot, ("rnea", "crba", "aba")) if kernels else None
     errors: dict[str, list[float]] = {}
@@ -91,7 +91,7 @@ def cross_check(
     conditions = []
     worst: WorstSample | None = None
     for k in range(samples):
-        sample = draw(robot, oracle, rng, range_excess if k % 2 and not robot.loops else 0.0)
+        sample = draw_sample(robot, oracle, rng, range_excess if k % 2 and not robot.loops else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
         loose = max(tolerance, condition_tolerance * EPS * oracle.conditioning(sample.q))
         found_here = compare(
@@ -123,30 +123,32 @@ def cross_check(
         ratios={name: float(np.max(np.divide(x, limits[name]))) for name, x in errors.items()},
         condition=(float(np.median(conditions)), float(np.max(conditions))),
         deviations=found,
-        third_opinion=third_opinion(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
+        third_opinion=compare_with_mujoco(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
         worst_sample=worst,
     )
 
 
-def reading(robot: Robot, source: Source, counting: Collection[str] = ()) -> Reference:
+def read_reference(robot: Robot, source: Source, counting: Collection[str] = ()) -> Reference:
     """The reference's own reading of `source`, with what the robot knows better than any file.
 
     These are the armature, damping and friction that were given as arguments, and where in its link each foot is.
     """
     feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
     mimic: Literal["follow", "independent"] = "independent" if robot.coupling is None else "follow"
-    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic=mimic, counting=counting))
+    return apply_arguments(
+        robot, Reference(source, root=_root_type(robot), frames=feet, mimic=mimic, counting=counting)
+    )
 
 
-def _on_loops(robot: Robot) -> set[str]:
+def _joints_on_loops(robot: Robot) -> set[str]:
     """Names of the joints of closed loops, whose turns count wherever they are."""
-    if not isinstance(robot.coupling, Loops):
+    if not isinstance(robot.coupling, LoopCoupling):
         return set()
     at = set(robot.coupling.closures.q.tolist())
     return {robot.model.names[i] for i in range(1, robot.model.njoints) if robot.model.joints[i].idx_q in at}
 
 
-def _tied(tree: Reference, robot: Robot) -> Reference:
+def _with_loop_coordinates(tree: Reference, robot: Robot) -> Reference:
     """The reference's tree with what the robot's report says of loops: narrower ranges, and friction left out."""
     damping, friction, bodies = tree.model.damping.copy(), tree.model.friction.copy(), list(tree.model.bodies)
     for i, body in enumerate(bodies):
@@ -162,13 +164,13 @@ def _tied(tree: Reference, robot: Robot) -> Reference:
     return Reference(model, armature=tree.model.armature, damping=damping, friction=friction)
 
 
-def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
+def _close_reference(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
     """The reference's own reading of loops, and what it cannot know: where home is, and which joints follow."""
     coupling, model = robot.coupling, robot.model
-    assert isinstance(coupling, Loops)
+    assert isinstance(coupling, LoopCoupling)
     q_all = coupling.configuration(robot.q_home)
     joints = {model.names[i]: model.joints[i].idx_q for i in range(1, model.njoints)}
-    on_loops = _on_loops(robot)
+    on_loops = _joints_on_loops(robot)
     ranges = {
         name: (robot.tree.joints_by_name[name].limits.lower, robot.tree.joints_by_name[name].limits.upper)
         for name in on_loops
@@ -179,7 +181,7 @@ def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
     return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges, gears)
 
 
-def draw(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:
+def draw_sample(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:
     """A random state with forces of some share of the robot's weight on three frames."""
     q = oracle.random_configuration(rng, beyond=beyond)
     v, a, b = rng.normal(size=(3, oracle.nv)) * np.array([[2.0], [10.0], [10.0]])
@@ -189,11 +191,11 @@ def draw(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) 
     return Sample(q, v, a, oracle.rnea(q, v, b, fext=fext), fext)
 
 
-def _root(robot: Robot) -> Literal["free", "planar", "fixed"]:
+def _root_type(robot: Robot) -> Literal["free", "planar", "fixed"]:
     return cast(Literal["free", "planar", "fixed"], robot.root)
 
 
-def _other_structure(robot: Robot, found: tuple[Deviation, ...], seed: int) -> VerificationReport:
+def _structure_report(robot: Robot, found: tuple[Deviation, ...], seed: int) -> VerificationReport:
     """Where joints or frames differ there is no common state; what differs says it all."""
     wrong, nothing, nan = {"structure": np.inf}, np.zeros(0), float("nan")
     worst = WorstSample("structure", np.inf, nothing, nothing, nothing, nothing, {})

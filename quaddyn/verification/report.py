@@ -11,7 +11,7 @@ from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 
 #: How many deviations are printed.
-SHOWN = 20
+MAX_PRINTED_DEVIATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,28 +133,31 @@ class VerificationReport:
             "seed": self.seed,
             "algorithms": {
                 name: {
-                    "error": _plain(self.errors[name]),
-                    "median": _plain(self.medians[name]),
-                    "tolerance": _plain(self.tolerances[name]),
+                    "error": _to_json_number(self.errors[name]),
+                    "median": _to_json_number(self.medians[name]),
+                    "tolerance": _to_json_number(self.tolerances[name]),
                     "passed": name not in self.failed_algorithms,
                 }
                 for name in self.errors
             },
-            "condition of M": {"median": _plain(self.condition[0]), "largest": _plain(self.condition[1])},
+            "condition of M": {
+                "median": _to_json_number(self.condition[0]),
+                "largest": _to_json_number(self.condition[1]),
+            },
             "deviations": [
                 {
                     "name": d.name,
                     "quantity": d.quantity,
                     "robot": d.robot,
                     "reference": d.reference,
-                    "error": _plain(d.error),
+                    "error": _to_json_number(d.error),
                 }
                 for d in self.deviations
             ],
-            "MuJoCo": {"verdict": self.third_opinion.verdict, "error": _plain(self.third_opinion.error)},
+            "MuJoCo": {"verdict": self.third_opinion.verdict, "error": _to_json_number(self.third_opinion.error)},
             "worst": {
                 "algorithm": worst.algorithm,
-                "ratio": _plain(worst.ratio),
+                "ratio": _to_json_number(worst.ratio),
                 "q": worst.q.tolist(),
                 "v": worst.v.tolist(),
                 "a": worst.a.tolist(),
@@ -168,8 +171,12 @@ class VerificationReport:
         states = f"{self.samples} states, seed {self.seed}"
         lines = [
             f"{self.robot} ({self.root} root): Pinocchio against the reference, {states}",
-            *(f"DIFFERS  {deviation}" for deviation in self.deviations[:SHOWN]),
-            *([f"... and {len(self.deviations) - SHOWN} more differences"] if len(self.deviations) > SHOWN else ()),
+            *(f"DIFFERS  {deviation}" for deviation in self.deviations[:MAX_PRINTED_DEVIATIONS]),
+            *(
+                [f"... and {len(self.deviations) - MAX_PRINTED_DEVIATIONS} more differences"]
+                if len(self.deviations) > MAX_PRINTED_DEVIATIONS
+                else ()
+            ),
             f"{'algorithm':<{width}}  largest error    median  tolerance",
         ]
         for name, error in self.errors.items():
@@ -184,5 +191,5 @@ class VerificationReport:
         return "\n".join(lines)
 
 
-def _plain(value: float | None) -> float | None:
+def _to_json_number(value: float | None) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None

@@ -13,16 +13,16 @@ from ..reference.reader import content, read_urdf
 from .report import ThirdOpinion
 
 #: Joint types that MuJoCo has, with one degree of freedom.
-COMMON = ("revolute", "continuous", "prismatic")
+MUJOCO_JOINT_TYPES = ("revolute", "continuous", "prismatic")
 
 #: The first version of MuJoCo whose importer keeps inertias to rounding; earlier ones turn them to principal axes with
 #: errors of 1e-9, and of 1e-2 where they fuse links.
-EXACT_IMPORT = (3, 14)
+MIN_MUJOCO_VERSION = (3, 14)
 
-SAMPLES = 3
+N_SAMPLES = 3
 
 
-def third_opinion(
+def compare_with_mujoco(
     oracle: Reference, source: str | bytes | os.PathLike[str], rng: np.random.Generator, tolerance: float
 ) -> ThirdOpinion:
     """Compare the joints' block of M with that of MuJoCo's importer.
@@ -41,10 +41,10 @@ def third_opinion(
     except ImportError:
         return ThirdOpinion("not asked: MuJoCo is not installed")
     version = tuple(int(part) for part in mujoco.__version__.split(".")[:2])
-    if version < EXACT_IMPORT:
+    if version < MIN_MUJOCO_VERSION:
         return ThirdOpinion(f"not asked: MuJoCo {mujoco.__version__} rounds the inertias that it imports")
     try:
-        model = mujoco.MjModel.from_xml_string(_bare(source))
+        model = mujoco.MjModel.from_xml_string(_strip_urdf(source))
     except ValueError as error:
         return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
     for link in read_urdf(source, mimic="independent").links:
@@ -52,14 +52,14 @@ def third_opinion(
             return ThirdOpinion(f"not asked: MuJoCo drops the inertia of {link.name!r}, a link without mass")
     if oracle.model.coupled:
         return ThirdOpinion("not asked: joints mimic others, which MuJoCo's M does not know")
-    bodies = [b for b in oracle.model.bodies if not b.root and b.kind in COMMON]
+    bodies = [b for b in oracle.model.bodies if not b.root and b.kind in MUJOCO_JOINT_TYPES]
     joints = {body.joint: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, body.joint) for body in bodies}
     if not bodies or min(joints.values()) < 0 or any(b.kind == "planar" for b in oracle.model.bodies):
         return ThirdOpinion("not asked: no joint, or one that MuJoCo does not have")
     ours = [body.v.start for body in bodies]
     theirs = [int(model.jnt_dofadr[joints[body.joint]]) for body in bodies]
     data, worst = mujoco.MjData(model), 0.0
-    for _ in range(SAMPLES):
+    for _ in range(N_SAMPLES):
         q = oracle.random_configuration(rng)
         for body in bodies:
             own = q[body.q]
@@ -75,7 +75,7 @@ def third_opinion(
     return ThirdOpinion("agrees" if worst <= tolerance else "disagrees", worst)
 
 
-def _bare(source: str | bytes | os.PathLike[str]) -> str:
+def _strip_urdf(source: str | bytes | os.PathLike[str]) -> str:
     """The URDF with what M depends on alone: no shapes, whose meshes MuJoCo would look for, no limits, no couplings."""
     robot: Element = defusedxml.ElementTree.fromstring(content(source))
     for tag, superfluous in (("link", ("visual", "collision")), ("joint", ("limit", "mimic", "dynamics"))):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..locomotion import Foothold
-from ..robot.arguments import positive
+from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
@@ -85,4 +85,4 @@ def friction_of(friction: float | Mapping[str, float], name: str) -> float:
     value = friction.get(name) if isinstance(friction, Mapping) else friction
     if value is None:
         raise ArgumentError(f"friction: no coefficient for {name!r}")
-    return positive("friction", value)
+    return check_positive("friction", value)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..deprecation import renamed_attributes
-from ..robot.configuration import put, simple_joints
+from ..robot.configuration import independent_joints, set_joint_value
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Joint
 from .viewer import Viewer
@@ -24,7 +24,7 @@ class JointSliders:
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
         self._robot = robot = viewer.robot
-        self._joints = simple_joints(robot.bodies)
+        self._joints = independent_joints(robot.bodies)
         for name, joint in self._joints.items():
             low, high, value = _range(robot, joint)
             unit = "m" if joint.type == "prismatic" else "rad"
@@ -42,7 +42,7 @@ class JointSliders:
             return None
         self._shown, q = set_to, np.array(self._robot.q_home)
         for name, joint in self._joints.items():
-            put(q, self._robot.configuration_index(name), joint, set_to[name])
+            set_joint_value(q, self._robot.configuration_index(name), joint, set_to[name])
         self._viewer.show(q)
         return q
 

@@ -9,7 +9,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
@@ -75,7 +75,7 @@ def validate_signals(signals: object) -> dict[str, dict[str, float]]:
     for panel, lines in signals.items():
         if not (isinstance(panel, str) and isinstance(lines, Mapping) and all(isinstance(n, str) for n in lines)):
             raise ArgumentTypeError(f"signals[{panel!r}]: expected a mapping of lines by name")
-        out[panel] = {name: number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
+        out[panel] = {name: check_number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Slider:
         for what, text in (("name", name), ("unit", unit), ("group", group)):
             if not isinstance(text, str):
                 raise ArgumentTypeError(f"{what}: expected a text, got {type(text).__name__}")
-        low, high, value = number("low", low), number("high", high), number("value", value)
+        low, high, value = check_number("low", low), check_number("high", high), check_number("value", value)
         if not (np.isfinite([low, high, value]).all() and low < high and low <= value <= high):
             raise ArgumentError(f"slider {name!r}: expected low <= value <= high, got {low:g}, {value:g}, {high:g}")
         return cls(name, low, high, value, unit, group)

@@ -29,7 +29,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import OneCall
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -120,13 +120,13 @@ class WholeBodyController(StrictAttributes):
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        self._robot, self._dt = robot, number("dt", dt)
+        self._robot, self._dt = robot, check_number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
         self._friction, self.ramp_time = coefficient(friction), ramp_time
-        if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
+        if not 0.0 <= check_number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
-        if not 0.0 <= number("damping", damping) < np.inf:
+        if not 0.0 <= check_number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
         self._assembly = ControllerStructure(
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
@@ -229,7 +229,7 @@ class WholeBodyController(StrictAttributes):
 
     @ramp_time.setter
     def ramp_time(self, value: float) -> None:
-        ramp = number("ramp", value)
+        ramp = check_number("ramp", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp: expected a time >= 0 s, got {value}")
         self._ramp, self._step = ramp, self._dt / ramp if ramp > 0.0 else math.inf

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..contact import Contact
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from .contact_schedule import ContactSchedule
 from .contact_settings import ChangeCounter, ContactSettings
@@ -58,14 +58,14 @@ class ControllerStructure:
         self._options = {"dt": dt, "rank_tolerance": rank_tolerance, "damping": damping}
         level_0: Sequence[Element] = default_constraints(robot, dt)
         if constraints is not None:
-            level_0 = several("constraints", constraints, "constraints")
-        below = default_tasks(robot) if tasks is None else several("tasks", tasks, "levels")
+            level_0 = check_sequence("constraints", constraints, "constraints")
+        below = default_tasks(robot) if tasks is None else check_sequence("tasks", tasks, "levels")
         self.levels = Levels(robot, [level_0, *(x if isinstance(x, Sequence) else [x] for x in below)])
         known = {
             foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=friction, changes=self._changes)
             for foot in robot.feet
         }
-        for contact in several("contacts", contacts, "contacts"):
+        for contact in check_sequence("contacts", contacts, "contacts"):
             known[contact.name] = self._settings("contacts", contact)
         self.default: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
         self.schedule = ContactSchedule(known, self.levels.foot_tasks(known), self.default, self._changes)

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint
@@ -253,7 +253,7 @@ def row_names(rows: int | Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(rows, bool) or not isinstance(rows, int | Sequence):
         raise ArgumentTypeError(f"rows: expected how many, or their names, got {type(rows).__name__}")
-    names = tuple(map(str, range(rows))) if isinstance(rows, int) else several("rows", rows, "names of rows")
+    names = tuple(map(str, range(rows))) if isinstance(rows, int) else check_sequence("rows", rows, "names of rows")
     if not names or len(set(names)) != len(names):
         raise ArgumentError(f"rows: expected one at least, each name once, got {rows}")
     return names

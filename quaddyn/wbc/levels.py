@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.coupling import Coupling
-from ..robot.loops import Loops
+from ..robot.coupling import MimicCoupling
+from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from .constraints import Constraint
 from .contact_settings import ContactSettings, foot_contact
@@ -131,9 +131,9 @@ def _have_same_coupling(one: Robot, other: Robot) -> bool:
     a, b = one.coupling, other.coupling
     if a is None or b is None:
         return a is b
-    if isinstance(a, Coupling) and isinstance(b, Coupling):
+    if isinstance(a, MimicCoupling) and isinstance(b, MimicCoupling):
         return np.array_equal(a.G, b.G) and np.array_equal(a.q_offset, b.q_offset)
-    return isinstance(a, Loops) and isinstance(b, Loops) and a.alike(b)
+    return isinstance(a, LoopCoupling) and isinstance(b, LoopCoupling) and a.alike(b)
 
 
 def check_robot(element: Element, robot: Robot) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn, TypeVar
 
 from ..errors import UnknownNameError
-from ..robot.arguments import several
+from ..robot.arguments import check_sequence
 
 Item = TypeVar("Item")
 
@@ -40,7 +40,7 @@ def known_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, .
         ArgumentTypeError: a single string, or an object that is not iterable.
         UnknownNameError: a contact that does not exist.
     """
-    names = several("contacts", contacts, "names of contacts")
+    names = check_sequence("contacts", contacts, "names of contacts")
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise UnknownNameError("contact", name, known)

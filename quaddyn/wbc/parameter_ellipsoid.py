@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import floats
+from ..robot.arguments import check_array
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 
@@ -27,7 +27,7 @@ class ParameterEllipsoid(FrozenArrays):
     directions: Array
 
     def __post_init__(self) -> None:
-        given = floats("directions", self.directions)
+        given = check_array("directions", self.directions)
         if given.ndim != 2 or not np.isfinite(given).all():
             raise ArgumentError(f"directions: expected a finite matrix (k, n), got shape {given.shape}")
         object.__setattr__(self, "directions", frozen(given))

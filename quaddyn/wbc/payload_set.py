@@ -10,7 +10,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_number, check_vector
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 
@@ -47,7 +47,7 @@ class PayloadSet(FrozenArrays):
             raise ArgumentError(
                 f"com_lower, com_upper: expected no entry of com_lower above that of com_upper, got {low}, {high}"
             )
-        if not 0.0 <= number("radius_of_gyration", self.radius_of_gyration) < np.inf:
+        if not 0.0 <= check_number("radius_of_gyration", self.radius_of_gyration) < np.inf:
             raise ArgumentError(f"radius_of_gyration: expected a finite number >= 0, got {self.radius_of_gyration}")
         for name, value in (("mass", mass), ("com_lower", low), ("com_upper", high)):
             object.__setattr__(self, name, value)

@@ -10,7 +10,7 @@ from numpy import empty, isfinite, zeros
 
 from ..compiler import LANE_WIDTH, IntVector
 from ..dynamics import State
-from ..dynamics.state_terms import terms_of_tick
+from ..dynamics.state_terms import make_tick_terms
 from ..errors import ArgumentError
 from ..hierarchy import Level, solve
 from ..robot.robot import Robot
@@ -99,7 +99,7 @@ class TickSolver:
             robot, levels, contacts, scales=scales, dt=dt, rank_tolerance=rank_tolerance, damping=damping
         )
         self.resolve = Resolve(self.tables.model.rank_tolerance, self.tables.model.damping)
-        self._terms = terms_of_tick(robot, self.tables.frames, self.tables.momentum)
+        self._terms = make_tick_terms(robot, self.tables.frames, self.tables.momentum)
         self._fill_terms = self._terms.compute
         self.nu = robot.nu
         self._rated = any(isinstance(e, TorqueRate) for e in levels.by_name.values())

@@ -18,7 +18,7 @@ from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolution, Level, SolverPool, solve
-from ..robot.arguments import number, positive, several
+from ..robot.arguments import check_number, check_positive, check_sequence
 from ..robot.robot import Robot
 from ..strict_attributes import Setting, StrictAttributes
 from ..urdf.tree import Array
@@ -88,11 +88,11 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         ArgumentError: a number is out of range, a name is used twice, or an element is not a motion task.
     """
 
-    dt = Setting[float, float](lambda self, value: _stable(number("dt", value), self._gain)[0])
-    gain = Setting[float, float](lambda self, value: _stable(self.dt, number("gain", value))[1])
+    dt = Setting[float, float](lambda self, value: _stable(check_number("dt", value), self._gain)[0])
+    gain = Setting[float, float](lambda self, value: _stable(self.dt, check_number("gain", value))[1])
     joint_limits = Setting[bool, bool](lambda self, value: bool(value))
     rank_tolerance = Setting[float, float](lambda self, value: tolerance("rank_tolerance", value))
-    damping = Setting[float, float](lambda self, value: positive("damping", value, zero=True))
+    damping = Setting[float, float](lambda self, value: check_positive("damping", value, zero=True))
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         self._solve = SolverPool().solve if compiled else solve
         wanted: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
         if tasks is not None:
-            wanted = several("tasks", tasks, "levels")
+            wanted = check_sequence("tasks", tasks, "levels")
         self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
@@ -126,7 +126,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             by_name[task.name] = task
         self.tasks = Elements("task", by_name)
         known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
-        for contact in several("contacts", contacts, "contacts"):
+        for contact in check_sequence("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
             known[contact.name] = ContactSettings(robot, contact)

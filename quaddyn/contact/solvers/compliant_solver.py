@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import ArgumentError
-from ...robot.arguments import check_vector, number
+from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
 from .problem import ContactProblem, ContactSolution, check_problem
 
@@ -53,8 +53,8 @@ class CompliantSolver:
     ) -> None:
         self.stiffness = _coefficients("stiffness", stiffness, positive=True)
         self.damping = _coefficients("damping", damping, positive=False)
-        self.dt, self.stiction_speed = number("dt", dt), number("stiction_speed", stiction_speed)
-        self.tolerance = number("tolerance", tolerance)
+        self.dt, self.stiction_speed = check_number("dt", dt), check_number("stiction_speed", stiction_speed)
+        self.tolerance = check_number("tolerance", tolerance)
         for name, value in (("dt", self.dt), ("stiction_speed", self.stiction_speed)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
@@ -156,7 +156,7 @@ def _newton_step(A: Array, F: Array) -> Array | None:
 
 
 def _coefficients(name: str, value: float | Array, *, positive: bool) -> Array:
-    array = np.atleast_1d(value if isinstance(value, np.ndarray) else np.array(number(name, value)))
+    array = np.atleast_1d(value if isinstance(value, np.ndarray) else np.array(check_number(name, value)))
     if array.ndim != 1 or array.dtype.kind not in "fiu":
         raise ArgumentError(f"{name}: expected a number or one for each contact, got shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0.0 if positive else array >= 0.0).all()):

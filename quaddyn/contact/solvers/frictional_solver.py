@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ...errors import ArgumentError
-from ...robot.arguments import number
+from ...robot.arguments import check_number
 from ...urdf.tree import Array
 from . import frictional_core as core
 from .pinocchio_solvers import ConePrograms
@@ -77,10 +77,10 @@ class FrictionalSolver:
     ) -> None:
         if method not in get_args(Method):
             raise ArgumentError(f"method: expected one of {get_args(Method)}, got {method!r}")
-        tolerance = number("tolerance", tolerance)
+        tolerance = check_number("tolerance", tolerance)
         if not 0.0 < tolerance < 1.0:
             raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
-        if not (number("max_iterations", max_iterations) >= 1):
+        if not (check_number("max_iterations", max_iterations) >= 1):
             raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
         self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)
         self._programs = ConePrograms(tolerance, int(max_iterations))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import ArgumentError
-from ...robot.arguments import number
+from ...robot.arguments import check_number
 from ...urdf.tree import Array
 from .frictional_solver import FrictionalSolver, Method
 from .problem import ContactProblem, ContactSolution, check_problem
@@ -53,7 +53,7 @@ class ImpactSolver:
     """
 
     def __init__(self, restitution: float = 0.0, *, method: Method = "newton", tolerance: float = 1e-8) -> None:
-        self.restitution = number("restitution", restitution)
+        self.restitution = check_number("restitution", restitution)
         if not 0.0 <= self.restitution <= 1.0:
             raise ArgumentError(f"restitution: expected a coefficient between 0 and 1, got {restitution}")
         self._solver = FrictionalSolver(method, tolerance=tolerance)

@@ -9,7 +9,7 @@ import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ...errors import ArgumentError, ArgumentTypeError
-from ...robot.arguments import check_vector, number
+from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
@@ -55,7 +55,7 @@ class ContactProblem:
     def __post_init__(self) -> None:
         G, g, mu = self.G, self.g, self.friction
         if not isinstance(mu, np.ndarray):
-            mu = np.full(np.size(g) // 3, number("friction", mu))
+            mu = np.full(np.size(g) // 3, check_number("friction", mu))
             object.__setattr__(self, "friction", mu)
         # One cheap look at each array; who fails is examined at leisure.  is_approx(x, x): every entry is finite.
         if (
@@ -127,7 +127,7 @@ class ContactProblem:
             before = check_vector("before", before, (n,), "nv")
         G = J @ M_inverse @ J.T
         coefficients = (
-            friction if isinstance(friction, np.ndarray) else np.full(rows // 3, number("friction", friction))
+            friction if isinstance(friction, np.ndarray) else np.full(rows // 3, check_number("friction", friction))
         )
         return cls(0.5 * (G + G.T), J @ v, coefficients, offset, None if before is None else J @ before, guess)
 

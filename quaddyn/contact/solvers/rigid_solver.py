@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import ArgumentError
-from ...robot.arguments import number
+from ...robot.arguments import check_number
 from ...urdf.tree import Array
 from .problem import TINY, ContactProblem, ContactSolution, check_problem
 
@@ -32,10 +32,10 @@ class RigidSolver:
     """
 
     def __init__(self, *, rank_tolerance: float = 1e-10, tolerance: float = 1e-8) -> None:
-        self.rank_tolerance = number("rank_tolerance", rank_tolerance)
+        self.rank_tolerance = check_number("rank_tolerance", rank_tolerance)
         if not 0.0 <= self.rank_tolerance < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share of the largest eigenvalue, got {rank_tolerance}")
-        self.tolerance = number("tolerance", tolerance)
+        self.tolerance = check_number("tolerance", tolerance)
         if not 0.0 < self.tolerance < 1.0:
             raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...compiler import compiled
-from ...robot.arguments import positive
+from ...robot.arguments import check_positive
 from ...robot.robot import Robot
 from ..element import Layout, RowCounts
 from ..element_codes import CONTACT_MOTION
@@ -43,7 +43,9 @@ class ContactMotion(Constraint):
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
         super().__init__(name, 1, robot=robot)
-        self.damping = 10.0 * scales(robot).frequency if damping is None else positive("damping", damping, zero=True)
+        self.damping = (
+            10.0 * scales(robot).frequency if damping is None else check_positive("damping", damping, zero=True)
+        )
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:

@@ -11,7 +11,7 @@ from ...contact.contact_kinematics import grasp_map
 from ...deprecation import renamed_attributes
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
-from ...robot.arguments import check_vector, number, positive, several
+from ...robot.arguments import check_number, check_positive, check_sequence, check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..contact_settings import ContactSettings, make_contact_frame
@@ -99,13 +99,15 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
     ) -> None:
         super().__init__(name, 14, robot=robot)
         robot.frame_id(frame)
-        self.frame, self.contacts = frame, several("contacts", contacts, "names of contacts")
+        self.frame, self.contacts = frame, check_sequence("contacts", contacts, "names of contacts")
         if not self.contacts or len(set(self.contacts)) < len(self.contacts):
             raise ArgumentError(f"contacts: expected names, each once, got {contacts!r}")
         self.labels = tuple(self.contacts)
-        self.mass = positive("mass", mass, zero=True)
+        self.mass = check_positive("mass", mass, zero=True)
         self.inertia = np.zeros((3, 3)) if inertia is None else inertia
-        self.damping = 10.0 * scales(robot).frequency if damping is None else positive("damping", damping, zero=True)
+        self.damping = (
+            10.0 * scales(robot).frequency if damping is None else check_positive("damping", damping, zero=True)
+        )
         self.com = check_vector("com", com, (3,), "in the frame")
         self._hands: tuple[ContactSettings, ...] = ()
 
@@ -203,7 +205,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             ArgumentError: the force is not finite, all contacts are at the same point, or the object is not in a
                 controller.
         """
-        if not np.isfinite(size := number("force", force)):
+        if not np.isfinite(size := check_number("force", force)):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
         hands = [make_contact_frame(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...compiler import Vector, compiled
 from ...deprecation import renamed_attributes, renamed_parameters
-from ...robot.configuration import simple_joints
+from ...robot.configuration import independent_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
@@ -128,7 +128,7 @@ class JointFriction(Constraint):
 def _stiction_speeds(robot: Robot, length: float) -> Array:
     """Returns the (nv,) default stiction speeds by type of the joint."""
     out = np.full(robot.nv, STICTION_SPEED)
-    for name, joint in simple_joints(robot.bodies).items():
+    for name, joint in independent_joints(robot.bodies).items():
         if joint.type == "prismatic":
             out[robot.velocity_index(name)] *= length
     return out

@@ -10,7 +10,7 @@ from ...contact.contact_kinematics import cross_matrix
 from ...deprecation import renamed_parameters
 from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError
-from ...robot.arguments import number
+from ...robot.arguments import check_number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_settings import ContactFrame, ContactSettings
@@ -111,7 +111,7 @@ class RobustLimits(Constraint):
                 )
         unit, self._friction_fraction, self._faces, self.payload = (
             scales(robot),
-            number("friction_fraction", friction_fraction),
+            check_number("friction_fraction", friction_fraction),
             faces,
             payload,
         )
@@ -120,7 +120,7 @@ class RobustLimits(Constraint):
         self._angular_acceleration = (
             unit.gravity / unit.length
             if angular_acceleration is None
-            else number("angular_acceleration", angular_acceleration)
+            else check_number("angular_acceleration", angular_acceleration)
         )
         if not 0.0 <= self._angular_acceleration < np.inf:
             raise ArgumentError(f"angular_acceleration: expected a finite number >= 0, got {angular_acceleration}")

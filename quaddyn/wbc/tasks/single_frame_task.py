@@ -9,8 +9,8 @@ import pinocchio as pin
 
 from ...compiler import compiled
 from ...errors import ArgumentError
-from ...robot.arguments import floats
-from ...robot.configuration import rotation_of
+from ...robot.arguments import check_array
+from ...robot.configuration import rotation_matrix
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, ReferenceResolver, RowCounts
@@ -87,8 +87,8 @@ def rotation_reference(name: str, value: object) -> Array:
         ArgumentError: not a rotation.
     """
     if type(value) is not np.ndarray and (isinstance(value, Mapping | pin.Quaternion) or hasattr(value, "as_matrix")):
-        value = rotation_of(f"{name}.reference", value)
-    R = floats(f"{name}.reference", value)
+        value = rotation_matrix(f"{name}.reference", value)
+    R = check_array(f"{name}.reference", value)
     if R.shape == (9,):
         R = R.reshape(3, 3)
     if R.shape != (3, 3) or not _is_rotation_matrix(R):

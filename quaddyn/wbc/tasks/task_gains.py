@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ArgumentError, UnknownNameError
-from ...robot.arguments import floats, number
+from ...robot.arguments import check_array, check_number
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..element import Element
@@ -157,7 +157,7 @@ def per_row(what: str, value: Gain, n: int) -> Array:
     Raises:
         ArgumentError: another shape, or a number that is negative or not finite.
     """
-    given = floats(what, value if not isinstance(value, int) else number(what, value))
+    given = check_array(what, value if not isinstance(value, int) else check_number(what, value))
     if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
         raise ArgumentError(f"{what}: expected a number or {n} of them, finite and not negative, got {value}")
     return np.broadcast_to(given, (n,))
