@@ -1,4 +1,4 @@
-"""A URDF becomes a trusted robot: guard, `load`, `Robot`, `Leg` and `Foot` as data, the catalogue."""
+"""Robots: `load` reads and validates a robot description and returns a `Robot` with its `Leg` and `Foot` records."""
 
 from ..deprecation import renamed_names
 from .catalogue import CATALOGUE

@@ -33,7 +33,7 @@ def compute_home(
     file: str,
     findings: list[Finding],
 ) -> Array:
-    """(nq,) the stance of a robot with several legs, otherwise mid-range."""
+    """Returns the home configuration (nq,): the stance of a robot with several legs, otherwise joints at mid-range."""
     if len(limbs) < 2:
         return mid_range_configuration(model, pinocchio, bodies, root)
     for limb in limbs.values():
@@ -60,7 +60,7 @@ def compute_home(
 def make_legs(
     bodies: Sequence[CompositeBody], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
-    """The `Leg` records; knee direction and knee sign hold where all joints are at `q_all`."""
+    """Returns the `Leg` records; knee direction and knee sign are evaluated with all joints at `q_all` (nq_all,)."""
     places = all_joint_indices(bodies, root)
     forward, left = forward_and_left(limbs)
     legs = {}
@@ -79,7 +79,7 @@ def make_legs(
 
 
 def _knee_sign(limb: Limb, angles: Array) -> int:
-    """+1 when a growing knee coordinate shortens the leg; of a straight leg, towards the wider part of its range."""
+    """Returns +1 if an increasing knee coordinate shortens the leg, else -1; a straight leg uses its wider range."""
     origins, axes, tip = limb.chain.forward(angles)
     # The rate of the squared distance from hip to foot, per unit rate of the knee.
     rate = float(np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip]))
@@ -96,7 +96,7 @@ def validate_home(
     q_home: Array,
     findings: list[Finding],
 ) -> Array:
-    """The caller's home configuration, checked; a joint outside its limits is reported."""
+    """Returns the home configuration (nq,) given by the caller, validated; joints outside their limits are reported."""
     nq = len(pinocchio.neutral(model))
     try:
         q = np.array(q_home, dtype=np.float64)
@@ -131,10 +131,10 @@ def home_from_keyframe(
     file: str,
     findings: list[Finding],
 ) -> Array:
-    """The home configuration that the file gives, where the robot can be in it; else the computed one.
+    """Returns the keyframe "home" of the file (nq,) if the robot can assume it, otherwise the computed configuration.
 
-    Joints have to be within their limits, and the feet of a moving robot at one level.  The base is raised or lowered
-    until the lowest foot touches z = 0; where it is in x and y is not taken.
+    Joints have to be within their limits, and the feet of a moving robot at the same height.  The base is shifted in z
+    until the lowest foot is at z = 0; its x and y in the keyframe are ignored.
     """
     q, places = computed.copy(), joint_indices(bodies, root)
     problem = ""
@@ -174,7 +174,7 @@ def home_from_keyframe(
 def requested_knee_directions(
     knee_direction: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]
 ) -> dict[str, str]:
-    """The caller's wish for each knee, checked."""
+    """Returns the knee direction that the caller requests for each leg, validated."""
     if knee_direction is not None and not isinstance(knee_direction, str | Mapping):
         raise ArgumentTypeError(
             f"knee_direction: expected a word or a mapping from leg to word, got {type(knee_direction).__name__}"

@@ -1,8 +1,9 @@
-"""Which limbs are legs: every arrangement that could walk or stand is a hypothesis, and its evidence is multiplied.
+"""Leg recognition: `recognize_legs` decides which limbs of a robot are its legs.
 
-Each piece of evidence is a factor in (0, 1], 1 where it fully supports the hypothesis: legs are alike, mirror each
-other, reach a common ground below the trunk, no other limb like them is left out, and their names are those of legs.
-Names alone decide nothing: files without any are classified by the rest.
+Every arrangement of limbs that could walk or stand is a hypothesis.  Its score is the product of factors in (0, 1],
+each 1 where the evidence fully supports the hypothesis: legs have equal lengths, mirror each other, reach a common
+ground below the trunk, no similar limb is left out, and their names are those of legs.  Names alone do not decide:
+files without meaningful names are classified by the other factors.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PLUS = ("F", "L", "R", "B")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hypothesis:
-    """Legs by name, what robot they make ("quadruped", "hexapod", "biped", "leg" or "none"), and how likely that is."""
+    """Assumed legs by name, the `kind` of robot (one of `KINDS`) and the score in [0, 1]."""
 
     kind: str
     legs: Mapping[str, Limb]
@@ -68,7 +69,7 @@ _ORIGIN = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegRecognition:
-    """The best hypothesis, and what the report says of it, its runner-up and the base frame (`findings`)."""
+    """Result of leg recognition: the best hypothesis, and findings on it, on the next best and on the base frame."""
 
     best: Hypothesis
     findings: tuple[Finding, ...] = field(default=())
@@ -77,10 +78,10 @@ class LegRecognition:
 def parse_legs_argument(
     legs: Mapping[str, Sequence[str]] | str | None,
 ) -> tuple[str | None, Mapping[str, Sequence[str]] | None]:
-    """The kind of robot that `legs` names, and the joints that it names by leg.
+    """Splits the argument `legs` of `load` into the kind of robot and the joint names by leg; one of them is None.
 
     Raises:
-        UnknownNameError: a word that is no kind of robot.
+        UnknownNameError: a text that is not a kind of robot.
     """
     if not isinstance(legs, str):
         return None, legs
@@ -92,13 +93,13 @@ def parse_legs_argument(
 def recognize_legs(
     bodies: Sequence[CompositeBody], limbs: Sequence[Limb], file: str, wish: str | None = None
 ) -> LegRecognition:
-    """The verdict on the legs among `limbs`.
+    """Returns the most likely legs among `limbs`.
 
     Args:
-        bodies: the robot's composite bodies.
-        limbs: of `find_limbs`.
-        file: for findings.
-        wish: a kind to choose the best hypothesis of, whatever its score; None for the best of all.
+        bodies: composite bodies of the robot.
+        limbs: limbs as returned by `find_limbs`.
+        file: name of the file, for findings.
+        wish: kind of robot whose best hypothesis is returned, whatever its score; None for the best of all kinds.
     """
     candidates = [_make_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
     ranked = _rank_hypotheses(bodies, candidates)
@@ -126,7 +127,7 @@ def recognize_legs(
 # -- evidence --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A limb, whether its names are those of a leg (1) or of something else (-1), and its numbers as plain floats."""
+    """Limb, class of its names (1 for a leg, -1 for another limb, 0 unknown) and its geometry as plain floats."""
 
     limb: Limb
     named: int
@@ -139,18 +140,19 @@ class _Candidate:
 
     @property
     def hang(self) -> float:
-        """How far the foot is below the hip, as a fraction of the length, where all joints are at zero."""
+        """Distance of the foot below the hip, as a fraction of the leg length, with all joints at zero."""
         return (self.hip[2] - self.tip[2]) / max(self.reach, 1e-9)
 
 
 def _make_candidate(bodies: Sequence[CompositeBody], limb: Limb) -> _Candidate:
+    """Returns the candidate of a limb."""
     names = collect_names(bodies, limb.indices)
     kind, lone = classify_names(names), may_be_single_leg(names)
     return _with_geometry(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
 
 
 def _with_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
-    """The numbers of the limb, in a base frame to which `turn` (3, 3) was applied."""
+    """Returns the candidate with the geometry of its limb, after rotating the base frame by `turn` (3, 3)."""
     limb = candidate.limb
     if turn is not None:
         limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, bending_axis=turn @ limb.bending_axis)
@@ -162,7 +164,7 @@ def _with_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candida
 def _rank_hypotheses(
     bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], turn: Array | None = None
 ) -> list[Hypothesis]:
-    """All hypotheses, the most likely one first; `turn` (3, 3) is applied to the base frame before."""
+    """Returns all hypotheses by descending score; the base frame is rotated by `turn` (3, 3) before."""
     masses, centres = _body_masses(bodies)
     if turn is not None:
         candidates, centres = [_with_geometry(each, turn) for each in candidates], centres @ turn.T
@@ -186,7 +188,7 @@ def _rank_hypotheses(
 
 
 def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[str, dict[str, _Candidate]]]:
-    """Every choice of legs that stand in rows, in a plus, as a mirrored pair or alone."""
+    """Yields every choice of legs in rows, in a plus, as a mirrored pair or as a single leg."""
     for four in itertools.combinations(candidates, 4):
         reaches = [x.reach for x in four]
         if max(reaches) <= MAX_LENGTH_RATIO * min(reaches):
@@ -210,7 +212,7 @@ def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[
 
 
 def _along_and_across(chosen: Sequence[_Candidate]) -> tuple[list[float], list[float]]:
-    """Where hips are along the way that the robot looks, and to the left [m]: forward is x or y, told by the knees."""
+    """Returns hip positions along the forward axis and to the left [m]; knee axes decide if forward is x or y."""
     x, y = sum(each.sideways[0] for each in chosen), sum(each.sideways[1] for each in chosen)
     if x > y * (1.0 + FILE_ANGLE_TOLERANCE):
         return [each.hip[1] for each in chosen], [-each.hip[0] for each in chosen]
@@ -218,16 +220,19 @@ def _along_and_across(chosen: Sequence[_Candidate]) -> tuple[list[float], list[f
 
 
 def _have_same_build(chosen: Sequence[_Candidate]) -> bool:
+    """Returns whether limbs have the same number of joints and nearly the same length."""
     reaches = [x.reach for x in chosen]
     return len({x.joints for x in chosen}) == 1 and max(reaches) < 1.2 * min(reaches)
 
 
 def _have_level_feet(chosen: Sequence[_Candidate]) -> bool:
+    """Returns whether the feet are at nearly the same height."""
     heights = [x.tip[2] for x in chosen]
     return max(heights) - min(heights) < 0.5 * max(x.reach for x in chosen)
 
 
 def _are_mirrored(a: _Candidate, b: _Candidate) -> bool:
+    """Returns whether two limbs are mirror images of each other."""
     if not _have_same_build((a, b)):
         return False
     along, across = _along_and_across((a, b))
@@ -237,7 +242,7 @@ def _are_mirrored(a: _Candidate, b: _Candidate) -> bool:
 
 
 def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
-    """Name legs row by row, front to rear, left before right; None unless they stand like that."""
+    """Names legs row by row, from front to rear and left before right; None if they do not stand in such rows."""
     along, across = _along_and_across(chosen)
     middle, width = sum(across) / len(across), max(across) - min(across)
     order = sorted(range(len(chosen)), key=lambda i: -along[i])
@@ -260,7 +265,7 @@ def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str,
 
 
 def _name_plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
-    """Name four legs of one build that point ahead, to the sides and behind; None unless they stand like that."""
+    """Names four legs of equal build that point forward, to the sides and backward; None if they do not."""
     if not _have_same_build(chosen):
         return None
     x, y = (sum(each.hip[k] for each in chosen) / len(chosen) for k in (0, 1))
@@ -281,7 +286,7 @@ def _name_plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
 
 
 def _stands_on_its_base(limb: Limb) -> bool:
-    """Whether a lone chain turns about a vertical axis and rises from there, or slides across: an arm, or a cart."""
+    """Returns whether a single chain is an arm (vertical first axis, rising) or a cart (slides horizontally)."""
     origins, axes, tip = limb.chain.forward(np.zeros(limb.chain.n))
     first = limb.chain.joints[0]
     if first is not None and first.type == "prismatic":
@@ -290,13 +295,13 @@ def _stands_on_its_base(limb: Limb) -> bool:
 
 
 def _similarity_factor(chosen: Sequence[_Candidate]) -> float:
-    """Legs have one length and one number of joints."""
+    """Returns the factor for legs of equal length and number of joints."""
     reaches, joints = [x.reach for x in chosen], [x.joints for x in chosen]
     return math.exp(-(max(reaches) - min(reaches)) / max(reaches)) * 0.85 ** (max(joints) - min(joints))
 
 
 def _common_ground_factor(chosen: Sequence[_Candidate]) -> float:
-    """A level ground exists that all legs reach, neither stretched beyond their length nor folded flat."""
+    """Returns the factor for a level ground that all legs reach, neither overstretched nor folded flat."""
     mean = sum(x.reach for x in chosen) / len(chosen)
     highest = min(x.hip[2] - MIN_EXTENSION * x.reach for x in chosen)
     lowest = max(x.hip[2] - x.reach for x in chosen)
@@ -306,7 +311,7 @@ def _common_ground_factor(chosen: Sequence[_Candidate]) -> float:
 
 
 def _lowest_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
-    """No others of the limbs end lower than the legs."""
+    """Returns the factor for the absence of limbs that end lower than the legs."""
     n = len(chosen)
     lowest = sum(sorted(x.tip[2] for x in candidates)[:n]) / n
     above = sum(x.tip[2] for x in chosen) / n - lowest
@@ -314,7 +319,7 @@ def _lowest_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Can
 
 
 def _omitted_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> float:
-    """No other limb is like the legs; one beside a leg is the other half of its drive."""
+    """Returns the factor for the absence of further limbs like the legs; a limb next to a leg is part of its drive."""
     reach = max(x.reach for x in chosen)
     height = max(x.tip[2] for x in chosen) + 0.1 * reach
     apart = min((math.dist(a.hip, b.hip) for a, b in itertools.combinations(chosen, 2)), default=0.0)
@@ -332,7 +337,7 @@ def _omitted_limbs_factor(chosen: Sequence[_Candidate], candidates: Sequence[_Ca
 
 
 def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool:
-    """Whether a pair of limbs of another length has its hips and feet about as high as the legs."""
+    """Returns whether two limbs of another length have hips and feet at about the height of those of the legs."""
     reach = max(x.reach for x in legs)
     if _have_same_build((pair[0], legs[0])) or not reach < MAX_LENGTH_RATIO * pair[0].reach:
         return False
@@ -341,9 +346,9 @@ def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool
 
 
 def _hanging_factor(chosen: Sequence[_Candidate]) -> float:
-    """Feet are below hips where all joints are at zero; legs that are flat or folded there say little.
+    """Returns the factor for feet below the hips with all joints at zero; flat or folded legs have little influence.
 
-    A pair that no name calls legs has to hang, as two arms stand out from a torso.
+    Two limbs that no name calls legs must hang, because two arms extend sideways from a torso.
     """
     hang = sum(x.hang for x in chosen) / len(chosen)
     if len(chosen) == 2 and any(x.named != 1 for x in chosen):
@@ -352,7 +357,7 @@ def _hanging_factor(chosen: Sequence[_Candidate]) -> float:
 
 
 def _level_trunk_factor(chosen: Sequence[_Candidate]) -> float:
-    """The trunk between legs is level rather than upright, as that between legs and arms is."""
+    """Returns the factor for a trunk that is level; the torso between legs and arms of a humanoid is upright."""
     slopes = sorted(
         abs(a.hip[2] - b.hip[2]) / max(math.dist(a.hip[:2], b.hip[:2]), 1e-9)
         for a, b in itertools.combinations(chosen, 2)
@@ -361,7 +366,7 @@ def _level_trunk_factor(chosen: Sequence[_Candidate]) -> float:
 
 
 def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> float:
-    """What two legs carry is above their hips; a torso hangs below its shoulders."""
+    """Returns the factor for a center of mass of the other bodies above the hips; a torso hangs below its shoulders."""
     others = np.ones(len(masses), dtype=bool)
     for each in chosen:
         others[list(each.limb.indices)] = False
@@ -374,7 +379,7 @@ def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centres: Array) -
 
 
 def _body_masses(bodies: Sequence[CompositeBody]) -> tuple[Array, Array]:
-    """(n,) masses [kg] and (n, 3) centres [m] of all bodies, in the trunk's frame, where all joints are at zero."""
+    """Returns masses (n,) [kg] and centers of mass (n, 3) [m] of all bodies in the trunk frame, joints at zero."""
     poses = [trunk_placement(bodies).inverse()]
     for body in bodies_in_trunk_frame(bodies)[1:]:
         poses.append(body.placement if body.parent == 0 else poses[body.parent] @ body.placement)
@@ -396,7 +401,7 @@ _UP_ROTATIONS = {
 def _find_other_up_axis(
     bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], score: float
 ) -> tuple[str, Array, Hypothesis] | None:
-    """Another axis that is up, the rotation that makes it z and forward x, and what stands then; None where z is up."""
+    """Returns another upward axis, the rotation of it to z and of forward to x, and the legs; None if z is up."""
     found: tuple[str, Array, Hypothesis] | None = None
     for up, turn in _UP_ROTATIONS.items() if ROTATED_FRAME_RATIO * score <= 1.0 else ():
         best = _rank_hypotheses(bodies, candidates, turn)[0]
@@ -420,7 +425,7 @@ def _find_other_up_axis(
 def _rename_by_file_names(
     bodies: Sequence[CompositeBody], best: Hypothesis, where: Where
 ) -> tuple[Hypothesis, list[Finding]]:
-    """The hypothesis with the legs called as the file's names place them, where these make sense of all legs."""
+    """Renames the legs by the positions in the names of the file, if these are consistent for all legs."""
     if best.kind not in ("quadruped", "hexapod", "biped"):
         return best, []
     places = {name: LEG_PLACES[name] for name in best.legs}
@@ -446,6 +451,7 @@ def _rename_by_file_names(
 
 
 def _format_rotation(rotation: Array) -> str:
+    """Returns a rotation matrix as text for messages."""
     return str(np.rint(rotation).astype(int).tolist())
 
 
@@ -457,7 +463,7 @@ def _report(
     has_limbs: bool,
     where: Where,
 ) -> list[Finding]:
-    """The verdict, its score, the runner-up and what else the robot has, for the report."""
+    """Returns findings on the best hypothesis, its score, the second best one and other limbs of the robot."""
     others = _other_limbs(bodies, best)
     if not has_limbs and not others:
         return []
@@ -477,7 +483,7 @@ def _report(
 
 
 def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]:
-    """What hangs from the trunk or a spine on three joints or more and is no leg, such as an arm, by its joints."""
+    """Describes limbs of three or more joints on the trunk or a spine that are not legs, such as arms."""
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
     for i, body in enumerate(bodies[1:], start=1):

@@ -1,4 +1,4 @@
-"""From limbs to `Leg` and `Foot` records and back; the caller's word goes before detection."""
+"""Conversion between limbs and `Leg` and `Foot` records; arguments of the caller override detection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def select_limbs(
     feet: Mapping[str, str | Foot] | None,
     loops: Sequence[KinematicLoop] = (),
 ) -> dict[str, Limb]:
-    """The legs by name: as `found`, or as the caller says."""
+    """Returns the legs by name: those of the argument `legs` if given, otherwise those `found` by leg recognition."""
     limbs = dict(found) if legs is None else _limbs_from_argument(bodies, legs, feet or {}, loops)
     if feet is not None and not isinstance(feet, Mapping):
         raise ArgumentTypeError(f"feet: expected a mapping from leg to link name or Foot, got {type(feet).__name__}")
@@ -61,6 +61,7 @@ def _limbs_from_argument(
     feet: Mapping[str, str | Foot],
     loops: Sequence[KinematicLoop],
 ) -> dict[str, Limb]:
+    """Returns the limbs that the argument `legs` names."""
     index = {b.joint.name: i for i, b in enumerate(bodies) if b.joint is not None and b.joint.nv == 1}
     detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies, loops)}
     if not isinstance(legs, Mapping):
@@ -93,7 +94,7 @@ def _limbs_from_argument(
 
 
 def make_foot(name: str, limb: Limb, given: str | Foot | None, provenance: dict[str, str]) -> Foot:
-    """The foot record of a leg; its provenance is added."""
+    """Returns the foot record of a leg and adds its origin to `provenance`."""
     contact = limb.contact
     provenance[f"{name}.frame"] = "geometry" if given is None else "argument feet"
     provenance[f"{name}.radius"] = contact.source
@@ -101,7 +102,7 @@ def make_foot(name: str, limb: Limb, given: str | Foot | None, provenance: dict[
 
 
 def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
-    """One warning for each reason why contact points are guessed."""
+    """Returns one warning for each reason for which contact points are assumed rather than read from the file."""
     feet: dict[str, list[str]] = {}
     for name, limb in limbs.items():
         if limb.contact.guess:
@@ -115,7 +116,7 @@ def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
 
 
 def find_wheels(robot: Robot) -> dict[str, str]:
-    """By leg, the joint that turns its foot on the spot, as a wheel: the last one, where it is continuous."""
+    """Returns, by leg, the joint that rotates its foot as a wheel: the last one, if it is continuous."""
     out = {}
     for name, leg in robot.legs.items():
         body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == leg.joints[-1])
@@ -129,7 +130,7 @@ def find_wheels(robot: Robot) -> dict[str, str]:
 
 
 def make_limbs(robot: Robot) -> dict[str, Limb]:
-    """The limbs behind `robot.legs`, with their kinematics."""
+    """Returns the limbs of `robot.legs`, with their kinematics."""
     out = {}
     index = {b.joint.name: i for i, b in enumerate(robot.bodies) if b.joint is not None}
     for name, leg in robot.legs.items():

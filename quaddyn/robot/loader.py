@@ -1,4 +1,4 @@
-"""`load`: a catalogue name, a path or text of URDF or MJCF becomes a trusted `Robot`."""
+"""`load`: reads a catalog name, or a path or text of URDF or MJCF, and returns a validated `Robot`."""
 
 from __future__ import annotations
 
@@ -62,55 +62,56 @@ def load(
     repair: Collection[str] = (),
     allow_massless: bool = False,
 ) -> Robot:
-    """Read, judge and resolve a robot.
+    """Reads, validates and resolves a robot description.
 
     Args:
-        source: a catalogue name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
-            package xacro is installed, a name of robot_descriptions ("go2_description") where that is, and a
-            ``pin.Model`` whose joints have one degree of freedom.  An MJCF (root element ``<mujoco>``) goes through
-            MuJoCo's compiler, which the extra ``mujoco`` installs, and becomes a URDF: bodies without a joint of an
-            actuator are not the robot's, joints without an actuator are passive where the file has actuators, and the
-            keyframe "home" is `q_home` where the robot can stand in it.
-        root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
-            robot that stands on several legs floats, all else is bolted down; the report says which.
-        base: rotation from the file's base frame to the one that is used, for a file whose x axis does not point
-            forward or whose z axis does not point up: a (3, 3) matrix, or (3,) roll, pitch, yaw [rad].  It is applied
-            to the document, so that model, meshes, contacts and poses mean the same frame; ``robot.report`` warns
-            where one is needed, and gives it.
-        packages: package roots for ``package://`` meshes: folders that hold packages, or are packages.  Nothing is
-            opened outside them, the file's folder and the package around it (a folder with a ``package.xml``, or one
-            with a folder ``meshes`` or ``assets`` beside the file's).  ``$(find ...)`` of a xacro file and
-            ``<include>`` of an MJCF are resolved in them as well.
+        source: a catalog name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
+            package xacro is installed, a name of robot_descriptions ("go2_description") where that is installed, and a
+            ``pin.Model`` whose joints have one degree of freedom.  An MJCF (root element ``<mujoco>``) is compiled by
+            MuJoCo (extra ``mujoco``) and converted to a URDF: bodies without a joint of an actuator are left out,
+            joints without an actuator are passive where the file has actuators, and the keyframe "home" becomes
+            `q_home` where the robot can stand in it.
+        root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  None: "free" for a
+            robot that stands on several legs, otherwise "fixed"; ``robot.report`` states the choice.
+        base: rotation from the base frame of the file to the base frame of the robot, for a file whose x axis does not
+            point forward or whose z axis does not point up: a (3, 3) matrix, or (3,) roll, pitch, yaw [rad].  The
+            rotation is applied to the document, so that model, meshes, contacts and poses refer to the same frame.
+            ``robot.report`` warns where a rotation is needed, and gives it.  None: no rotation.
+        packages: package roots for ``package://`` meshes: folders that contain packages, or are packages.  Files are
+            opened only in them, in the folder of the file and in the package around it (a folder with a
+            ``package.xml``, or one with a folder ``meshes`` or ``assets`` next to the folder of the file).
+            ``$(find ...)`` of a xacro file and ``<include>`` of an MJCF are resolved in them as well.
         arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name.
-        actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
-            whose effort limit is 0.
-        legs: instead of the most likely legs, what robot it is ("quadruped", "hexapod", "biped", "leg", or "none" for a
-            robot without legs), or joint names by leg name, hip first.
-        feet: by leg name, the link that is the foot, or a `Foot` with radius and offset.
+        actuated: names of the actuated 1-dof joints in torque order.  None: all, in model order, except those whose
+            effort limit is 0.
+        legs: kind of robot ("quadruped", "hexapod", "biped", "leg", or "none" for a robot without legs), or joint names
+            by leg name, hip first.  None: the most likely legs, see `quaddyn.robot.leg_recognition`.
+        feet: by leg name, the name of the link that is the foot, or a `Foot` with radius and offset.  None: from the
+            geometry.
         knee_direction: "forward" or "backward", for all knees or by leg name: the side of the line from hip to foot on
-            which the knees are in `q_home`; by default the limits of the joints decide.
-        q_home: (nq,) home configuration instead of the computed one.
-        limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort; what is not given stays
-            as in the file, and inf removes a limit.
-        damping: viscous friction [N m s/rad], one value for all joints or by joint name.
-        friction: Coulomb friction [N m], one value or by joint name.
-        armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.
-        mimic: joints with ``<mimic>`` follow the joints they name, whose coordinates alone are in q and v; False lets
-            every joint move on its own.
-        loops: loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent joints;
-            False leaves them open.  `Robot.close_loop` closes others.
-        strict: turn every warning into an error, except those of what is only drawn.
-        repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
-        allow_massless: accept moving bodies without mass where bodies further out carry mass.  Those of a closed loop
-            are accepted anyway where the loop as a whole has inertia.
+            which the knees are in `q_home`.  None: backward where the joint limits permit it, otherwise forward.
+        q_home: (nq,) home configuration [m, rad].  None: the computed stance.
+        limits: by joint name, `Limits` or a mapping with any of lower, upper [rad or m], velocity [rad/s or m/s] and
+            effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.
+        damping: viscous friction [N m s/rad], one value for all joints or by joint name.  None: the values of the file.
+        friction: Coulomb friction [N m], one value or by joint name.  None: the values of the file.
+        armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.  None: the values of the file.
+        mimic: whether joints with ``<mimic>`` follow the joints they name, so that only the latter have coordinates in
+            q and v; False lets every joint move independently.
+        loops: whether loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent
+            joints; False leaves them open.  `Robot.close_loop` closes further loops.
+        strict: whether every warning is an error, except warnings about visual elements.
+        repair: names of repairs to make, each of them reported: "inertia" (nearest physical composite inertia).
+        allow_massless: whether moving bodies without mass are accepted where bodies further out have mass.  Those of a
+            closed loop are accepted in any case if the loop as a whole has inertia.
 
     Returns:
         The frozen, picklable `Robot`.
 
     Raises:
-        ModelError: the description is refused; the message names file, element, value and what to do.
-        UnknownNameError: an unknown catalogue, joint or link name.
-        ArgumentError: a bad option.
+        ModelError: the description is rejected; the message names file, element, value and what to do.
+        UnknownNameError: an unknown catalog, joint or link name.
+        ArgumentError: an invalid option.
     """
     if root is not None and root not in ROOTS:
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
@@ -212,7 +213,7 @@ def load(
 
 
 def _stack_position_limits(bodies: Sequence[CompositeBody], root: str) -> tuple[Array, Array]:
-    """(nq,) lower and upper, where only 1-dof joints with a range have finite ones."""
+    """Returns the lower and upper position limits (nq,), finite only for 1-dof joints with a range."""
     places = joint_indices(bodies, root)
     nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.independent)
     lower, upper = np.full(nq, -np.inf), np.full(nq, np.inf)

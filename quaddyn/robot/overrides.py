@@ -1,4 +1,4 @@
-"""Numbers the caller knows better than the file, with the provenance of every one."""
+"""Overrides: values given by the caller replace those of the file; the origin of each value is recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def apply_overrides(
     friction: float | Mapping[str, float] | None,
     armature: float | Mapping[str, float] | None,
 ) -> tuple[Tree, dict[str, str]]:
-    """The tree with the caller's numbers, and where each number came from."""
+    """Returns the tree with the values of the caller, and the origin of each value."""
     moving = [j for j in tree.joints if j.nv == 1]
     names = [j.name for j in moving]
     if limits is not None and not isinstance(limits, Mapping):
@@ -52,6 +52,7 @@ def _override_joint(
     losses: Mapping[str, float | Mapping[str, float] | None],
     provenance: dict[str, str],
 ) -> Joint:
+    """Returns a joint with the values of the caller; records the origin of each value in `provenance`."""
     file = str(joint.where)
     for quantity in LIMITS:
         value = getattr(joint.limits, quantity)
@@ -88,7 +89,7 @@ def _override_joint(
 def select_actuated_joints(
     bodies: Sequence[CompositeBody], chosen: Sequence[str] | None, findings: list[Finding]
 ) -> tuple[str, ...]:
-    """Names of the actuated joints: the caller's, or every 1-dof joint whose effort limit is not 0."""
+    """Returns the names of the actuated joints: those given, or every 1-dof joint whose effort limit is not 0."""
     joints = list(independent_joints(bodies).values())
     names = [j.name for j in joints]
     if chosen is not None:

@@ -1,4 +1,4 @@
-"""`with_payload`: a robot that carries something."""
+"""`with_payload`: adds a payload to a robot."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def with_payload(
     link: str | None = None,
     diameter: float = 0.0,
 ) -> Robot:
-    """A robot with a ball fixed to one of its links; all else, home included, is the robot's own.
+    """Returns a robot with a ball fixed to one of its links; all else, its home configuration included, is unchanged.
 
-    `Robot.source` says it too: the link's inertia there is that of both.
+    `Robot.source` contains the payload as well: the inertia of the link there is that of link and ball.
 
     Args:
-        robot: that carries it.
-        mass: [kg]; negative where the robot is lighter than its file says.
-        position: (3,) of the ball's centre in the link's axes [m].
-        link: that carries it; the root link by default.
-        diameter: of the ball, which counts for its inertia alone [m].
+        robot: the robot that carries the payload.
+        mass: mass of the ball [kg]; negative if the robot is lighter than its file states.
+        position: (3,) center of the ball in the axes of the link [m].
+        link: name of the link that carries the ball.  None: the root link.
+        diameter: diameter of the ball [m], used only for its inertia; 0 for a point mass.
 
     Returns:
-        Another `Robot`; this one is unchanged.
+        A new `Robot`; the given one is unchanged.
 
     Raises:
-        ArgumentError: not finite, or a diameter below zero.
+        ArgumentError: a value that is not finite, or a negative diameter.
         UnknownNameError: no such link.
-        ModelError: the remaining mass and inertia of the link, with what is fixed to it, are those of no physical body.
+        ModelError: the total mass and inertia of the link, and of links fixed to it, are physically impossible.
     """
     mass, diameter = check_number("mass", mass), check_number("diameter", diameter)
     at = check_vector("position", position, (3,), "in the link's axes")

@@ -1,7 +1,7 @@
-"""Numbers that are possible but hardly meant: lengths, angles, masses and inertias in another unit than SI's.
+"""Plausibility: detects lengths, angles, masses and inertias that are probably not in SI units.
 
-Each kind is looked for over the whole robot and told in one finding that names the unit, since an author who writes
-millimetres writes them everywhere; links that are odd alone are the reader's to report.
+Each quantity is examined over the whole robot and reported in one finding that names the likely unit, because an author
+who writes millimeters writes them everywhere.  The reader reports links that are implausible individually.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MAX_LISTED_JOINTS = 4
 
 
 def find_unit_errors(tree: Tree) -> list[Finding]:
-    """The warnings of a robot whose numbers contradict each other or its size; each names the likely unit."""
+    """Returns warnings for a robot whose values contradict each other or its size; each names the likely unit."""
     findings = _find_angles_in_degrees(tree.joints)
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
     reach = _link_distances(tree)
@@ -100,7 +100,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
 
 
 def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
-    """One warning where position limits of revolute joints are angles in degrees."""
+    """Returns one warning if position limits of revolute joints are angles in degrees."""
     found = []
     for joint in joints:
         largest = max(abs(joint.limits.lower), abs(joint.limits.upper))
@@ -120,7 +120,7 @@ def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
 
 
 def _link_distances(tree: Tree) -> dict[str, float]:
-    """Distance of every link's origin from the root's, at zero configuration and with all frames parallel [m]."""
+    """Returns the distance of each link's origin from the root's [m], at zero configuration, frames parallel."""
     origins = {tree.root.name: np.zeros(3)}
     for joint in tree.joints:
         origins[joint.child] = origins[joint.parent] + joint.placement.translation
@@ -128,7 +128,7 @@ def _link_distances(tree: Tree) -> dict[str, float]:
 
 
 def _median_ratio(tree: Tree) -> float | None:
-    """Size divided by radius of gyration, in the median of the links by mass; None where no link has both."""
+    """Returns size divided by radius of gyration, the median over the links by mass; None if no link has both."""
     ratios, weights = [], []
     for link in tree.links:
         gyration = _radius_of_gyration(link)
@@ -146,14 +146,14 @@ def _median_ratio(tree: Tree) -> float | None:
 
 
 def _radius_of_gyration(link: Link) -> float:
-    """The mean radius of gyration of a link about its centre of mass [m]; 0 without mass."""
+    """Returns the mean radius of gyration of a link about its center of mass [m]; 0 without mass."""
     if link.inertial is None or not link.inertial.mass > 0.0:
         return 0.0
     return math.sqrt(max(float(np.trace(link.inertial.inertia)), 0.0) / (2.0 * link.inertial.mass))
 
 
 def _extent(link: Link) -> float:
-    """Distance from the link's origin to the end of its shapes and its centre of mass [m]; meshes count as points."""
+    """Returns the distance from a link's origin to the end of its shapes and center of mass [m]; meshes are points."""
     ends = [_shape_end(geometry) for geometry in (*link.collisions, *link.visuals)]
     if link.inertial is not None:
         ends.append(float(np.linalg.norm(link.inertial.com)))
@@ -161,6 +161,7 @@ def _extent(link: Link) -> float:
 
 
 def _shape_end(geometry: Geometry) -> float:
+    """Returns the distance from the link's origin to the far end of a shape [m]."""
     at = float(np.linalg.norm(geometry.placement.translation))
     match geometry.shape:
         case SphereShape(radius):
@@ -176,7 +177,7 @@ def _shape_end(geometry: Geometry) -> float:
 
 
 def _likely_units(units: Mapping[str, float], estimate: float, uncertainty: float) -> str:
-    """The units whose size may be `estimate`, which is known up to a factor `uncertainty`; the nearest one at least."""
+    """Returns the units whose size may be `estimate`, known up to a factor `uncertainty`; at least the nearest one."""
     distance = {name: abs(math.log(size / estimate)) for name, size in units.items()}
     nearest = min(distance.values())
     return " or ".join(name for name, far in distance.items() if far <= max(nearest, math.log(uncertainty)))

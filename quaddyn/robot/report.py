@@ -1,4 +1,4 @@
-"""What the guard found: warnings with file, element and reason, and where every resolved number came from."""
+"""`ValidationReport`: warnings with file, element and reason, and the origin of every resolved value."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Finding", "ValidationReport"]
 @renamed_attributes(checks="check_results")
 @dataclass(frozen=True)
 class ValidationReport:
-    """The guard's report on one loaded robot.
+    """Result of the validation of one loaded robot.
 
     Attributes:
         findings: every warning and note, in file order.
-        provenance: for each resolved quantity, such as ``"FL_calf_joint.effort"`` or ``"FL.radius"``, the
-            words that say where its value came from (file and line, argument, default, geometry).
-        check_results: measured figures of the acceptance checks, such as the smallest eigenvalue of M(q).
+        provenance: for each resolved quantity, such as ``"FL_calf_joint.effort"`` or ``"FL.radius"``, where its value
+            comes from, as text (file and line, argument, default, geometry).
+        check_results: measured values of the checks, such as the smallest eigenvalue of M(q).
     """
 
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""`Robot`: the one record that everything downstream reads; `Leg` and `Foot` as data."""
+"""`Robot`: the record of one robot that all other subpackages read; `Leg` and `Foot` as data."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from .report import ValidationReport
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foot(FrozenArrays):
-    """Where a leg touches the ground: a sphere rigidly attached to the last moving body.
+    """Contact sphere of a leg, rigidly attached to its last moving body.
 
     Attributes:
-        name: the foot's name by geometry, such as "FL"; also the name of a frame of ``robot.model`` at the
-            sphere's centre, with the axes of `frame`.
-        frame: the file's own frame (link) that carries the foot; an alias of `name` for look-ups.
+        name: name of the foot by geometry, such as "FL"; also the name of a frame of ``robot.model`` at the center of
+            the sphere, with the axes of `frame`.
+        frame: frame (link) of the file that carries the foot; an alias of `name` for look-ups.
         radius: radius of the contact sphere [m]; 0 for a point.
-        offset: (3,) centre of the sphere in `frame` [m].
+        offset: (3,) center of the sphere in `frame` [m].
     """
 
     name: str
@@ -53,16 +53,16 @@ class Foot(FrozenArrays):
 @renamed_attributes(bend="knee_direction")
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A serial limb that ends in a foot.
+    """Serial limb that ends in a foot.
 
     Attributes:
-        name: "FL", "FR", "RL", "RR" on a quadruped ("F", "L", "R", "B" where one leg is ahead and one behind), "L",
-            "R" on a biped, "leg" on a single leg.
-        joints: names of its moving joints, hip to ankle.
+        name: "FL", "FR", "RL", "RR" on a quadruped ("F", "L", "R", "B" if one leg is in front, one at each side and one
+            behind), "L", "R" on a biped, "leg" on a single leg.
+        joints: names of its moving joints, from hip to ankle.
         side: "left", "right" or "center".
-        foot: its `Foot`.
-        knee: name of the knee joint (None for a leg of one joint).
-        knee_sign: sign (+1 or -1) of the knee's joint coordinate that bends the leg further from `q_home`.
+        foot: contact sphere of the leg.
+        knee: name of the knee joint; None for a leg with one joint.
+        knee_sign: sign (+1 or -1) of the change of the knee coordinate that bends the leg further from `q_home`.
         knee_direction: side of the line from hip to foot on which the knee is in `q_home`: "forward", "backward" or
             "straight"; for a leg that bends sideways, "forward" means outward.
     """
@@ -84,39 +84,39 @@ class Leg:
 @renamed_attributes(close="close_loop", expand="generalized_torques", order="joint_permutation")
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A robot that passed the guard: model, limits, legs and feet, frozen and picklable.
+    """Validated robot: model, limits, legs and feet; frozen and picklable.
 
-    Made by `quaddyn.load` alone.  Vectors are read-only.  Joint order is the model's (``joint_names``); torques
-    are in ``actuated`` order; use `joint_permutation` to map to a caller's own order.
+    Only `quaddyn.load` creates robots.  Vectors are read-only.  The joint order is that of the model (``joint_names``);
+    torques are in ``actuated`` order; `joint_permutation` maps to the joint order of the caller.
 
-    Joints that mimic others (``<mimic>``), or that closed loops move, have no coordinates of their own: q, v and
-    generalized forces are those of the independent joints, whose damping, friction, armature and limits account for
-    what mimics them.  Loops leave armature and inertia of what they move in M, as neither is constant there.
+    Joints that mimic others (``<mimic>``), and joints that closed loops move, have no coordinates in q and v: q, v and
+    generalized forces are those of the independent joints.  Their damping, friction, armature and limits account for
+    the joints that mimic them.  With closed loops, armature and inertia of the dependent joints appear only in M,
+    because they are not constant in independent coordinates.
 
     Attributes:
-        name: the robot's name in its file.
+        name: name of the robot in its file.
         root: "free" (base velocity in the base frame), "planar" (sagittal x, z, pitch) or "fixed".
         tree: the resolved `Tree` (limits, damping, friction, armature after overrides).
         bodies: composite joint bodies: fixed links merged into the body that carries them; ``bodies[0]`` is the base.
-        model: ``pin.Model`` built from `tree`; treat as frozen.  All joints move on their own in it: where some follow
-            others, it takes ``at.q`` and ``at.velocity(v)`` of ``at = coupling.at(q)``.
+        model: ``pin.Model`` built from `tree`; treat it as frozen.  All joints are independent in it: for a robot with
+            dependent joints it takes ``at.q`` and ``at.velocity(v)`` of ``at = coupling.at(q)``.
         actuated: names of the actuated 1-dof joints, in torque order.
         q_home: (nq,) home configuration.
         lower, upper: (nq,) position limits in the order of q [rad or m]; infinite on the root and where the file gives
-            none.  In the order of torques: `lower_position_limits`, `upper_position_limits`.
+            none.  In torque order: `lower_position_limits`, `upper_position_limits`.
         velocity_limits: (nu,) [rad/s or m/s].
         effort_limits: (nu,) [N m or N]; inf where the file gives none.
         damping: (nv,) viscous friction [N m s/rad]; 0 on the root.
         friction: (nv,) Coulomb friction [N m]; 0 on the root.
         armature: (nv,) rotor inertia seen at the joint [kg m^2]; 0 on the root.
         legs: `Leg` by name.
-        report: the guard's findings and the provenance of every resolved number.
-        source: the URDF document itself (text if it was given as text), for readers that share no code with ours.
-        coupling: how joints follow the independent ones that mimic these (`MimicCoupling`), or that closed loops tie
-        to them
-            (`LoopCoupling`); None where all are independent.
-        algorithms: Pinocchio's functions, taking `model`, its data, and the robot's own q and v: the module
-            ``pinocchio`` itself where `coupling` is None.
+        report: findings of the validation and the origin of every resolved value.
+        source: the URDF document itself (text if it was given as text), for readers that share no code with this one.
+        coupling: how dependent joints follow the independent ones: `MimicCoupling` for ``<mimic>``, `LoopCoupling` for
+            closed loops, None if all joints are independent.
+        algorithms: Pinocchio's functions, taking `model`, its data, and q and v of the robot: the module ``pinocchio``
+            itself if `coupling` is None.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Robot:
 
     @property
     def visual_model(self) -> pin.GeometryModel:
-        """Geometry that is drawn, as ``pin.GeometryModel`` of `model`, made anew at each access.
+        """Visual geometry as ``pin.GeometryModel`` of `model`, created at each access.
 
         Meshes that are missing or cannot be read are left out.
         """
@@ -175,7 +175,7 @@ class Robot:
 
     @property
     def collision_model(self) -> pin.GeometryModel:
-        """Collision geometry, as ``pin.GeometryModel`` of `model` without collision pairs, made anew at each access.
+        """Collision geometry as ``pin.GeometryModel`` of `model` without collision pairs, created at each access.
 
         Meshes are triangles as in their files.  `quaddyn.kinematics.CollisionModel` computes distances instead, with
         convex hulls and its own pairs.
@@ -187,7 +187,7 @@ class Robot:
     # -- names -----------------------------------------------------------------------------------------------
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Moving joints of the file in model order, without the root's and those that mimic others or loops move."""
+        """Names of the independent moving joints of the file in model order, without the joints of the root."""
         return tuple(self._places)
 
     @property
@@ -196,14 +196,14 @@ class Robot:
         return tuple(self.legs)
 
     def frame_id(self, name: str) -> int:
-        """Index in ``model.frames`` of a foot ("FL"), link or joint of the file, in this order of precedence.
+        """Returns the index in ``model.frames`` of a foot ("FL"), link or joint, in this order of precedence.
 
-        A foot's file frame is an alias of the foot only through its own link frame (same body, other origin when
-        the foot has an offset).
+        The link that carries a foot is another frame on the same body; its origin differs from that of the foot if the
+        foot has an offset.
 
         Raises:
-            UnknownNameError: no such name; near matches are listed.  Of an index in ``model.frames``, the message says
-                the frame's name.
+            UnknownNameError: no such name; near matches are listed.  If an index in ``model.frames`` was given, the
+                message states the name of that frame.
         """
         try:
             return self._frame_ids[name]
@@ -216,11 +216,11 @@ class Robot:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Every name that `frame_id` knows: feet, links, joints."""
+        """Names of all frames that `frame_id` accepts: feet, links, joints."""
         return tuple(self._frame_ids)
 
     def velocity_index(self, joint: str) -> int:
-        """Index in v (and tau of size nv) of a 1-dof joint.
+        """Returns the index in v (and in tau of size nv) of a 1-dof joint.
 
         Raises:
             UnknownNameError: no such joint, or one that is not independent.
@@ -228,7 +228,7 @@ class Robot:
         return self._place(joint)[1]
 
     def configuration_index(self, joint: str) -> int:
-        """Index in q of a joint's first coordinate.
+        """Returns the index in q of the first coordinate of a joint.
 
         Raises:
             UnknownNameError: no such joint.
@@ -246,12 +246,12 @@ class Robot:
     # -- configurations --------------------------------------------------------------------------------------
     @property
     def lower_position_limits(self) -> Array:
-        """(nu,) least positions of the actuated joints [rad or m], in torque order; -inf for none."""
+        """(nu,) lower position limits of the actuated joints [rad or m], in torque order; -inf for none."""
         return frozen(self.lower[[self._place(joint)[0] for joint in self.actuated]])
 
     @property
     def upper_position_limits(self) -> Array:
-        """(nu,) largest positions of the actuated joints [rad or m], in torque order; inf for none."""
+        """(nu,) upper position limits of the actuated joints [rad or m], in torque order; inf for none."""
         return frozen(self.upper[[self._place(joint)[0] for joint in self.actuated]])
 
     def configuration(
@@ -262,22 +262,25 @@ class Robot:
         joints: Mapping[str, float] | ArrayLike | None = None,
         order: Sequence[str] | None = None,
     ) -> Array:
-        """A configuration put together by name; what is not given is that of `q_home`.
+        """Returns a configuration assembled by name; parts that are not given are those of `q_home`.
 
         Args:
-            position: (3,) of the base [m]; under a planar root (x, z) does.
-            orientation: of the base: a rotation matrix (3, 3), scipy's ``Rotation``, a ``pin.Quaternion``,
-                {"wxyz": ...}, {"xyzw": ...}, {"rpy": ...} [rad] or {"rotation_vector": ...} [rad]; under a planar root
-                the pitch alone does [rad].  Four bare numbers are refused, since both orders are in use.
-            joints: values by name of any 1-dof joints, or a value for each joint of `order` [rad or m].
-            order: names of the joints; ``actuated``, the order of torques, by default.
+            position: (3,) position of the base in the world [m]; for a planar root (x, z) suffices.  None: that of
+                `q_home`.
+            orientation: orientation of the base: a rotation matrix (3, 3), scipy's ``Rotation``, a ``pin.Quaternion``,
+                {"wxyz": ...}, {"xyzw": ...}, {"rpy": ...} [rad] or {"rotation_vector": ...} [rad]; for a planar root
+                the pitch [rad] suffices.  Four bare numbers are rejected, because both quaternion orders are in use.
+                None: that of `q_home`.
+            joints: values by name of any 1-dof joints, or one value for each joint of `order` [rad or m].  None: those
+                of `q_home`.
+            order: names of the joints of a list of values.  None: ``actuated``, the order of torques.
 
         Returns:
-            (nq,) q.
+            (nq,) configuration.
 
         Raises:
-            ArgumentError: a value that is none, an unnamed order, or a base that is fixed.
-            UnknownNameError: a name that is no 1-dof joint.
+            ArgumentError: an invalid value, a rotation of unnamed order, or a base that is fixed.
+            UnknownNameError: a name that is not a 1-dof joint.
         """
         q = np.array(self.q_home)
         known = independent_joints(self.bodies)
@@ -292,7 +295,10 @@ class Robot:
         return q
 
     def decompose(self, q: ArrayLike) -> Configuration:
-        """A configuration in parts by name: `configuration` the other way round.
+        """Splits a configuration into parts by name; the inverse of `configuration`.
+
+        Args:
+            q: (nq,) configuration.
 
         Raises:
             ArgumentError: `q` has another shape, or an entry that is not finite.
@@ -301,9 +307,9 @@ class Robot:
 
     @property
     def neutral(self) -> Array:
-        """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin, not turned.
+        """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin without rotation.
 
-        Joints on closed loops, which may not close at zero, are at home.
+        Joints of closed loops, which may not close at zero, have their values of `q_home`.
         """
         q = np.array(self.algorithms.neutral(self.model))
         if isinstance(self.coupling, LoopCoupling):
@@ -312,13 +318,22 @@ class Robot:
         return frozen(q)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
-        """(nq,) where `q` is after moving with the velocity `v` (nv,) for `dt` [s] (``pin.integrate``)."""
+        """Integrates a constant velocity over a time on the configuration manifold (``pin.integrate``).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            dt: time [s].
+
+        Returns:
+            (nq,) configuration after `dt`.
+        """
         return np.asarray(
             self.algorithms.integrate(self.model, self._q("q", q), check_number("dt", dt) * self._v("v", v))
         )
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """(nv,) the velocity that goes from `q0` to `q1` in unit time (``pin.difference``)."""
+        """Returns the velocity (nv,) [rad/s, m/s] that leads from `q0` to `q1` (nq,) in 1 s (``pin.difference``)."""
         return np.asarray(self.algorithms.difference(self.model, self._q("q0", q0), self._q("q1", q1)))
 
     @renamed_parameters(share="alpha")
@@ -337,12 +352,13 @@ class Robot:
         return np.asarray(self.algorithms.interpolate(self.model, *ends, check_number("alpha", alpha)))
 
     def random_configuration(self, seed: int | np.random.Generator) -> Array:
-        """(nq,) uniform within the joints' limits, the base within 1 m of home along each axis and turned any way.
+        """Returns a random configuration (nq,), uniform within the joint limits.
 
-        Joints without limits are within half a turn, or 1 m, of zero.
+        The base is within 1 m of home along each axis and has a random orientation.  Joints without limits are within
+        half a turn, or 1 m, of zero.
 
         Args:
-            seed: of the draw, or a generator to go on from.
+            seed: seed of the random numbers, or a generator.
         """
         rng = np.random.default_rng(seed)
         place: Array | None = None
@@ -363,7 +379,7 @@ class Robot:
 
     @property
     def unit_norm_slices(self) -> tuple[tuple[str, int, int], ...]:
-        """What of q has length 1: (joint, first entry, size) of each quaternion (4) and each (cos, sin) (2)."""
+        """Parts of q with unit norm: (joint, first entry, size) of each quaternion (4) and (cos, sin) pair (2)."""
         out = []
         for name, joint in zip(self.model.names[1:], list(self.model.joints)[1:], strict=True):
             # Floating joints end in a quaternion, continuous and planar ones in (cos, sin); others have no unit part.
@@ -375,9 +391,10 @@ class Robot:
 
     @property
     def one_dof_joints(self) -> Mapping[int, tuple[int, int]]:
-        """Of every joint of one degree of freedom, a planar root's among them, by its entry of v.
+        """Coordinates in q of each joint with one degree of freedom, planar roots included, by its entry of v.
 
-        The first of its entries of q, and how many it has: 2, (cos, sin), if it turns without end, else 1.
+        The coordinates are the index of the first one and their number: 2, (cos, sin), for a continuous joint,
+        otherwise 1.
         """
         out: dict[int, tuple[int, int]] = {}
         c = self.coupling
@@ -397,34 +414,37 @@ class Robot:
         name: str | None = None,
         dependent: Iterable[str] = (),
     ) -> Robot:
-        """A robot in which two frames stay together, so that some joints follow the others.
+        """Returns a robot in which two frames stay together, so that some joints follow the others.
 
-        q, v and generalized forces of the new robot are those of its independent joints; home is as near to this one's
-        as the loop allows.  ``source`` says it with a ``<loop_joint>``, which `load` reads.
+        q, v and generalized forces of the new robot are those of its independent joints; its home configuration is as
+        close to that of this robot as the loop permits.  Its ``source`` contains the loop as ``<loop_joint>``, which
+        `load` reads.
 
         Args:
-            frame_a: name of a frame, or (name, (3,) a point in its axes [m]).
+            frame_a: name of a frame, or (name, (3,) point in the axes of that frame [m]).
             frame_b: the same on another body.
-            kind: "point" (the points stay together: a ball joint), "revolute" (the axes, too) or "weld" (the frames).
-            axis: (3,) of a "revolute" loop, with the same coordinates in both frames.
-            name: of the loop, for messages.
-            dependent: joints that shall follow; by default first those without a motor, then those that belong to no
-                leg, of several those that the loop moves most.
+            kind: "point" (the points coincide: a ball joint), "revolute" (the axes coincide as well) or "weld" (the
+                frames coincide).
+            axis: (3,) axis of a "revolute" loop, with the same coordinates in both frames [dimensionless].  None for
+                other kinds.
+            name: name of the loop, for messages.  None: "loop_1", "loop_2" and so on.
+            dependent: names of the joints that follow.  Empty: first those without a motor, then those that belong to
+                no leg; among several, those with the largest influence on the loop.
 
         Raises:
-            ModelError: the loop does not close, is singular at home, or its rank is unclear there.
+            ModelError: the loop does not close, is singular at home, or its rank is undetermined there.
             UnknownNameError: no such frame or joint.
-            ArgumentError: another kind, or an axis without a revolute loop.
+            ArgumentError: another kind, or an axis for a loop that is not revolute.
         """
         closing = type(self)._close_loop_hook
         assert closing is not None
         return closing(self, frame_a, frame_b, kind, axis, name, dependent)
 
     def reject_coupled_joints(self, what: str) -> None:
-        """Refuse a robot some of whose joints mimic others, or are moved by closed loops.
+        """Raises an error if some joints mimic others, or are moved by closed loops.
 
         Args:
-            what: that cannot work with them.
+            what: name of the feature that does not support such joints, for the message.
 
         Raises:
             ModelError: naming such a joint.
@@ -438,10 +458,10 @@ class Robot:
             )
 
     def reject_loops(self, what: str) -> None:
-        """Refuse a robot with closed loops.
+        """Raises an error if the robot has closed loops.
 
         Args:
-            what: that cannot work with them.
+            what: name of the feature that does not support them, for the message.
 
         Raises:
             ModelError: naming a joint that a loop moves.
@@ -454,10 +474,10 @@ class Robot:
             )
 
     def reject_spatial_loops(self, what: str) -> None:
-        """Refuse a robot with closed loops other than planar ones (`PlanarLoop`).
+        """Raises an error if the robot has closed loops other than planar ones (`PlanarLoop`).
 
         Args:
-            what: that cannot work with them.
+            what: name of the feature that does not support them, for the message.
 
         Raises:
             ModelError: naming such a loop.
@@ -475,16 +495,16 @@ class Robot:
 
     @property
     def motors(self) -> Motors:
-        """The motors behind the actuated joints: torques and speeds of one as those of the other; made when asked for.
+        """Motors of the actuated joints: convert torques and speeds between motors and joints.
 
         Raises:
-            ModelError: as of `Motors`.
+            ModelError: see `Motors`.
         """
         return Motors(self.model, self.coupling, self.tree.transmissions, self.actuated, self.actuated_index)
 
     @property
     def loops(self) -> tuple[KinematicLoop, ...]:
-        """The closed loops; `Robot.coupling` says how joints move under them."""
+        """The closed loops; `coupling` gives the motion of their joints."""
         return (
             tuple(x for x in self.coupling.loops if x.kind != "gear") if isinstance(self.coupling, LoopCoupling) else ()
         )
@@ -496,7 +516,10 @@ class Robot:
         return self._actuated_index
 
     def generalized_torques(self, tau: ArrayLike) -> Array:
-        """Actuated torques (nu,) as generalized forces (nv,): S^T tau, zeros elsewhere.
+        """Returns actuated torques (nu,) as generalized forces (nv,): S^T tau, zeros elsewhere.
+
+        Args:
+            tau: (nu,) torques in ``actuated`` order [N m or N].
 
         Raises:
             ArgumentError: `tau` has another shape, or an entry that is not finite.
@@ -513,14 +536,14 @@ class Robot:
         ``tau[robot.joint_permutation(sdk_names)] = tau_sdk``.
 
         Args:
-            names: every actuated joint once, in the caller's order.
+            names: every actuated joint once, in the order of the caller.
 
         Returns:
             (nu,) integer indices.
 
         Raises:
-            UnknownNameError: a name that is no actuated joint.
-            ArgumentError: a joint missing or named twice.
+            UnknownNameError: a name that is not an actuated joint.
+            ArgumentError: a joint is missing or named twice.
         """
         names = check_sequence("names", names, "joint names")
         place = {n: i for i, n in enumerate(self.actuated)}

@@ -1,4 +1,4 @@
-"""Which root a robot gets, and what becomes of a world link or a floating joint that the file already has."""
+"""Root joint of a robot, and the treatment of a world link or a floating joint that the file has already."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WORLD = "world"
 
 
 def is_held_by_world(tree: Tree) -> bool:
-    """Whether the root link is the world that a robot floats in, or that it is fixed to."""
+    """Returns whether the root link is the world, in which the robot floats or to which it is fixed."""
     first = tree.children[tree.root.name]
     return len(first) == 1 and (first[0].type == "floating" or (tree.root.name == WORLD and first[0].type == "fixed"))
 
 
 def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
-    """The root for a file that does not say: "free" for what floats, stands on several legs or is one body."""
+    """Returns the root for a file that specifies none: "free" if it floats, stands on several legs or is one body."""
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
         root, why = "free", f"joint {first[0].name!r} floats"
@@ -44,7 +44,7 @@ def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
 
 
 def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
-    """Drop a world link above the robot when the root moves, and a floating joint that `root` stands for."""
+    """Removes a world link above the robot if the root moves, and a floating joint that `root` replaces."""
     above = tree.root
     first = tree.children[above.name]
     shapes = len(above.visuals) + len(above.collisions)
@@ -81,10 +81,10 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
 
 
 def reject_root_names(tree: Tree, root: str) -> None:
-    """Refuse names of the file that a moving root needs for itself.
+    """Rejects names of the file that a moving root uses for its own joints.
 
     Raises:
-        ModelError: a link or joint of `tree`, to which `root` is attached, has one.
+        ModelError: a link or joint of `tree`, to which `root` is attached, has such a name.
     """
     named: tuple[Link | Joint, ...] = (*tree.links, *tree.joints)
     for each in named if root != "fixed" else ():

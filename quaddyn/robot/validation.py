@@ -1,7 +1,7 @@
-"""The guard: no robot passes that is physically impossible or that the algorithms cannot simulate.
+"""Validation: rejects robots that are physically impossible or that the algorithms cannot simulate.
 
-Judged are composite joint bodies, not single links: 48 of 69 files in common use have a dummy link that breaks a
-rule on its own and does no harm.
+Composite joint bodies are validated, not single links: 48 of 69 files in common use have a dummy link that violates a
+rule by itself and does no harm.
 """
 
 from __future__ import annotations
@@ -47,10 +47,16 @@ SAMPLING_RANGE, MAX_HALVINGS = 0.3, 6
 def validate_inertias(
     bodies: Sequence[CompositeBody], *, free: bool, allow_massless: bool, in_loops: Collection[str] = ()
 ) -> None:
-    """Refuse composite bodies that no mass distribution can have.
+    """Rejects composite bodies whose mass and inertia no mass distribution can have.
 
-    The base counts only when it moves (`free`).  Bodies that hang from the joints `in_loops` may be without mass, since
-    others of the loop may have it: `validate_model` decides.
+    The base is checked only if it moves.
+
+    Args:
+        bodies: composite bodies of the robot; the first one is the base.
+        free: whether the base moves.
+        allow_massless: whether moving bodies without mass are accepted.
+        in_loops: names of the joints of closed loops, which may carry bodies without mass; `validate_model` then
+            decides on the loop as a whole.
 
     Raises:
         ModelError: naming the body, its links, the value and what to do.
@@ -84,10 +90,13 @@ def validate_inertias(
 
 
 def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody, ...], list[Finding]]:
-    """Nearby physical bodies: negative eigenvalues of the second moment raised; each change reported.
+    """Replaces impossible inertias by nearby physical ones and reports each change.
 
-    They are raised to `REPAIRED_MOMENT_FRACTION` times the largest one: at 0 the body would be flat, and M might be
-    singular.
+    Negative eigenvalues of the second moment are raised to `REPAIRED_MOMENT_FRACTION` times the largest one; at 0 the
+    body would be flat and M might be singular.
+
+    Returns:
+        The bodies, and a warning for each of them that was changed.
     """
     out, findings = [], []
     for body in bodies:
@@ -107,7 +116,7 @@ def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody
 
 
 def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
-    """Report limits that limit nothing: far beyond what this robot's weight and size could ask for."""
+    """Returns findings on missing limits, and on limits too large for a robot of this weight and size."""
     origins = [np.zeros(3)]
     for body in bodies[1:]:  # at zero configuration, orientation left out: only the size counts
         origins.append(origins[body.parent] + body.placement.translation)
@@ -143,10 +152,10 @@ def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
 
 
 def validate_dof_count(nv: int, file: str) -> None:
-    """Refuse models too large for dense dynamics (Pinocchio's data grows with nv^3).
+    """Rejects models without degrees of freedom, and those too large for dense dynamics (cost grows with nv^3).
 
     Raises:
-        ModelError: nv above `MAX_NV`.
+        ModelError: nv is 0 or above `MAX_NV`.
     """
     if nv > MAX_NV:
         raise ModelError(f"{file}: {nv} degrees of freedom; at most {MAX_NV} are loaded; fix joints you do not need")
@@ -157,19 +166,21 @@ def validate_dof_count(nv: int, file: str) -> None:
 def validate_model(
     model: pin.Model, file: str, coupling: MimicCoupling | LoopCoupling | None = None, home: Array | None = None
 ) -> dict[str, float]:
-    """Check M(q) > 0 and RNEA(ABA(tau)) = tau at sampled states.
+    """Checks that M(q) is positive definite and that RNEA(ABA(tau)) equals tau at sampled states.
 
     Args:
-        model: of all joints.
-        file: for the message.
-        coupling: of the robot, to judge it in the coordinates of its independent joints.
-        home: (nq,) where its loops are closed; states are sampled around it.
+        model: Pinocchio model of all joints.
+        file: name of the file, for the message.
+        coupling: coupling of the robot's joints; the checks then use the coordinates of the independent joints.
+        home: (nq,) configuration in which the loops are closed; states are sampled around it.  None for a robot without
+            closed loops.
 
     Returns:
-        The worst figures: "smallest eigenvalue of M (unit diagonal)", "condition of M" and "RNEA(ABA) error".
+        The worst values: "smallest eigenvalue of M (unit diagonal)", "condition of M (unit diagonal)" and
+        "RNEA(ABA) error".
 
     Raises:
-        ModelError: naming the worst value.
+        ModelError: naming the worst value and the joint.
     """
     data, pinocchio = model.createData(), algorithms(coupling)
     index = np.arange(model.nv) if coupling is None else coupling.v_index
@@ -218,12 +229,12 @@ def validate_model(
 
 
 def sample_near_neutral(model: pin.Model, rng: np.random.Generator) -> Array:
-    """A random configuration near the neutral one: moved by up to 1 rad or 0.1 m, so that limits play no part."""
+    """Returns a random configuration near the neutral one, displaced by up to 1 rad or 0.1 m; limits are ignored."""
     return np.asarray(pin.integrate(model, pin.neutral(model), rng.uniform(-1.0, 1.0, model.nv)))
 
 
 def _sample_near_home(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np.random.Generator) -> Array:
-    """A random configuration near home at which all loops close."""
+    """Returns a random configuration near home in which all loops close."""
     way = rng.uniform(-SAMPLING_RANGE, SAMPLING_RANGE, len(pinocchio.difference(model, home, home)))
     for _ in range(MAX_HALVINGS):
         q = np.asarray(pinocchio.integrate(model, home, way))
@@ -234,10 +245,12 @@ def _sample_near_home(model: pin.Model, pinocchio: Algorithms, home: Array, rng:
 
 
 def _describe_joint(body: CompositeBody) -> str:
+    """Returns the joint that moves a body, as text for messages."""
     return f"joint {body.joint.name!r}" if body.joint is not None else "the root"
 
 
 def _joint_of_velocity(model: pin.Model, index: int) -> str:
+    """Returns the joint to which an entry of v belongs, as text for messages."""
     for joint, name in zip(model.joints, model.names, strict=True):
         if joint.idx_v <= index < joint.idx_v + joint.nv and joint.nv:
             return f"joint {name!r}"
