@@ -30,11 +30,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from quaddyn.reference.aba import aba
-from quaddyn.reference.kinematics import pose
+from quaddyn.reference.kinematics import place_bodies
 from quaddyn.reference.lie_group import forward_dynamics
 from quaddyn.reference.mass import crba
 from quaddyn.reference.model import Model, build_model
-from quaddyn.reference.reader import Description, Joint, Link
+from quaddyn.reference.reader import Description, JointDescription, LinkDescription
 from quaddyn.reference.rnea import rnea
 
 LENGTH, MASS, RADIUS = 0.1, 1.0, 0.005  # of a link: [m], [kg], [m], as in source D
@@ -45,10 +45,10 @@ PINOCCHIO_LIMIT = 200
 Algorithm = Callable[[Model, Array, Array, Array], Any]
 
 REFERENCE: dict[str, Algorithm] = {
-    "RNEA": lambda model, q, v, x: rnea(pose(model, q), v, x),
-    "ABA": lambda model, q, v, x: aba(pose(model, q), v, x),
+    "RNEA": lambda model, q, v, x: rnea(place_bodies(model, q), v, x),
+    "ABA": lambda model, q, v, x: aba(place_bodies(model, q), v, x),
     "Lie group": lambda model, q, v, x: forward_dynamics(model, q, v, x),
-    "CRBA": lambda model, q, v, x: crba(pose(model, q)),
+    "CRBA": lambda model, q, v, x: crba(place_bodies(model, q)),
 }
 
 #: Growth that theory promises: the exponent, or the most it may be.
@@ -80,12 +80,14 @@ def reference_chain(n: int) -> Model:
     """Source D's chain of `n` rods, neighbouring axes perpendicular, for the reference."""
     middle, step = np.array([0.0, LENGTH / 2.0, 0.0]), np.eye(4)
     step[1, 3] = LENGTH
-    links = [Link("base", 0.0, np.zeros(3), np.zeros((3, 3)), True)]
+    links = [LinkDescription("base", 0.0, np.zeros(3), np.zeros((3, 3)), True)]
     joints = []
     for i in range(n):
         at, axis = (step if i else np.eye(4)), np.eye(3)[2 * (i % 2)]
-        joints.append(Joint(f"joint{i}", "revolute", links[-1].name, f"link{i}", at, axis, -np.pi, np.pi, 0.0, 0.0))
-        links.append(Link(f"link{i}", MASS, middle, link_inertia(), False))
+        joints.append(
+            JointDescription(f"joint{i}", "revolute", links[-1].name, f"link{i}", at, axis, -np.pi, np.pi, 0.0, 0.0)
+        )
+        links.append(LinkDescription(f"link{i}", MASS, middle, link_inertia(), False))
     return build_model(Description(f"chain of {n}", tuple(links), tuple(joints)), "fixed")
 
 
@@ -134,7 +136,7 @@ def count(name: str, sizes: Sequence[int], advance: Callable[[], None] = lambda:
         if name in REFERENCE:
             costs.append(operations(REFERENCE[name], model, q, v, x))
         else:
-            costs.append(operations(dense_inverse, crba(pose(model, q))))
+            costs.append(operations(dense_inverse, crba(place_bodies(model, q))))
         advance()
     return Curve(name, "operations", tuple(sizes), tuple(costs))
 
@@ -157,7 +159,7 @@ def time_reference(sizes: Sequence[int], advance: Callable[[], None]) -> list[Cu
         model, (q, v, x) = reference_chain(n), state(n)
         for name, algorithm in REFERENCE.items():
             costs[name].append(seconds(lambda f=algorithm, m=model, a=(q, v, x): f(m, *a)))  # type: ignore[misc]
-        M = crba(pose(model, q))
+        M = crba(place_bodies(model, q))
         costs["dense M^-1"].append(seconds(lambda M=M: np.linalg.inv(M)))  # type: ignore[misc]
         advance()
     return [Curve(name, "s", tuple(sizes), tuple(c)) for name, c in costs.items()]

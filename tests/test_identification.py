@@ -47,7 +47,7 @@ from quaddyn.identification.inertia import (
 from quaddyn.identification.samples import Measured
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
-from quaddyn.reference.regressor import INERTIAL, unit_inertia
+from quaddyn.reference.regressor import INERTIAL_PARAMETERS, unit_inertia
 
 Array = np.ndarray
 runner = CliRunner()
@@ -102,7 +102,9 @@ def by_reference(robot: qd.Robot, delta: Array, states: tuple[Array, ...]) -> Ar
     for body in model.bodies:
         row = rows.get(body.name, np.zeros(13))  # steps of a planar root are not the robot's
         bodies.append(
-            dataclasses.replace(body, G=sum(x * unit_inertia(k) for x, k in zip(row, INERTIAL, strict=False)))
+            dataclasses.replace(
+                body, G=sum(x * unit_inertia(k) for x, k in zip(row, INERTIAL_PARAMETERS, strict=False))
+            )
         )
         if not body.root:
             damping[body.v], friction[body.v], armature[body.v] = row[10:]

@@ -281,7 +281,7 @@ def test_a_range_of_nothing_is_said_and_kept() -> None:
     at = text.index('<joint name="left_tilt"')
     text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, and both motors lead there
     robot = qd.load(text, root="fixed")
-    assert sum("becomes nothing" in each.reason for each in robot.report.warnings) == 2
+    assert sum("is reduced to its home" in each.reason for each in robot.report.warnings) == 2
     for seed in range(5):
         np.testing.assert_array_equal(robot.random_configuration(seed), robot.q_home)
 
@@ -469,7 +469,7 @@ def test_a_dependent_joint_that_may_move_as_far_as_its_leader_keeps_its_limits(e
         robot = qd.load(parallelogram(crank, bar, ends), root="fixed")
         limits = next(body.joint.limits for body in robot.bodies if body.joint is not None and body.joint.name == "j1")
         assert (limits.lower, limits.upper) == (low, high)
-        assert not [finding for finding in robot.report.findings if "becomes" in finding.reason]
+        assert not [finding for finding in robot.report.findings if "is reduced to" in finding.reason]
 
 
 def test_which_joint_leads_a_parallelogram_whose_joints_are_all_driven_does_not_depend_on_its_lengths() -> None:

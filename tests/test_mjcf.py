@@ -305,7 +305,7 @@ def test_files_are_opened_in_the_package_roots_alone(tmp_path: Path, monkeypatch
         assert qd.load(file).nv == 3
         for outside in ("../away.xml", str(tmp_path / "away.xml")):
             file.write_text(f"<mujoco>{tag.format(outside)}{body}</mujoco>", encoding="utf-8")
-            with pytest.raises(qd.ModelError, match="outside the package roots, not opened"):
+            with pytest.raises(qd.ModelError, match="outside the package roots and is not opened"):
                 qd.load(file)
             assert qd.load(file, packages=(tmp_path,)).nv == 3
     file.write_text('<mujoco><include file="model.xml"/></mujoco>', encoding="utf-8")

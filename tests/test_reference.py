@@ -20,10 +20,10 @@ from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.reference import Reference, closed_form, configuration, coriolis, mass, rnea, worked
 from quaddyn.reference.aba import aba, forward_by_mass
 from quaddyn.reference.algebra import exp
-from quaddyn.reference.derivatives import along, by_configuration
-from quaddyn.reference.kinematics import body_jacobian_rates, body_jacobians, pose, twists
-from quaddyn.reference.lie_group import forward_dynamics, relative
-from quaddyn.reference.regressor import INERTIAL, unit_inertia
+from quaddyn.reference.derivatives import derivative_along, derivatives_by_configuration
+from quaddyn.reference.kinematics import body_jacobian_rates, body_jacobians, place_bodies, twists
+from quaddyn.reference.lie_group import forward_dynamics, relative_motion
+from quaddyn.reference.regressor import INERTIAL_PARAMETERS, unit_inertia
 
 every_model = pytest.mark.parametrize("key", MODELS)
 seeds = settings(max_examples=5, deadline=None)
@@ -216,7 +216,7 @@ def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: s
         J = oracle.frame_jacobian(q, name, reference=axes)
         terms = max(1e-3, float((np.abs(J) @ np.abs(v)).max()))
         close(oracle.frame_velocity(q, v, name, reference=axes), J @ v, terms=terms)
-        rate = along(oracle.model, lambda x, n=name: oracle.frame_jacobian(x, n, reference=axes), q, v)
+        rate = derivative_along(oracle.model, lambda x, n=name: oracle.frame_jacobian(x, n, reference=axes), q, v)
         terms = max(1e-3, float((np.abs(rate) @ np.abs(v)).max()))
         close(oracle.frame_drift(q, v, name, reference=axes), rate @ v, terms=terms)
 
@@ -238,7 +238,9 @@ def test_body_jacobian_rate_is_the_derivative_of_the_body_jacobian(key: str) -> 
     oracle, q, v, _, _, at, _ = drawn(key, 8)
     J = body_jacobians(at)
     for i, rate in enumerate(body_jacobian_rates(at, twists(at, v), v, J)):
-        close(rate, along(oracle.model, lambda x, i=i: body_jacobians(pose(oracle.model, x))[i], q, v))
+        close(
+            rate, derivative_along(oracle.model, lambda x, i=i: body_jacobians(place_bodies(oracle.model, x))[i], q, v)
+        )
 
 
 @every_model
@@ -284,8 +286,8 @@ def v0(oracle: Reference) -> np.ndarray:
 def test_com_jacobian_and_drift_are_derivatives_of_the_centre_of_mass(key: str) -> None:
     oracle, q, v, *_ = drawn(key, 11)
     J = oracle.com_jacobian(q)
-    close(by_configuration(oracle.model, oracle.center_of_mass, q), J)
-    close(along(oracle.model, oracle.com_jacobian, q, v) @ v, oracle.com_drift(q, v))
+    close(derivatives_by_configuration(oracle.model, oracle.center_of_mass, q), J)
+    close(derivative_along(oracle.model, oracle.com_jacobian, q, v) @ v, oracle.com_drift(q, v))
     total = sum(b.mass for b in oracle.model.bodies)
     close(total * J @ v, oracle.centroidal_momentum(q, v)[:3])
 
@@ -356,13 +358,13 @@ def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None
     H = oracle.regressor(q, v, a)
     named = [i for i, b in enumerate(oracle.model.bodies) if b.name is not None]
     for k, i in enumerate(named):
-        for column, parameter in enumerate(INERTIAL):
+        for column, parameter in enumerate(INERTIAL_PARAMETERS):
             bodies = tuple(
                 replace(b, G=unit_inertia(parameter) if j == i else np.zeros((6, 6)))
                 for j, b in enumerate(oracle.model.bodies)
             )
             single = replace(oracle.model, bodies=bodies, armature=np.zeros(oracle.nv))
-            close(H[:, 13 * k + column], rnea.rnea(pose(single, q), v, a))
+            close(H[:, 13 * k + column], rnea.rnea(place_bodies(single, q), v, a))
 
 
 @pytest.mark.parametrize("key", ["revolute free", "everything fixed"])
@@ -396,7 +398,7 @@ def test_twists_of_the_body_and_of_its_parent_move_it_alike_and_mixing_them_does
     oracle, q, *_ = drawn("sliding fixed", 17)
     for body in oracle.model.bodies:
         moved = body.T @ configuration.joint_motion(body, q[body.q])
-        close(relative(body, q[body.q]), moved)
+        close(relative_motion(body, q[body.q]), moved)
         angle = np.arctan2(*q[body.q][::-1]) if body.kind == "continuous" else q[body.q][0]
         close(body.T @ exp(body.S[:, 0] * angle), moved)
         assert np.abs(exp(body.S[:, 0] * angle) @ body.T - moved).max() > 1e-2

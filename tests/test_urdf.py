@@ -279,7 +279,7 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
     ):
         path, _, reason = finder.find(uri)
         assert path is None
-        assert reason == "outside the package roots, not opened"
+        assert reason == "the file is outside the package roots and is not opened"
     assert finder.find("package://pkg/meshes/none.stl") == (None, None, "no such file in the package roots")
     assert finder.find("a\0b")[0] is None
 

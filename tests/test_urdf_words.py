@@ -12,11 +12,11 @@ from test_urdf import INERTIAL, pendulum
 
 import quaddyn as qd
 from quaddyn.urdf import MeshFinder, parse, xml
-from quaddyn.urdf.loops import turn_to
+from quaddyn.urdf.loops import rotation_of_z_to
 from quaddyn.urdf.reader import rotation_from_rpy
 from quaddyn.urdf.srdf import disabled_collisions
 from quaddyn.urdf.tree import BoxShape, CapsuleShape, CylinderShape, Finding, MeshShape, SphereShape, Tree, Where
-from quaddyn.urdf.xml import clipped, read_xml
+from quaddyn.urdf.xml import read_xml, shorten
 
 AXIS = '<axis xyz="0 1 0"/>'
 LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
@@ -58,99 +58,105 @@ BALL = '<ball_constraint_body_A name="base"/><ball_constraint_p_AP value="0 0 1"
 FINDINGS = [
     (pendulum(), []),
     (pendulum(link=f"{INERTIAL}<inertail/>"),
-     [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored; is it misspelt?"]),
+     [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored; is it misspelled?"]),
     (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'),
      [f"{HINGE}<axis>: unknown attribute unit='m' is ignored"]),
     (pendulum(f'{AXIS}<limit lower="-1" uper="2" effort="3" velocity="4"/>'),
-     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored; is it misspelt?",
-      f"{HINGE}<limit>: lower without upper, which is 0 by the specification; give both"]),
+     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored; is it misspelled?",
+      f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification; give both, or pass limits="]),
     (pendulum(link=f'{INERTIAL}<mass value="1"/>'),
-     [f"{ARM}<mass>: <mass> in <link> is ignored; it belongs into <inertial>"]),
+     [f"{ARM}<mass>: <mass> in <link> is ignored; move it into <inertial>"]),
     (pendulum(link=f"{INERTIAL}<visual/><collision><geometry/></collision>"),
-     [f"{VISUAL}: no shape in this <visual>; left out; give it one or remove it",
-      f"{ARM}<collision>: no shape in this <collision>; left out; give it one or remove it"]),
+     [f"{VISUAL}: <visual> has no shape and is ignored; add a shape or remove it",
+      f"{SOLID}: <collision> has no shape and is ignored; add a shape or remove it"]),
     (shape('<sphere radius="0"/>'),
-     [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of no size; left out; correct it or remove it"]),
+     [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of size 0 is ignored; correct the size or remove the "
+      "element"]),
     (shape('<sphere radius="0"/>', "collision"),
-     [f"{ARM}<collision><geometry><sphere>: radius='0': a sphere of no size; taken for a point; correct it if more is "
-      "meant"]),
+     [f"{SOLID}<geometry><sphere>: radius='0': a sphere of radius 0 is treated as a point; give a radius for a "
+      "sphere"]),
     (shape('<box size="1 0 1"/>', "collision"),
-     [f"{ARM}<collision><geometry><box>: size='1 0 1': a box of no size; left out; correct it or remove it"]),
+     [f"{SOLID}<geometry><box>: size='1 0 1': a box of size 0 is ignored; correct the size or remove the element"]),
     (shape('<cylinder radius="1" length="-1"/>'),
-     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; this visual is left out; correct it"]),
+     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; this visual is ignored; correct it"]),
     (tag('<material name="m"><color rgba="1, 0.5 0"/></material>'),
-     ["<text>:1: <material name=\"m\"><color>: "
-      "rgba='1, 0.5 0': expected 4 numbers between blanks; read as 1 0.5 0 1; write it so"]),
+     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks; it is "
+       "read as 1 0.5 0 1; write 4 numbers separated by blanks"]),
     (tag('<material name="m"><color rgba="red"/></material>'),
-     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1; grey is drawn; correct it"]),
+     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1; the color is gray; "
+       "correct it"]),
     (shape('<mesh filename=" "/>'),
-     [f"{VISUAL}<geometry><mesh>: filename is empty; this visual is left out; name a mesh file or remove the element"]),
+     [f"{VISUAL}<geometry><mesh>: filename is empty; this visual is ignored; name a mesh file or remove the element"]),
     (tag('<macro xmlns="http://ros.org/xacro"/>'),
-     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded; "
-      "ignored; run xacro first"]),
+     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not "
+       "expanded; it is ignored; run xacro first"]),
     (tag('<macro xmlns="http://elsewhere.org"/>'), []),
-    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> stands twice, word for word; remove one"]),
-    (MASSLESS, [f"{ARM}<inertial>: mass 0 (principal moments 1, 1, 1); {DUMMY}"]),
-    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: a point mass of 1 kg: all moments of inertia are 0"]),
+    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> is repeated identically; the first one is "
+                                         "used; remove the second one"]),
+    (MASSLESS, [f"{ARM}<inertial>: the mass is 0 (principal moments 1, 1, 1); remove <inertial>, which a dummy "
+                 "link does not need"]),
+    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: all moments of inertia are 0; the link is a point mass of 1 kg"]),
     (moments(1.0, 1.0, -1.0),
      [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1, 1, 1)"]),
     (moments(1.0, 1.0, 3.0),
-     [f"{ARM}<inertial>: the inertia breaks the triangle inequality (principal moments 1, 1, 3)"]),
+     [f"{ARM}<inertial>: the inertia violates the triangle inequality (principal moments 1, 1, 3)"]),
     (moments(-1.1e-9, 1.0, 1.0),
      [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1.1e-09, 1, 1)"]),
     (moments(-0.9e-9, 1.0, 1.0), []),
     (moments(-1.8e-9, 2.0, 2.0), []),
     (moments(0.5, 0.5, 1.0 + 1.1e-9),
-     [f"{ARM}<inertial>: the inertia breaks the triangle inequality (principal moments 0.5, 0.5, 1)"]),
+     [f"{ARM}<inertial>: the inertia violates the triangle inequality (principal moments 0.5, 0.5, 1)"]),
     (moments(0.5, 0.5, 1.0 + 0.9e-9), []),
     (shape('<sphere radius="1"/><sphere radius="1"/>'),
-     [f"{VISUAL}<geometry><sphere>: <sphere> stands twice, word for word; remove one"]),
+     [f"{VISUAL}<geometry><sphere>: <sphere> is repeated identically; the first one is used; remove the second one"]),
     (shape('<mesh filename="a.stl"/>'),
-     [f"{VISUAL}<geometry><mesh>: filename='a.stl': no such file in the package roots; pass packages= with a folder "
-      "that holds it; the dynamics do not need them, the viewer will mark their place"]),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the package roots contain no such file; pass packages= "
+       "with a folder that holds it; meshes are not needed for the dynamics; the viewer shows a substitute"]),
     (shape('<mesh filename="p/a.stl"/><odd/>'),
      [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored",
-      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': no such file in the package roots; pass packages= with a folder "
-      "that holds it; the dynamics do not need them, the viewer will mark their place"]),
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the package roots contain no such file; pass packages= "
+       "with a folder that holds it; meshes are not needed for the dynamics; the viewer shows a substitute"]),
     (pendulum('<dynamics damping="1"/>', kind="floating"),
-     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not modelled; ignored; remove them"]),
+     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are ignored; remove them"]),
     (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
-     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not modelled; ignored; remove them"]),
+     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not supported and are ignored; remove them"]),
     (pendulum('<dynamics damping="1"/>', kind="fixed"), []),
     (pendulum(f'<axis xyz="0 1.0011 0"/>{LIMIT}'),
-     [f"{HINGE}<axis>: xyz='0 1.0011 0': length 1.0011; normalized; give a unit vector"]),
+     [f"{HINGE}<axis>: xyz='0 1.0011 0': the length is 1.0011; the axis is normalized; give a unit vector"]),
     (pendulum(f'<axis xyz="0 1.0009 0"/>{LIMIT}'), []),
     (pendulum(f'<axis xyz="0 0.001 0"/>{LIMIT}'),
-     [f"{HINGE}<axis>: xyz='0 0.001 0': length 0.001; normalized; give a unit vector"]),
-    (pendulum(AXIS), [f"{HINGE}: a revolute joint without <limit>; taken as unlimited; {SPECIFIED}"]),
+     [f"{HINGE}<axis>: xyz='0 0.001 0': the length is 0.001; the axis is normalized; give a unit vector"]),
+    (pendulum(AXIS), [f"{HINGE}: a revolute joint has no <limit> and is assumed to be unlimited; add <limit>, "
+                       "or pass limits="]),
     (pendulum(AXIS, kind="prismatic"),
-     [f"{HINGE}: a prismatic joint without <limit>; taken as unlimited; {SPECIFIED}"]),
+     [f"{HINGE}: a prismatic joint has no <limit> and is assumed to be unlimited; add <limit>, or pass limits="]),
     (pendulum(AXIS, kind="continuous"), []),
     (limit('lower="-1" upper="2" effort="0" velocity="0"'),
-     [f"{HINGE}<limit>: effort and velocity are both 0: an exporter's blank; taken as unlimited; fill them in"]),
+     [f"{HINGE}<limit>: effort and velocity are both 0, as exporters leave them; they are assumed to be "
+       "unlimited; give them, or pass limits="]),
     (limit('lower="-1" upper="2" effort="3" velocity="0"'),
-     [f"{HINGE}<limit>: velocity=0 would forbid motion; taken as unlimited; fill it in"]),
+     [f"{HINGE}<limit>: velocity=0 would forbid motion; it is assumed to be unlimited; give it, or pass limits="]),
     (limit('lower="-1" upper="2" effort="0" velocity="4"'), []),
     (limit('lower="-1" upper="2"'),
-     [f"{HINGE}<limit>: no velocity limit; taken as unlimited; {SPECIFIED}",
-      f"{HINGE}<limit>: no effort limit; taken as unlimited; {SPECIFIED}"]),
+     [f"{HINGE}<limit>: no velocity limit is given; it is assumed to be unlimited; give it, or pass limits=",
+      f"{HINGE}<limit>: no effort limit is given; it is assumed to be unlimited; give it, or pass limits="]),
     (limit('effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as "
-      "unlimited; give both"]),
+     [f"{HINGE}<limit>: lower and upper are not given: the default (0, 0) of the specification would lock the "
+       "joint; they are assumed to be unlimited; give both, or pass limits="]),
     (limit('lower="-1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: lower without upper, which is 0 by the specification; give both"]),
+     [f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification; give both, or pass limits="]),
     (limit('upper="1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: upper without lower, which is 0 by the specification; give both"]),
+     [f"{HINGE}<limit>: upper is given without lower, which is 0 by the specification; give both, or pass limits="]),
     (limit('lower="1" upper="1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: lower = upper = 1: the joint is locked; use a fixed joint"]),
+     [f"{HINGE}<limit>: lower and upper are both 1, so that the joint is locked; use a fixed joint, or pass limits="]),
     (tag('<transmission><joint name="hinge"/><actuator><mechanicalReduction>x</mechanicalReduction></actuator>'
          "</transmission>"),
-     ["<text>:1: <transmission><actuator><mechanicalReduction>: 'x' is no reduction; left out; write a number other "
-      "than 0"]),
+     ["<text>:1: <transmission><actuator><mechanicalReduction>: 'x' is not a reduction and is ignored; give a "
+       "number other than 0"]),
     (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
          "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
-     ['<text>:1: <transmission name="t">: '
-      "a second reduction of joint 'hinge'; left out; keep the one that is meant"]),
+     ["<text>:1: <transmission name=\"t\">: another transmission gives a reduction of joint 'hinge'; this one "
+       "is ignored; remove one of them"]),
 ]  # fmt: skip
 
 
@@ -167,21 +173,21 @@ REFUSALS = [
     ("<!DOCTYPE robot><robot/>", "document types, entities and external references are refused (DTDForbidden); remove "
      "the <!DOCTYPE ...> part"),
     ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>; is this a URDF?"),
-    ("<robot/>", "no <link> in it; is this a URDF (expand a .xacro first)?"),
+    ("<robot/>", "the file has no <link>; is this a URDF (expand a .xacro first)?"),
     (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
-     f"{HINGE}<axis>: a second, different <axis> in <joint>; keep the one that is meant"),
+     f"{HINGE}<axis>: <joint> has a second, different <axis>; remove one of them"),
     (pendulum().replace('<parent link="base"/>', ""),
-     f"{HINGE}: <parent> is missing; the URDF specification requires it"),
+     f"{HINGE}: <parent> is missing; add it, as the URDF specification requires"),
     (pendulum().replace('<child link="arm"/>', "<child/>"),
-     f"{HINGE}<child>: attribute 'link' is missing; the URDF specification requires it"),
+     f"{HINGE}<child>: attribute 'link' is missing; add it, as the URDF specification requires"),
     (pendulum(f'<axis xyz="0 1"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 1': expected 3 number(s), got 2; correct it"),
     (pendulum(f'<axis xyz=""/>{LIMIT}'), f"{HINGE}<axis>: xyz='': expected 3 number(s), got 0; correct it"),
     (limit('lower=" " upper="2" effort="3" velocity="4"'),
      f"{HINGE}<limit>: lower=' ': expected 1 number(s), got 0; correct it"),
     (pendulum(f'<axis xyz="0 x 0"/>{LIMIT}'),
      f"{HINGE}<axis>: xyz='0 x 0': 'x' is not a finite decimal number; correct it"),
-    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': beyond 1000; check the unit"),
-    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': beyond 10000; correct it"),
+    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000; check the unit"),
+    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000; correct it"),
     (pendulum().replace('name="arm"', 'name=""', 1),
      "<text>:1: <link name=\"\">: name='' is empty, too long or has control characters; rename it"),
     (pendulum().replace('name="arm"', 'name="universe"', 1),
@@ -191,7 +197,7 @@ REFUSALS = [
     (shape('<sphere radius="1"/><sphere radius="2"/>', "collision"),
      f"{SOLID}<geometry><sphere>: a second shape in one <geometry> of <collision>; use one per element"),
     (shape("<cone/>", "collision"),
-     f"{ARM}<collision><geometry>: <geometry> of <collision> holds no known shape; use box, cylinder, sphere, capsule "
+     f"{SOLID}<geometry>: <geometry> of <collision> has no supported shape; use box, cylinder, sphere, capsule "
      "or mesh"),
     (shape('<cylinder radius="1" length="-1"/>', "collision"),
      f"{SOLID}<geometry><cylinder>: length=-1: a size must be positive; correct it"),
@@ -201,22 +207,22 @@ REFUSALS = [
      f"{SOLID}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
     (shape('<mesh filename="a.stl" scale="1 1"/>', "collision"),
      f"{SOLID}<geometry><mesh>: scale='1 1': expected 3 number(s), got 2; correct it"),
-    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is no URDF joint type; use one of revolute, continuous, "
-     "prismatic, fixed, floating, planar"),
+    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is not a URDF joint type; use one of revolute, continuous, "
+                             "prismatic, fixed, floating, planar"),
     (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
-     f"{HINGE}<dynamics>: friction=-0.5: negative, it would create energy; correct the sign"),
+     f"{HINGE}<dynamics>: friction=-0.5: a negative value would create energy; correct the sign"),
     (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'),
-     f"{HINGE}<axis>: xyz='0 0.00099 0': an axis of length 0.00099; give a unit vector"),
+     f"{HINGE}<axis>: xyz='0 0.00099 0': the axis has length 0.00099; give a unit vector"),
     (limit('lower="2" upper="1" effort="3" velocity="4"'),
      f"{HINGE}<limit>: lower=2 is above upper=1; exchange them"),
     (limit('lower="1e6" upper="1e7" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: a range that the joint can never be in; correct it"),
+     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: the joint can never be in this range; correct it"),
     (limit('lower="-1e7" upper="-1e6" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: a range that the joint can never be in; correct it"),
+     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: the joint can never be in this range; correct it"),
     (limit('lower="-1" upper="2" effort="-3" velocity="4"'),
      f"{HINGE}<limit>: effort=-3: a limit is a magnitude; correct the sign"),
     (tag('<link name="arm"/>'),
-     f"{ARM}: a second link of this name (first on line 1); names must be unique"),
+     f"{ARM}: another link has this name (on line 1); rename one of them"),
     (pendulum().replace('child link="arm"', 'child link="ram"'),
      f"{HINGE}: its child link 'ram' does not exist; correct the name"),
     (pendulum().replace('parent link="base"', 'parent link="bas"'),
@@ -225,21 +231,21 @@ REFUSALS = [
      "<text>:1: <joint name=\"again\">: link 'arm' already hangs from joint 'hinge': a closed loop; a URDF is a tree: "
      "cut the loop and close it by <loop_joint>"),
     (tag("".join(f'<link name="{n}"/>' for n in "cdefg")),
-     "6 root links (base, c, d, e, f); a URDF has exactly one link that is no joint's child"),
+     "6 root links (base, c, d, e, f); a URDF has exactly one link that is not the child of a joint"),
     (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
-     "no root link: the joints form a cycle; a URDF has exactly one link that is no joint's child"),
+     "no root link: the joints form a cycle; a URDF has exactly one link that is not the child of a joint"),
     (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
      '<text>:1: <link name="c">: not connected to the root: its joints form a cycle; cut the cycle'),
     (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' closes no loop; use one of spherical, ball, "
      "revolute, continuous, fixed"),
     (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"),
      '<text>:1: <loop_joint name="l">: an <axis> of length 0; give a unit vector'),
-    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing; the URDF specification '
-     "requires it"),
+    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing; add it, as the URDF '
+                                   'specification requires'),
     (loop(ENDS.replace("arm", "ram")),
      "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist; correct the name"),
     (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
-     '<text>:1: <loop_joint name="l">: a second loop of this name; names must be unique'),
+     '<text>:1: <loop_joint name="l">: another loop has this name; rename one of them'),
     (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: no body_B or no p_BQ in it; "
      "Drake's documentation requires both"),
 ]  # fmt: skip
@@ -434,9 +440,9 @@ def test_of_texts_the_beginning_is_kept_and_long_words_are_shortened() -> None:
     assert short.text == "12&3" and long.text == "x" * 64
     pieces = "".join(f"{'y' * 40}<!-- -->" for _ in range(3))
     assert read_xml(f"<r>{pieces}</r>", "f").text == "y" * 80
-    assert clipped("x" * 400) == "x" * 400
-    assert clipped("a" * 200 + "b" * 101 + "c" * 100) == f"{'a' * 200} ... {'c' * 100}"
-    assert clipped("abcdefghi", 8) == "abcd ... hi"
+    assert shorten("x" * 400) == "x" * 400
+    assert shorten("a" * 200 + "b" * 101 + "c" * 100) == f"{'a' * 200} ... {'c' * 100}"
+    assert shorten("abcdefghi", 8) == "abcd ... hi"
 
 
 def test_elements_are_the_same_where_all_of_them_is() -> None:
@@ -455,7 +461,7 @@ def test_findings_stand_in_the_order_of_the_lines() -> None:
 
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (0.6, 0, -0.8), (-0.48, 0.6, 0.64)])
 def test_z_is_turned_to_an_axis_on_the_shortest_way(axis: tuple[float, float, float]) -> None:
-    R = turn_to(np.array(axis, dtype=float))
+    R = rotation_of_z_to(np.array(axis, dtype=float))
     np.testing.assert_allclose(R[:, 2], axis, atol=1e-15)
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
     assert np.linalg.det(R) == pytest.approx(1.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .algebra import Array, ad
-from .kinematics import Pose, twists
+from .kinematics import BodyPlacements, twists
 from .mass import crba
 from .rnea import Wrenches, nle
 
 
-def aba(at: Pose, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
+def aba(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
     """(nv,) ``ddq`` by articulated bodies (source A, 7; Featherstone, RBDA 2008, table 7.1).
 
     Outward, the twist ``V_i``, the bias ``c_i = V_i x S_i dq_i`` and the bias force ``p_i = V_i x* I_i V_i - F_ext,i``.
@@ -53,6 +53,6 @@ def aba(at: Pose, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> 
     return a
 
 
-def forward_by_mass(at: Pose, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
+def forward_by_mass(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
     """(nv,) ``ddq = M^-1 (tau - h)`` (source A, 6), h including the external forces."""
     return np.asarray(np.linalg.solve(crba(at), tau - nle(at, v, wrenches=wrenches)))

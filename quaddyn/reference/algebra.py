@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 #: Below this square of an angle [rad^2] closed forms would divide small by small; power series are exact to rounding.
-SMALL = 0.25
+MAX_SERIES_ANGLE_SQUARED = 0.25
 
 
 def skew(w: Array) -> Array:
@@ -29,7 +29,7 @@ def skew(w: Array) -> Array:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
-def motion(R: Array, p: Array) -> Array:
+def rigid_motion(R: Array, p: Array) -> Array:
     """(4, 4) rigid motion of rotation `R` (3, 3) and translation `p` (3,)."""
     T = np.zeros((4, 4), dtype=np.result_type(R, p, float))
     T[:3, :3], T[:3, 3], T[3, 3] = R, p, 1.0
@@ -39,7 +39,7 @@ def motion(R: Array, p: Array) -> Array:
 def inverse(T: Array) -> Array:
     """``T^-1`` of a rigid motion: ``(R^T, -R^T p)`` (Lynch and Park 2017, eq. 3.64)."""
     R, p = T[:3, :3], T[:3, 3]
-    return motion(R.T, -R.T @ p)
+    return rigid_motion(R.T, -R.T @ p)
 
 
 def Ad(T: Array) -> Array:
@@ -113,13 +113,13 @@ def quaternion_product(a: Array, b: Array) -> Array:
 
 def quaternion_exp(w: Array) -> Array:
     """(4,) unit quaternion of the rotation vector `w` (3,) [rad]: ``(sin(t/2)/t w, cos(t/2))``, t = |w|."""
-    cosine, sine, _, _ = circular(w @ w / 4.0)
+    cosine, sine, _, _ = trigonometric_series(w @ w / 4.0)
     return np.array([*(0.5 * sine * w), cosine])
 
 
-def circular(t2: Any) -> tuple[Any, Any, Any, Any]:
+def trigonometric_series(t2: Any) -> tuple[Any, Any, Any, Any]:
     """``cos t``, ``sin t / t``, ``(1 - cos t) / t^2`` and ``(t - sin t) / t^3`` as functions of ``t^2``."""
-    if np.abs(t2) < SMALL:
+    if np.abs(t2) < MAX_SERIES_ANGLE_SQUARED:
         c0, c1, c2, c3 = (sum((-t2) ** k / math.factorial(2 * k + n) for k in range(9)) for n in range(4))
         return c0, c1, c2, c3
     t = np.sqrt(t2)
@@ -133,10 +133,10 @@ def exp(xi: Array) -> Array:
     ``c = (t - sin t) / t^3``, t = |w|.
     """
     w, v = xi[:3], xi[3:]
-    _, a, b, c = circular(w @ w)
+    _, a, b, c = trigonometric_series(w @ w)
     W = skew(w)
     W2 = W @ W
-    return motion(np.eye(3) + a * W + b * W2, v + b * (W @ v) + c * (W2 @ v))
+    return rigid_motion(np.eye(3) + a * W + b * W2, v + b * (W @ v) + c * (W2 @ v))
 
 
 def log(T: Array) -> Array:
@@ -147,7 +147,7 @@ def log(T: Array) -> Array:
     """
     u = rotation_quaternion(T[:3, :3])
     half = np.arctan2(np.sqrt(u[:3] @ u[:3]), u[3])
-    cosine, sine, _, _ = circular(half * half)
+    cosine, sine, _, _ = trigonometric_series(half * half)
     w = 2.0 * u[:3] / sine
     V = np.eye(3) - 0.5 * skew(w)
     if half > 0.0:  # (1 - h cot h) / (2 h)^2; with w = 0 its square does not matter

@@ -18,16 +18,17 @@ import numpy as np
 from ..errors import ModelError
 from . import frames
 from .algebra import Array
-from .loop_reader import Loop
-from .reference import Energy, Forces, Reference
+from .loop_reader import LoopDescription
+from .reference import Forces, Reference, ReferenceEnergy
 
 #: Steps of this size lead from home to a configuration [rad or m], each with so many iterations of Newton's; the last
-#: one has more.  A step that moves a dependent joint further than by `LEAP` is halved: it may lead to another branch.
-STEP, ITERATIONS, LAST, LEAP = 0.05, 3, 6, 0.2
+#: one has more.  A step that moves a dependent joint further than by `MAX_BRANCH_JUMP` is halved: it may lead to
+#: another branch.
+MAX_STEP, NEWTON_ITERATIONS, LAST_NEWTON_ITERATIONS, MAX_BRANCH_JUMP = 0.05, 3, 6, 0.2
 #: Share of the largest singular value of K below which its rows say the same.
-SAME = 1e-9
+RANK_TOLERANCE = 1e-9
 #: One over the condition number of the open tree's mass matrix from which on its accelerations have too few digits.
-SINGULAR = 1e-8
+SINGULARITY_TOLERANCE = 1e-8
 
 
 class ClosedReference:
@@ -45,7 +46,7 @@ class ClosedReference:
     def __init__(
         self,
         tree: Reference,
-        loops: Collection[Loop],
+        loops: Collection[LoopDescription],
         home: Mapping[str, float],
         dependent: Collection[str],
         ranges: Mapping[str, tuple[float, float]],
@@ -131,14 +132,14 @@ class ClosedReference:
             if body.joint in self.home:
                 start[body.q] = self.home[body.joint]
         way = (wanted - start)[self._y_q]
-        most = min(1.0, STEP / max(float(np.abs(way).max(initial=0.0)), STEP))
+        most = min(1.0, MAX_STEP / max(float(np.abs(way).max(initial=0.0)), MAX_STEP))
         done, step, Q = 0.0, most, start
         while done < 1.0:
             share = min(1.0, done + step)
             there = Q.copy()
             there[self._y_q] = wanted[self._y_q] if share == 1.0 else start[self._y_q] + share * way
-            self._close(there, ITERATIONS if share < 1.0 else LAST)
-            if np.abs(there - Q)[self._z_q].max(initial=0.0) > LEAP and step > most / 64:
+            self._close(there, NEWTON_ITERATIONS if share < 1.0 else LAST_NEWTON_ITERATIONS)
+            if np.abs(there - Q)[self._z_q].max(initial=0.0) > MAX_BRANCH_JUMP and step > most / 64:
                 step *= 0.5
                 continue
             done, step, Q = share, min(most, 2.0 * step), there
@@ -149,7 +150,7 @@ class ClosedReference:
         """Let the dependent joints of Q close the loops."""
         for _ in range(iterations):
             K, e = self.constraints(Q)
-            Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=SAME)[0]
+            Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=RANK_TOLERANCE)[0]
 
     def map(self, Q: Array) -> Array:
         """G (nv of the tree, nv) with ``V = G v``: the normal equations, which complex steps pass through, refined."""
@@ -167,14 +168,14 @@ class ClosedReference:
         K = self.constraints(Q)[0]
         V, A = np.zeros(self.tree.nv), np.zeros(self.tree.nv)
         V[self._y], A[self._y] = v, a
-        V[self._z] = np.linalg.lstsq(K[:, self._z], -K[:, self._y] @ v, rcond=SAME)[0]
-        A[self._z] = np.linalg.lstsq(K[:, self._z], -self.drifts(Q, V) - K[:, self._y] @ a, rcond=SAME)[0]
+        V[self._z] = np.linalg.lstsq(K[:, self._z], -K[:, self._y] @ v, rcond=RANK_TOLERANCE)[0]
+        A[self._z] = np.linalg.lstsq(K[:, self._z], -self.drifts(Q, V) - K[:, self._y] @ a, rcond=RANK_TOLERANCE)[0]
         return Q, V, A
 
     def spared(self, Q: Array, f: Array) -> Array:
         """What of generalized forces f of all joints is left to the independent ones when multipliers take the rest."""
         K = self.constraints(Q)[0]
-        multipliers = np.linalg.lstsq(K[:, self._z].T, f[self._z], rcond=SAME)[0]
+        multipliers = np.linalg.lstsq(K[:, self._z].T, f[self._z], rcond=RANK_TOLERANCE)[0]
         return np.asarray(f[self._y] - K[:, self._y].T @ multipliers)
 
     # -- configurations --------------------------------------------------------------------------------------
@@ -227,12 +228,12 @@ class ClosedReference:
         free = self.tree.lie_group(Q, V, force, fext=fext)
         inverse = self.tree.mass_inverse(Q)
         wrong = -self.drifts(Q, V) - K @ free
-        multipliers = np.linalg.lstsq(K @ inverse @ K.T, wrong, rcond=SAME)[0]
+        multipliers = np.linalg.lstsq(K @ inverse @ K.T, wrong, rcond=RANK_TOLERANCE)[0]
         return np.asarray((free + inverse @ K.T @ multipliers)[self._y])
 
     def has_lie_group(self, q: Array) -> bool:
         """Whether `lie_group` is defined: whether the mass matrix of the open tree can be inverted well."""
-        return bool(np.linalg.cond(self.tree.crba(self.all_joints(q))) < 1.0 / SINGULAR)
+        return bool(np.linalg.cond(self.tree.crba(self.all_joints(q))) < 1.0 / SINGULARITY_TOLERANCE)
 
     def conditioning(self, q: Array) -> float:
         """As of `Reference`: of M, of the system with the multipliers, and of the open tree where it is inverted."""
@@ -257,7 +258,7 @@ class ClosedReference:
     def _system(self, Q: Array, K: Array) -> tuple[Array, Array]:
         """The matrix of `_forward`, and the columns that turn its wanted accelerations into independent ones."""
         U, s, rows = np.linalg.svd(K)
-        rank = int((s > SAME * s[0]).sum())
+        rank = int((s > RANK_TOLERANCE * s[0]).sum())
         apart = s[:rank, None] * rows[:rank]
         return np.block([[self.tree.crba(Q), -apart.T], [apart, np.zeros((rank, rank))]]), U[:, :rank]
 
@@ -329,7 +330,7 @@ class ClosedReference:
         Q, V, _ = self.motion(q, v, np.zeros(self.nv))
         return self.tree.centroidal_momentum(Q, V)
 
-    def energy(self, q: Array, v: Array) -> Energy:
+    def energy(self, q: Array, v: Array) -> ReferenceEnergy:
         """As of `Reference`."""
         Q, V, _ = self.motion(q, v, np.zeros(self.nv))
         return self.tree.energy(Q, V)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .algebra import Ad, Array, ad, inverse
-from .kinematics import Pose, body_jacobian_rates, body_jacobians, twists
+from .kinematics import BodyPlacements, body_jacobian_rates, body_jacobians, twists
 from .rnea import Wrenches
 
 
-def inverse_dynamics(at: Pose, v: Array, a: Array, *, wrenches: Wrenches | None = None) -> Array:
+def inverse_dynamics(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrenches | None = None) -> Array:
     """(nv,) ``tau = sum_i J_i^T (I_i A_i + V_i x* I_i V_i - F_ext,i - F_G,i)`` (source A, 4).
 
     Here ``A_i = J_i ddq + Jdot_i dq`` and the weight ``F_G,i = I_i X_{i<-0} A_G``.
@@ -31,7 +31,7 @@ def inverse_dynamics(at: Pose, v: Array, a: Array, *, wrenches: Wrenches | None 
     return np.asarray(tau)
 
 
-def gravity(at: Pose) -> Array:
+def gravity(at: BodyPlacements) -> Array:
     """(nv,) ``tau_G = sum_i J_i^T I_i X_{i<-0} (-A_G)`` (source A, 4)."""
     zero = np.zeros(at.model.nv)
     return inverse_dynamics(at, zero, zero)

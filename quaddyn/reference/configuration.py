@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .algebra import Array, exp, motion, quaternion_exp, quaternion_product, quaternion_rotation, rotation, swap
-from .model import Body, Model, plane
+from .algebra import Array, exp, quaternion_exp, quaternion_product, quaternion_rotation, rigid_motion, rotation, swap
+from .model import Body, Model, plane_axes
 
 
 def joint_motion(body: Body, q: Array) -> Array:
@@ -19,15 +19,15 @@ def joint_motion(body: Body, q: Array) -> Array:
     zero, one = np.zeros(3), np.eye(3)
     if body.kind == "revolute":
         angle = body.mimic_multiplier * q[0] + body.mimic_offset
-        return motion(rotation(body.axis, np.cos(angle), np.sin(angle)), zero)
+        return rigid_motion(rotation(body.axis, np.cos(angle), np.sin(angle)), zero)
     if body.kind == "continuous":
-        return motion(rotation(body.axis, q[0], q[1]), zero)
+        return rigid_motion(rotation(body.axis, q[0], q[1]), zero)
     if body.kind == "prismatic":
-        return motion(one, body.axis * (body.mimic_multiplier * q[0] + body.mimic_offset))
+        return rigid_motion(one, body.axis * (body.mimic_multiplier * q[0] + body.mimic_offset))
     if body.kind == "floating":
-        return motion(quaternion_rotation(q[3:]), q[:3])
-    R = plane(body.axis)
-    return motion(rotation(body.axis, q[2], q[3]), R[:, 0] * q[0] + R[:, 1] * q[1])
+        return rigid_motion(quaternion_rotation(q[3:]), q[:3])
+    R = plane_axes(body.axis)
+    return rigid_motion(rotation(body.axis, q[2], q[3]), R[:, 0] * q[0] + R[:, 1] * q[1])
 
 
 def neutral(model: Model) -> Array:
@@ -48,15 +48,15 @@ def integrate(model: Model, q: Array, v: Array) -> Array:
     """
     out = np.array(q, dtype=np.result_type(q, v))
     for body in model.bodies:
-        out[body.q] = _joint_integrate(body, q[body.q], v[body.v])
+        out[body.q] = _integrate_joint(body, q[body.q], v[body.v])
     return out
 
 
-def _joint_integrate(body: Body, q: Array, v: Array) -> Array:
+def _integrate_joint(body: Body, q: Array, v: Array) -> Array:
     if body.kind in ("revolute", "prismatic"):
         return q + v
     if body.kind == "continuous":
-        return _turn(q, v[0])
+        return _rotate_cos_sin(q, v[0])
     if body.kind == "floating":
         step = exp(swap() @ v)
         return np.concatenate(
@@ -65,16 +65,16 @@ def _joint_integrate(body: Body, q: Array, v: Array) -> Array:
     # Along its x axis in the moving plane, as complex numbers do: the twist (v_x, v_y, omega) of SE(2).
     step = exp(np.array([0.0, 0.0, v[2], v[0], v[1], 0.0]))[:2, 3]
     c, s = q[2], q[3]
-    return np.array([q[0] + c * step[0] - s * step[1], q[1] + s * step[0] + c * step[1], *_turn(q[2:], v[2])])
+    return np.array([q[0] + c * step[0] - s * step[1], q[1] + s * step[0] + c * step[1], *_rotate_cos_sin(q[2:], v[2])])
 
 
-def _turn(cs: Array, angle: Any) -> Array:
+def _rotate_cos_sin(cs: Array, angle: Any) -> Array:
     """(2,) cosine and sine after a further turn."""
     (c, s), x, y = cs, np.cos(angle), np.sin(angle)
     return np.array([c * x - s * y, s * x + c * y])
 
 
-def random(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach: float = 1.0) -> Array:
+def random_configuration(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach: float = 1.0) -> Array:
     """(nq,) a random configuration.
 
     Args:
@@ -95,9 +95,12 @@ def random(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach
             margin = beyond * (high - low)
             q[body.q] = rng.uniform(low - margin, high + margin)
         elif body.kind == "continuous":
-            q[body.q] = _turn(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))
+            q[body.q] = _rotate_cos_sin(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))
         elif body.kind == "planar":
-            q[body.q] = [*rng.uniform(-reach, reach, 2), *_turn(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))]
+            q[body.q] = [
+                *rng.uniform(-reach, reach, 2),
+                *_rotate_cos_sin(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi)),
+            ]
         else:
             u = rng.normal(size=4)
             q[body.q] = [*rng.uniform(-reach, reach, 3), *(u / np.sqrt(u @ u))]

@@ -11,13 +11,13 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .algebra import Array, ad, skew
-from .derivatives import along, by_configuration
-from .kinematics import Pose, body_jacobian_rates, body_jacobians, pose, twists
+from .derivatives import derivative_along, derivatives_by_configuration
+from .kinematics import BodyPlacements, body_jacobian_rates, body_jacobians, place_bodies, twists
 from .mass import crba
 from .model import Model
 
 
-def coriolis_closed_form(at: Pose, v: Array) -> Array:
+def coriolis_closed_form(at: BodyPlacements, v: Array) -> Array:
     """(nv, nv) ``C = sum_i J_i^T (I_i Jdot_i + I_i [V_i x] J_i + [V_i x*] I_i J_i)`` (source A, 4); not Christoffel's.
 
     The middle term does nothing to ``C v``, as ``V x V = 0``, and yet makes ``Mdot - 2 C`` skew.
@@ -30,7 +30,7 @@ def coriolis_closed_form(at: Pose, v: Array) -> Array:
     return C
 
 
-def coriolis_by_bodies(at: Pose, v: Array) -> Array:
+def coriolis_by_bodies(at: BodyPlacements, v: Array) -> Array:
     """(nv, nv) the Christoffel-consistent C of a tree, Pinocchio's (Echeandia and Wensing 2021).
 
     ``C = sum_i J_i^T (I_i Jring_i + B_i J_i)`` where ``Jring = Jdot + [V x] J`` is the absolute derivative of the body
@@ -65,11 +65,11 @@ def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
     for body in model.bodies:
         if body.kind in ("floating", "planar"):
             raise ArgumentError(f"Christoffel's C needs coordinates; joint {body.joint!r} has quasi-velocities")
-    dM = by_configuration(model, lambda x: crba(pose(model, x)), q)
+    dM = derivatives_by_configuration(model, lambda x: crba(place_bodies(model, x)), q)
     gamma = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 0, 1))
     return np.asarray(gamma @ v)
 
 
 def mass_rate(model: Model, q: Array, v: Array) -> Array:
     """(nv, nv) dM/dt along the motion, exact, by one complex step."""
-    return along(model, lambda x: crba(pose(model, x)), q, v)
+    return derivative_along(model, lambda x: crba(place_bodies(model, x)), q, v)

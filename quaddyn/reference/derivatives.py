@@ -14,43 +14,43 @@ import numpy as np
 from .aba import aba
 from .algebra import Array
 from .configuration import integrate
-from .kinematics import pose
+from .kinematics import place_bodies
 from .model import Model
 from .rnea import rnea
 
-STEP = 1e-30
+COMPLEX_STEP = 1e-30
 
 
-def along(model: Model, f: Callable[[Array], Array], q: Array, v: Array) -> Array:
+def derivative_along(model: Model, f: Callable[[Array], Array], q: Array, v: Array) -> Array:
     """d/dt f(q(t)) for a motion through `q` (nq,) with velocity `v` (nv,)."""
-    return np.asarray(f(integrate(model, q, 1j * STEP * v)).imag / STEP)
+    return np.asarray(f(integrate(model, q, 1j * COMPLEX_STEP * v)).imag / COMPLEX_STEP)
 
 
-def by_configuration(model: Model, f: Callable[[Array], Array], q: Array) -> Array:
+def derivatives_by_configuration(model: Model, f: Callable[[Array], Array], q: Array) -> Array:
     """(..., nv) derivatives of f along each tangent direction of `q` (nq,)."""
-    return np.stack([along(model, f, q, e) for e in np.eye(model.nv)], axis=-1)
+    return np.stack([derivative_along(model, f, q, e) for e in np.eye(model.nv)], axis=-1)
 
 
-def by_vector(f: Callable[[Array], Array], x: Array) -> Array:
+def derivatives_by_vector(f: Callable[[Array], Array], x: Array) -> Array:
     """(..., n) derivatives of f by the entries of a vector `x` (n,)."""
-    return np.stack([f(x + 1j * STEP * e).imag / STEP for e in np.eye(x.size)], axis=-1)
+    return np.stack([f(x + 1j * COMPLEX_STEP * e).imag / COMPLEX_STEP for e in np.eye(x.size)], axis=-1)
 
 
 def rnea_derivatives(model: Model, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
     """Derivatives (nv, nv) of ``tau = rnea(q, v, a)`` by q (tangent), v and a."""
-    at = pose(model, q)
+    at = place_bodies(model, q)
     return (
-        by_configuration(model, lambda x: rnea(pose(model, x), v, a), q),
-        by_vector(lambda x: rnea(at, x, a), v),
-        by_vector(lambda x: rnea(at, v, x), a),
+        derivatives_by_configuration(model, lambda x: rnea(place_bodies(model, x), v, a), q),
+        derivatives_by_vector(lambda x: rnea(at, x, a), v),
+        derivatives_by_vector(lambda x: rnea(at, v, x), a),
     )
 
 
 def aba_derivatives(model: Model, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
     """Derivatives (nv, nv) of ``ddq = aba(q, v, tau)`` by q (tangent), v and tau."""
-    at = pose(model, q)
+    at = place_bodies(model, q)
     return (
-        by_configuration(model, lambda x: aba(pose(model, x), v, tau), q),
-        by_vector(lambda x: aba(at, x, tau), v),
-        by_vector(lambda x: aba(at, v, x), tau),
+        derivatives_by_configuration(model, lambda x: aba(place_bodies(model, x), v, tau), q),
+        derivatives_by_vector(lambda x: aba(at, x, tau), v),
+        derivatives_by_vector(lambda x: aba(at, v, x), tau),
     )

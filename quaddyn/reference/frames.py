@@ -9,33 +9,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from .algebra import Ad, Array, inverse, motion, swap
-from .kinematics import Pose, accelerations, body_jacobians, twists
+from .algebra import Ad, Array, inverse, rigid_motion, swap
+from .kinematics import BodyPlacements, accelerations, body_jacobians, twists
 
 REFERENCES = ("local_world_aligned", "local", "world")
 
 
-def placement(at: Pose, frame: tuple[int, Array]) -> Array:
+def placement(at: BodyPlacements, frame: tuple[int, Array]) -> Array:
     """(4, 4) ``T_world_frame`` of a frame (body, placement in it)."""
     body, T = frame
     return at.T_world[body] @ T if body >= 0 else T
 
 
-def jacobian(at: Pose, frame: tuple[int, Array], reference: str) -> Array:
+def jacobian(at: BodyPlacements, frame: tuple[int, Array], reference: str) -> Array:
     """(6, nv) Jacobian J with ``velocity = J v``."""
     body, T = frame
     J = body_jacobians(at)[body] if body >= 0 else np.zeros((6, at.model.nv))
-    return np.asarray(swap() @ _axes(at, frame, reference) @ Ad(inverse(T)) @ J)
+    return np.asarray(swap() @ _frame_map(at, frame, reference) @ Ad(inverse(T)) @ J)
 
 
-def velocity(at: Pose, frame: tuple[int, Array], v: Array, reference: str) -> Array:
+def velocity(at: BodyPlacements, frame: tuple[int, Array], v: Array, reference: str) -> Array:
     """(6,) velocity, by the recursion of twists and not by the Jacobian."""
     body, T = frame
     V = twists(at, v)[body] if body >= 0 else np.zeros(6)
-    return np.asarray(swap() @ _axes(at, frame, reference) @ Ad(inverse(T)) @ V)
+    return np.asarray(swap() @ _frame_map(at, frame, reference) @ Ad(inverse(T)) @ V)
 
 
-def drift(at: Pose, frame: tuple[int, Array], v: Array, reference: str) -> Array:
+def drift(at: BodyPlacements, frame: tuple[int, Array], v: Array, reference: str) -> Array:
     """(6,) ``dJ/dt v``: the derivative of the velocity at zero joint acceleration.
 
     The components of a body twist, and of the spatial twist about a fixed point, change by the spatial acceleration,
@@ -51,10 +51,10 @@ def drift(at: Pose, frame: tuple[int, Array], v: Array, reference: str) -> Array
     V_f, A_f = X @ V[body], X @ A[body]
     if reference == "local_world_aligned":
         A_f = A_f + np.concatenate([np.zeros(3), np.cross(V_f[:3], V_f[3:])])
-    return np.asarray(swap() @ _axes(at, frame, reference) @ A_f)
+    return np.asarray(swap() @ _frame_map(at, frame, reference) @ A_f)
 
 
-def wrench(at: Pose, frame: tuple[int, Array], force: Array) -> Array:
+def wrench(at: BodyPlacements, frame: tuple[int, Array], force: Array) -> Array:
     """(6,) in the body's frame, moment before force, of a force at a frame's origin along world axes.
 
     Args:
@@ -63,15 +63,15 @@ def wrench(at: Pose, frame: tuple[int, Array], force: Array) -> Array:
         force: (3,) force [N] or (6,) force and moment [N, N m], on the robot.
     """
     f, n = force[:3], force[3:] if force.size == 6 else np.zeros(3)
-    here = motion(np.eye(3), placement(at, frame)[:3, 3])
+    here = rigid_motion(np.eye(3), placement(at, frame)[:3, 3])
     return np.asarray(Ad(inverse(here) @ at.T_world[frame[0]]).T @ np.concatenate([n, f]))
 
 
-def _axes(at: Pose, frame: tuple[int, Array], reference: str) -> Array:
+def _frame_map(at: BodyPlacements, frame: tuple[int, Array], reference: str) -> Array:
     """(6, 6) from the frame's own coordinates to those of `reference`."""
     T = placement(at, frame)
     if reference == "world":
         return Ad(T)
     if reference == "local":
         return np.eye(6)
-    return Ad(motion(T[:3, :3], np.zeros(3)))
+    return Ad(rigid_motion(T[:3, :3], np.zeros(3)))

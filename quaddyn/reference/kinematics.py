@@ -12,7 +12,7 @@ from .model import Model
 
 
 @dataclass(frozen=True, eq=False)
-class Pose:
+class BodyPlacements:
     """A model at one configuration.
 
     Attributes:
@@ -31,7 +31,7 @@ class Pose:
         return self.X[0].dtype if self.X else np.dtype(float)
 
 
-def pose(model: Model, q: Array) -> Pose:
+def place_bodies(model: Model, q: Array) -> BodyPlacements:
     """Forward kinematics: ``T_i = T_p T_p,joint T_joint(q_i)`` (Lynch and Park 2017, section 4.1, for a tree)."""
     T_world: list[Array] = []
     X: list[Array] = []
@@ -39,10 +39,10 @@ def pose(model: Model, q: Array) -> Pose:
         T = body.T @ joint_motion(body, q[body.q])
         X.append(Ad(inverse(T)))
         T_world.append(T_world[body.parent] @ T if body.parent >= 0 else T)
-    return Pose(model, tuple(T_world), tuple(X))
+    return BodyPlacements(model, tuple(T_world), tuple(X))
 
 
-def twists(at: Pose, v: Array) -> list[Array]:
+def twists(at: BodyPlacements, v: Array) -> list[Array]:
     """Per body, its twist (6,) in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, 2)."""
     V: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
@@ -51,7 +51,7 @@ def twists(at: Pose, v: Array) -> list[Array]:
     return V
 
 
-def accelerations(at: Pose, V: list[Array], v: Array, a: Array, A_world: Array) -> list[Array]:
+def accelerations(at: BodyPlacements, V: list[Array], v: Array, a: Array, A_world: Array) -> list[Array]:
     """Per body, the derivative (6,) of its twist: ``A_i = X_{i<-p} A_p + V_i x S_i dq_i + S_i ddq_i`` (source A, 2).
 
     Args:
@@ -68,7 +68,7 @@ def accelerations(at: Pose, V: list[Array], v: Array, a: Array, A_world: Array) 
     return A
 
 
-def body_jacobians(at: Pose) -> list[Array]:
+def body_jacobians(at: BodyPlacements) -> list[Array]:
     """Per body, J_i (6, nv) with ``V_i = J_i dq``: column j is ``delta_ij X_{i<-j} S_j`` (source A, 3)."""
     J: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
@@ -80,7 +80,7 @@ def body_jacobians(at: Pose) -> list[Array]:
     return J
 
 
-def body_jacobian_rates(at: Pose, V: list[Array], v: Array, J: list[Array]) -> list[Array]:
+def body_jacobian_rates(at: BodyPlacements, V: list[Array], v: Array, J: list[Array]) -> list[Array]:
     """Per body, the componentwise derivative (6, nv) of its body Jacobian along the motion.
 
     As ``d/dt X_{i<-p} = -[S_i dq_i x] X_{i<-p}`` (as in source D's eta) and S is constant,

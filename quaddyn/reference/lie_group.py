@@ -41,7 +41,7 @@ from .configuration import joint_motion
 from .model import Body, Model
 
 
-def relative(body: Body, q: Array) -> Array:
+def relative_motion(body: Body, q: Array) -> Array:
     """(4, 4) ``g_pi(q)``: ``exp(Ad(g(0)) xi q) g(0)`` where the joint has an exponential coordinate."""
     if body.kind in ("revolute", "continuous", "prismatic"):
         angle = q[0] if body.kind != "continuous" else np.arctan2(q[1], q[0])
@@ -65,7 +65,7 @@ def forward_dynamics(model: Model, q: Array, v: Array, tau: Array, *, wrenches: 
     V: list[Array] = []
     eta: list[Array] = []
     for body in bodies:
-        X, own = Ad(inverse(relative(body, q[body.q]))), body.S @ v[body.v]
+        X, own = Ad(inverse(relative_motion(body, q[body.q]))), body.S @ v[body.v]
         Ads.append(X)
         V.append(X @ V[body.parent] + own if body.parent >= 0 else own)  # (1)
         eta.append(ad(V[-1] - own) @ own)  # (2)

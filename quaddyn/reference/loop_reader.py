@@ -9,14 +9,14 @@ import defusedxml.ElementTree
 import numpy as np
 
 from ..errors import ModelError
-from .algebra import Array, motion, roll_pitch_yaw, rotation
+from .algebra import Array, rigid_motion, roll_pitch_yaw, rotation
 from .reader import content, numbers, word
 
 KINDS = {"spherical": "point", "ball": "point", "revolute": "revolute", "continuous": "revolute", "fixed": "weld"}
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class LoopDescription:
     """A loop of some kind: (4, 4) frames of two links stay together; "revolute" ones turn about their z axes."""
 
     name: str
@@ -27,7 +27,7 @@ class Loop:
     T_b: Array
 
 
-def read_loops(source: str | bytes | os.PathLike[str]) -> tuple[Loop, ...]:
+def read_loops(source: str | bytes | os.PathLike[str]) -> tuple[LoopDescription, ...]:
     """The loops of a URDF, in its order.
 
     Raises:
@@ -42,25 +42,25 @@ def read_loops(source: str | bytes | os.PathLike[str]) -> tuple[Loop, ...]:
                 raise ModelError(f"reference reader: loop {element.get('name')!r} is not understood")
             turn, axis = np.eye(3), element.find("axis")
             if kind == "revolute":
-                turn = _upright(np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", 3))
+                turn = _rotation_to(np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", 3))
             links = [word(end, "link") for end in ends]
             T = [
-                motion(
+                rigid_motion(
                     roll_pitch_yaw(numbers(end, "rpy", 3, (0.0, 0.0, 0.0))) @ turn,
                     numbers(end, "xyz", 3, (0.0, 0.0, 0.0)),
                 )
                 for end in ends
             ]
-            out.append(Loop(word(element, "name"), kind, links[0], links[1], T[0], T[1]))
+            out.append(LoopDescription(word(element, "name"), kind, links[0], links[1], T[0], T[1]))
         elif str(element.tag).endswith("ball_constraint"):
             parts = {str(child.tag).split("ball_constraint_")[-1]: child for child in element}
             links = [word(parts[body], "name") for body in ("body_A", "body_B")]
-            T = [motion(np.eye(3), numbers(parts[point], "value", 3)) for point in ("p_AP", "p_BQ")]
-            out.append(Loop(f"ball_constraint_{len(out) + 1}", "point", links[0], links[1], T[0], T[1]))
+            T = [rigid_motion(np.eye(3), numbers(parts[point], "value", 3)) for point in ("p_AP", "p_BQ")]
+            out.append(LoopDescription(f"ball_constraint_{len(out) + 1}", "point", links[0], links[1], T[0], T[1]))
     return tuple(out)
 
 
-def _upright(axis: Array) -> Array:
+def _rotation_to(axis: Array) -> Array:
     """(3, 3) a rotation that turns z into the axis."""
     z, axis = np.array([0.0, 0.0, 1.0]), axis / np.sqrt(axis @ axis)
     about = np.cross(z, axis)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from .algebra import Array
-from .kinematics import Pose, body_jacobians
+from .kinematics import BodyPlacements, body_jacobians
 from .rnea import rnea
 
 
-def mass_by_jacobians(at: Pose) -> Array:
+def mass_by_jacobians(at: BodyPlacements) -> Array:
     """(nv, nv) ``M = sum_i J_i^T I_i J_i`` (source A, 4), rotors on the diagonal."""
     bodies = zip(body_jacobians(at), at.model.bodies, strict=True)
     M = sum((J.T @ body.G @ J for J, body in bodies), np.zeros((at.model.nv, at.model.nv)))
     return np.asarray(M + np.diag(at.model.armature))
 
 
-def mass_by_rnea(at: Pose) -> Array:
+def mass_by_rnea(at: BodyPlacements) -> Array:
     """(nv, nv) column j is ``RNEA(q, 0, e_j)`` without gravity and external forces (source A, 6)."""
     nv = at.model.nv
     return np.stack([rnea(at, np.zeros(nv), e, gravity=False) for e in np.eye(nv)], axis=1)
 
 
-def crba(at: Pose) -> Array:
+def crba(at: BodyPlacements) -> Array:
     """(nv, nv) M by composite rigid bodies (source A, 7; Featherstone, RBDA 2008, table 6.2).
 
     Inward, each body's composite inertia ``I^c_p += X_{i<-p}^T I^c_i X_{i<-p}``.  The force that moves a subtree along

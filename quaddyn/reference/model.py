@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import ModelError
-from .algebra import Ad, Array, inverse, mass_properties, motion, rotation, spatial_inertia, swap
-from .reader import Description, Joint, Link
+from .algebra import Ad, Array, inverse, mass_properties, rigid_motion, rotation, spatial_inertia, swap
+from .reader import Description, JointDescription, LinkDescription
 
 Root = Literal["free", "planar", "fixed"]
 
@@ -140,7 +140,7 @@ class Model:
         return tuple(out)
 
 
-def subspace(kind: str, axis: Array) -> Array:
+def motion_subspace(kind: str, axis: Array) -> Array:
     """(6, n) motion subspace of a joint, in its own frame (Featherstone, RBDA 2008, table 4.1)."""
     w, v = np.zeros(3), np.zeros(3)
     if kind in ("revolute", "continuous"):
@@ -149,11 +149,11 @@ def subspace(kind: str, axis: Array) -> Array:
         return np.concatenate([w, axis])[:, None]
     if kind == "floating":
         return swap()
-    R = plane(axis)
+    R = plane_axes(axis)
     return np.stack([[*w, *R[:, 0]], [*w, *R[:, 1]], [*R[:, 2], *v]], axis=1)
 
 
-def plane(normal: Array) -> Array:
+def plane_axes(normal: Array) -> Array:
     """(3, 3) axes of a planar joint: z is the `normal`, x and y follow by the shortest rotation of z onto it."""
     z = np.array([0.0, 0.0, 1.0])
     turn, c = np.cross(z, normal), float(normal[2])
@@ -185,7 +185,7 @@ def build_model(
     Raises:
         ModelError: a moving root would carry the world along.
     """
-    links, joints = _rooted(description, root)
+    links, joints = _without_world_link(description, root)
     bodies: list[Body] = []
     inertias: list[Array] = []
     own = {"free": [("root_joint", "floating")], "planar": [(name, kind) for name, kind, _ in SAGITTAL], "fixed": []}
@@ -195,9 +195,11 @@ def build_model(
         slots[mover] = slice(nq, nq + SIZES[kind][0]), slice(nv, nv + SIZES[kind][1])
         nq, nv = slots[mover][0].stop, slots[mover][1].stop
 
-    def grow(name: str | None, mover: str, kind: str, parent: int, T: Array, axis: Array, joint: Joint | None) -> int:
+    def grow(
+        name: str | None, mover: str, kind: str, parent: int, T: Array, axis: Array, joint: JointDescription | None
+    ) -> int:
         q, v = slots[mover if joint is None or joint.leader is None else joint.leader]
-        S, G = subspace(kind, axis), np.zeros((6, 6))
+        S, G = motion_subspace(kind, axis), np.zeros((6, 6))
         if joint is None:
             bodies.append(Body(name, mover, kind, parent, T, axis, S, G, q, v, root=True))
         else:
@@ -220,7 +222,7 @@ def build_model(
     place = {base.name: (at, np.eye(4))}
     bolted = np.zeros((6, 6))
     damping, friction = np.zeros(nv), np.zeros(nv)
-    _carry(inertias, bolted, *place[base.name], base)
+    _add_inertia(inertias, bolted, *place[base.name], base)
     for joint, link in zip(joints, links[1:], strict=True):
         at, T = place[joint.parent]
         T = T @ joint.T
@@ -230,9 +232,9 @@ def build_model(
             damping[bodies[at].v] += joint.damping * joint.gear**2
             friction[bodies[at].v] += joint.friction * abs(joint.gear)
         joint_frames[joint.name] = place[link.name] = (at, T)
-        _carry(inertias, bolted, at, T, link)
+        _add_inertia(inertias, bolted, at, T, link)
     extra = {
-        name: (place[link][0], place[link][1] @ motion(np.eye(3), offset))
+        name: (place[link][0], place[link][1] @ rigid_motion(np.eye(3), offset))
         for name, (link, offset) in (frames or {}).items()
     }
     moving = tuple(replace(b, G=G) for b, G in zip(bodies, inertias, strict=True))
@@ -241,14 +243,16 @@ def build_model(
     return Model(description.name, moving, known, np.zeros(nv), damping, friction, np.array(gravity), weight)
 
 
-def _carry(inertias: list[Array], bolted: Array, body: int, T: Array, link: Link) -> None:
+def _add_inertia(inertias: list[Array], bolted: Array, body: int, T: Array, link: LinkDescription) -> None:
     """Add a link, placed by T in its body, to the body's inertia: ``G += Ad(T^-1)^T G_link Ad(T^-1)``."""
     X = Ad(inverse(T))
     G = inertias[body] if body >= 0 else bolted
     G += X.T @ spatial_inertia(link.mass, link.com, link.inertia) @ X
 
 
-def _rooted(description: Description, root: Root) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
+def _without_world_link(
+    description: Description, root: Root
+) -> tuple[tuple[LinkDescription, ...], tuple[JointDescription, ...]]:
     links, joints = description.links, description.joints
     world, first = links[0], [j for j in joints if j.parent == links[0].name]
     alone = world.bare and len(first) == 1

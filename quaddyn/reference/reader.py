@@ -19,7 +19,7 @@ import numpy as np
 from defusedxml import DefusedXmlException
 
 from ..errors import ModelError
-from .algebra import Array, motion, roll_pitch_yaw
+from .algebra import Array, rigid_motion, roll_pitch_yaw
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -31,7 +31,7 @@ Mimic = Literal["follow", "independent", "refuse"]
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class LinkDescription:
     """A link: `mass` [kg], `com` (3,) [m], `inertia` (3, 3) about the com in the link's axes [kg m^2].
 
     `bare` says that the file gives it neither mass nor shape.
@@ -45,7 +45,7 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointDescription:
     """A joint: `T` (4, 4) is its frame in the parent link's; `axis` (3,) a unit vector in the joint frame.
 
     `lower` and `upper` [rad or m] are infinite where the file gives no range.  `damping` [N m s/rad or N s/m] and
@@ -77,8 +77,8 @@ class Description:
     """
 
     name: str
-    links: tuple[Link, ...]
-    joints: tuple[Joint, ...]
+    links: tuple[LinkDescription, ...]
+    joints: tuple[JointDescription, ...]
 
 
 def read_urdf(
@@ -119,9 +119,9 @@ def content(source: str | bytes | os.PathLike[str]) -> str | bytes:
     return Path(source).read_bytes()
 
 
-def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:
+def _arrange(name: str, links: list[LinkDescription], joints: list[JointDescription]) -> Description:
     by_name = {x.name: x for x in links}
-    children: dict[str, list[Joint]] = {x.name: [] for x in links}
+    children: dict[str, list[JointDescription]] = {x.name: [] for x in links}
     if len(by_name) != len(links) or len({j.name for j in joints}) != len(joints):
         raise ModelError("reference reader: two links or two joints share a name")
     for joint in joints:
@@ -132,7 +132,7 @@ def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:
     roots = [x for x in by_name if x not in set(carried)]
     if len(roots) != 1 or len(set(carried)) != len(carried):
         raise ModelError(f"reference reader: not a tree: roots {roots}, or a link with two parents")
-    ordered: list[Joint] = []
+    ordered: list[JointDescription] = []
     waiting = sorted(children[roots[0]], key=lambda j: j.name.encode(), reverse=True)
     while waiting:
         joint = waiting.pop()
@@ -143,11 +143,11 @@ def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:
     return Description(name, (by_name[roots[0]], *(by_name[j.child] for j in ordered)), tuple(ordered))
 
 
-def _following(joints: list[Joint]) -> list[Joint]:
+def _following(joints: list[JointDescription]) -> list[JointDescription]:
     """Joints behind their leaders' leaders, and both without turns to lose: a leader's range lies inside all others."""
     by_name = {j.name: j for j in joints}
 
-    def end(joint: Joint, seen: tuple[str, ...]) -> tuple[str, float, float]:
+    def end(joint: JointDescription, seen: tuple[str, ...]) -> tuple[str, float, float]:
         if joint.leader is None:
             return joint.name, 1.0, 0.0
         if joint.leader in seen or joint.leader not in by_name or not joint.gear:
@@ -177,19 +177,19 @@ def _following(joints: list[Joint]) -> list[Joint]:
     return out
 
 
-def _link(element: Element) -> Link:
+def _link(element: Element) -> LinkDescription:
     inertial = element.find("inertial")
     bare = inertial is None and element.find("visual") is None and element.find("collision") is None
     name = word(element, "name")
     if inertial is None:
-        return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)), bare)
+        return LinkDescription(name, 0.0, np.zeros(3), np.zeros((3, 3)), bare)
     T, mass, i = _origin(inertial), _child(inertial, "mass"), _child(inertial, "inertia")
     xx, xy, xz, yy, yz, zz = (numbers(i, k, 1)[0] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
     R, own = T[:3, :3], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return Link(name, float(numbers(mass, "value", 1)[0]), T[:3, 3], R @ own @ R.T, bare)
+    return LinkDescription(name, float(numbers(mass, "value", 1)[0]), T[:3, 3], R @ own @ R.T, bare)
 
 
-def _joint(element: Element, mimic: Mimic) -> Joint:
+def _joint(element: Element, mimic: Mimic) -> JointDescription:
     name, kind = word(element, "name"), word(element, "type")
     if kind not in JOINT_TYPES:
         raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
@@ -220,7 +220,7 @@ def _joint(element: Element, mimic: Mimic) -> Joint:
         leader = word(told, "joint")
         gear, bias = float(numbers(told, "multiplier", 1, (1.0,))[0]), float(numbers(told, "offset", 1, (0.0,))[0])
     place = _origin(element)
-    return Joint(name, kind, parent, child, place, axis, lower, upper, damping, friction, leader, gear, bias)
+    return JointDescription(name, kind, parent, child, place, axis, lower, upper, damping, friction, leader, gear, bias)
 
 
 def _origin(element: Element) -> Array:
@@ -229,7 +229,7 @@ def _origin(element: Element) -> Array:
     if origin is None:
         return np.eye(4)
     rpy = numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
-    return motion(roll_pitch_yaw(rpy), numbers(origin, "xyz", 3, (0.0, 0.0, 0.0)))
+    return rigid_motion(roll_pitch_yaw(rpy), numbers(origin, "xyz", 3, (0.0, 0.0, 0.0)))
 
 
 def _child(element: Element, tag: str) -> Element:

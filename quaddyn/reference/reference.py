@@ -14,7 +14,7 @@ from . import configuration, derivatives, frames, momentum
 from .aba import aba
 from .algebra import Array
 from .coriolis import coriolis_by_bodies, coriolis_closed_form
-from .kinematics import Pose, pose
+from .kinematics import BodyPlacements, place_bodies
 from .lie_group import forward_dynamics
 from .mass import crba, mass_by_jacobians
 from .model import GRAVITY, Model, Root, build_model
@@ -25,7 +25,7 @@ from .rnea import gravity, nle, rnea
 Forces = Mapping[str, Array]
 
 
-class Energy(NamedTuple):
+class ReferenceEnergy(NamedTuple):
     """Kinetic and potential energy [J]."""
 
     kinetic: float
@@ -69,7 +69,7 @@ class Reference:
         mimic: Mimic = "follow",
         counting: Collection[str] = (),
     ) -> None:
-        self._last: tuple[tuple[str, bytes], Pose] | None = None
+        self._last: tuple[tuple[str, bytes], BodyPlacements] | None = None
         if isinstance(source, Model):
             self.model = source
         else:
@@ -93,16 +93,16 @@ class Reference:
         """Size of v."""
         return self.model.nv
 
-    def forward_kinematics(self, q: Array) -> Pose:
+    def forward_kinematics(self, q: Array) -> BodyPlacements:
         """Forward kinematics at `q` (nq,), for the functions of this subpackage; the last result is cached."""
         q = np.asarray(q)
         key = q.dtype.char, q.tobytes()
         last = self._last
         if last is None or last[0] != key or last[1].model is not self.model:
-            self._last = last = key, pose(self.model, q)
+            self._last = last = key, place_bodies(self.model, q)
         return last[1]
 
-    def wrenches(self, at: Pose, fext: Forces | None) -> list[Array] | None:
+    def wrenches(self, at: BodyPlacements, fext: Forces | None) -> list[Array] | None:
         """Per body, (6,) the sum of the forces on it in its frame, moment before force."""
         if fext is None:
             return None
@@ -120,7 +120,7 @@ class Reference:
 
     def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
         """(nq,) a random configuration, up to the share `beyond` of a joint's range outside it."""
-        return configuration.random(self.model, rng, beyond=beyond)
+        return configuration.random_configuration(self.model, rng, beyond=beyond)
 
     # -- joint space -----------------------------------------------------------------------------------------
     def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
@@ -196,15 +196,15 @@ class Reference:
 
     def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame."""
-        return frames.jacobian(self.forward_kinematics(q), self._frame(name), _known(reference))
+        return frames.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6,) velocity of a frame."""
-        return frames.velocity(self.forward_kinematics(q), self._frame(name), v, _known(reference))
+        return frames.velocity(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
 
     def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """(6,) ``dJ/dt v`` of a frame."""
-        return frames.drift(self.forward_kinematics(q), self._frame(name), v, _known(reference))
+        return frames.drift(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Array) -> Array:
@@ -223,10 +223,10 @@ class Reference:
         """(6,) linear and angular momentum about the centre of mass."""
         return momentum.centroidal_momentum(self.forward_kinematics(q), v)
 
-    def energy(self, q: Array, v: Array) -> Energy:
+    def energy(self, q: Array, v: Array) -> ReferenceEnergy:
         """Kinetic and potential energy [J]."""
         at = self.forward_kinematics(q)
-        return Energy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
+        return ReferenceEnergy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
 
     def _chosen(self, name: str, given: Array | None, own: Array) -> Array:
         if given is None:
@@ -241,7 +241,7 @@ class Reference:
         return self.model.frames[name]
 
 
-def _known(reference: str) -> str:
+def _validate_reference(reference: str) -> str:
     if reference not in frames.REFERENCES:
         raise ArgumentError(f"reference: expected one of {', '.join(frames.REFERENCES)}; got {reference!r}")
     return reference

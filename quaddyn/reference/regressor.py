@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from .algebra import Array, ad, mass_properties, skew
-from .kinematics import Pose, accelerations, body_jacobians, twists
+from .kinematics import BodyPlacements, accelerations, body_jacobians, twists
 from .model import Model
 
-INERTIAL = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
-COLUMNS = 13
+INERTIAL_PARAMETERS = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
+N_COLUMNS = 13
 
 
 def unit_inertia(parameter: str) -> Array:
@@ -33,22 +33,22 @@ def unit_inertia(parameter: str) -> Array:
 
 def parameters(model: Model) -> Array:
     """(13 nb,) delta of the model itself, in the order of `regressor`'s columns; a base bolted to the world first."""
-    rows = [] if model.base is None else [_inertial(model.base), np.zeros(3)]
+    rows = [] if model.base is None else [_inertial_parameters(model.base), np.zeros(3)]
     for body in model.bodies:
         if body.name is not None:
             one = not (body.root or body.is_mimic) and body.v.stop - body.v.start == 1
             joint = (x[body.v.start] if one else 0.0 for x in (model.damping, model.friction, model.armature))
-            rows += [_inertial(body.G), np.array([*joint])]
+            rows += [_inertial_parameters(body.G), np.array([*joint])]
     return np.concatenate(rows)
 
 
-def _inertial(G: Array) -> Array:
+def _inertial_parameters(G: Array) -> Array:
     """(10,) the inertial parameters of a spatial inertia (6, 6)."""
     mass, com, _ = mass_properties(G)
     return np.array([*G[:3, :3][np.triu_indices(3)], *(mass * com), mass])
 
 
-def regressor(at: Pose, v: Array, a: Array) -> Array:
+def regressor(at: BodyPlacements, v: Array, a: Array) -> Array:
     """(nv, 13 nb) H with ``tau = H delta``, a base bolted to the world first, with columns of zeros.
 
     With one body's parameter alone, all wrenches of the closed form vanish but one (source A, 4), so that its column is
@@ -58,16 +58,16 @@ def regressor(at: Pose, v: Array, a: Array) -> Array:
     V = twists(at, v)
     A = accelerations(at, V, v, a, np.concatenate([np.zeros(3), -model.gravity]))
     J = body_jacobians(at)
-    blocks = [] if model.base is None else [np.zeros((model.nv, COLUMNS))]
-    units = [unit_inertia(parameter) for parameter in INERTIAL]
+    blocks = [] if model.base is None else [np.zeros((model.nv, N_COLUMNS))]
+    units = [unit_inertia(parameter) for parameter in INERTIAL_PARAMETERS]
     for i, body in enumerate(model.bodies):
         if body.name is None:
             continue
-        H = np.zeros((model.nv, COLUMNS))
+        H = np.zeros((model.nv, N_COLUMNS))
         wrenches = np.stack([G @ A[i] - ad(V[i]).T @ (G @ V[i]) for G in units], axis=1)
-        H[:, : len(INERTIAL)] = J[i].T @ wrenches
+        H[:, : len(INERTIAL_PARAMETERS)] = J[i].T @ wrenches
         if not (body.root or body.is_mimic) and body.v.stop - body.v.start == 1:
             k = body.v.start
-            H[k, len(INERTIAL) :] = v[k], np.sign(v[k]), a[k]
+            H[k, len(INERTIAL_PARAMETERS) :] = v[k], np.sign(v[k]), a[k]
         blocks.append(H)
     return np.concatenate(blocks, axis=1)

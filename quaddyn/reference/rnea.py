@@ -11,13 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from .algebra import Ad, Array, ad, inverse
-from .kinematics import Pose, accelerations, twists
+from .kinematics import BodyPlacements, accelerations, twists
 
 Wrenches = Sequence[Array]
 
 
 def rnea(
-    at: Pose, v: Array, a: Array, *, wrenches: Wrenches | None = None, gravity: bool = True, trick: bool = True
+    at: BodyPlacements,
+    v: Array,
+    a: Array,
+    *,
+    wrenches: Wrenches | None = None,
+    gravity: bool = True,
+    trick: bool = True,
 ) -> Array:
     """(nv,) ``tau = M a + C v + g - sum_i J_i^T F_i``.
 
@@ -53,11 +59,11 @@ def rnea(
     return np.asarray(tau + model.armature * a)
 
 
-def nle(at: Pose, v: Array, *, wrenches: Wrenches | None = None) -> Array:
+def nle(at: BodyPlacements, v: Array, *, wrenches: Wrenches | None = None) -> Array:
     """(nv,) ``h = RNEA(q, v, 0, F_ext)`` (source A, 6)."""
     return rnea(at, v, np.zeros(at.model.nv), wrenches=wrenches)
 
 
-def gravity(at: Pose) -> Array:
+def gravity(at: BodyPlacements) -> Array:
     """(nv,) the gravity term ``tau_G = RNEA(q, 0, 0)``."""
     return nle(at, np.zeros(at.model.nv))

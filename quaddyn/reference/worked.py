@@ -6,10 +6,10 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .algebra import Ad, Array, ad, inverse
-from .kinematics import Pose
+from .kinematics import BodyPlacements
 
 
-def two_body_torque(at: Pose, v: Array, a: Array, *, wrenches: tuple[Array, Array] | None = None) -> Array:
+def two_body_torque(at: BodyPlacements, v: Array, a: Array, *, wrenches: tuple[Array, Array] | None = None) -> Array:
     """(2,) torques of a two-body chain: ``tau = J_1^T (...) + J_2^T (...)``, no recursion and no gravity trick.
 
     With ``V_1 = S_1 dq_1``, ``V_2 = X_21 S_1 dq_1 + S_2 dq_2`` and, since ``V_1 x V_1 = 0``,
@@ -31,7 +31,7 @@ def two_body_torque(at: Pose, v: Array, a: Array, *, wrenches: tuple[Array, Arra
     ...   <joint name="2" type="continuous"><parent link="b"/><child link="c"/>
     ...     <origin xyz="0 0 -2"/><axis xyz="0 -1 0"/></joint></robot>''', root="fixed")
     >>> horizontal = np.array([0.0, 1.0, 1.0, 0.0])  # (cos, sin) of a quarter turn, then straight
-    >>> tau = worked.two_body_torque(reference.at(horizontal), np.zeros(2), np.zeros(2))
+    >>> tau = worked.two_body_torque(reference.forward_kinematics(horizontal), np.zeros(2), np.zeros(2))
     >>> [round(x, 12) for x in tau.tolist()]  # g (2 * 1 + 1 * 3) and g (1 * 1)
     [49.05, 9.81]
 

@@ -42,7 +42,7 @@ def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
         return np.asarray(pin.rpy.rpyToMatrix(*given.tolist()))
     if np.abs(given @ given.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or np.linalg.det(given) < 0.0:
         raise ArgumentError(
-            f"base: {given.tolist()} is no rotation matrix; its rows have to be orthonormal and right-handed"
+            f"base: {given.tolist()} is not a rotation matrix; its rows have to be orthonormal and right-handed"
         )
     return given
 

@@ -55,7 +55,7 @@ class Configuration(FrozenArrays):
 
     def _rotation(self) -> Array:
         if self.orientation is None:
-            raise ArgumentError("orientation: a fixed base has none")
+            raise ArgumentError("orientation: a fixed base has no orientation")
         return self.orientation.copy()
 
 
@@ -94,11 +94,12 @@ def rotation_matrix(name: str, value: object) -> Array:
         return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
     shape = np.shape(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else None
     if shape == (4,):
-        raise ArgumentError(f'{name}: four numbers may be in two orders; say {{"wxyz": ...}} or {{"xyzw": ...}}')
-    if shape == (3,):
         raise ArgumentError(
-            f'{name}: three numbers may be many things; say {{"rpy": ...}} or {{"rotation_vector": ...}}'
+            f'{name}: four numbers are ambiguous, because two orders of quaternions are in use; pass {{"wxyz": ...}} '
+            f'or {{"xyzw": ...}}'
         )
+    if shape == (3,):
+        raise ArgumentError(f'{name}: three numbers are ambiguous; pass {{"rpy": ...}} or {{"rotation_vector": ...}}')
     if shape is None:
         raise ArgumentTypeError(f"{name}: expected a rotation matrix, a Rotation or a dict, got {type(value).__name__}")
     R = check_vector(name, value, (3, 3), "a rotation matrix")
@@ -153,7 +154,7 @@ def set_base(q: Array, root: str, position: ArrayLike | None, orientation: objec
     else:
         R = rotation_matrix("orientation", orientation)
         if abs(R[1, 1] - 1.0) > ORTHONORMALITY_TOLERANCE:
-            raise ArgumentError("orientation: a planar base turns about y alone")
+            raise ArgumentError("orientation: a planar base rotates about y only; pass the pitch [rad]")
         q[2] = math.atan2(R[0, 2], R[0, 0])
 
 

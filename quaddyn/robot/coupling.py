@@ -175,7 +175,7 @@ def remove_mimics(tree: Tree, findings: list[Finding]) -> Tree:
     if not (mimics := [joint for joint in tree.joints if joint.mimic is not None]):
         return tree
     names = ", ".join(joint.name for joint in mimics)
-    findings.append(Finding("note", mimics[0].where, f"mimic=False: {names} move on their own"))
+    findings.append(Finding("note", mimics[0].where, f"{names} move independently, because mimic=False"))
     return replace(tree, joints=tuple(replace(j, mimic=None) if j.mimic is not None else j for j in tree.joints))
 
 
@@ -201,7 +201,7 @@ def resolve_mimics(tree: Tree, findings: list[Finding]) -> Tree:
         joints[name] = follower
         joints[mimic.joint] = replace(leader, limits=_narrow_limits(leader, follower, mimic, findings))
         reason = f"joint {name!r} is at {mimic.multiplier:g} * {mimic.joint!r} + {mimic.offset:g}"
-        findings.append(Finding("note", follower.where, reason, "pass mimic=False to let it move on its own"))
+        findings.append(Finding("note", follower.where, reason, "pass mimic=False to let it move independently"))
     return replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
 
 
@@ -252,8 +252,10 @@ def _narrow_limits(leader: Joint, follower: Joint, mimic: Mimic, findings: list[
     lower, upper = max(own.lower, ends[0]), min(own.upper, ends[1])
     if not lower < upper and own.lower < own.upper:
         reason = (
-            f"its range [{other.lower:.4g}, {other.upper:.4g}] would leave {leader.name!r}, which it follows by "
-            f"{mimic.multiplier:g} * q + {mimic.offset:g}, nothing of its [{own.lower:.4g}, {own.upper:.4g}]; left out"
+            f"the range [{other.lower:.4g}, {other.upper:.4g}] of {follower.name!r} leaves no range for "
+            f"{leader.name!r}, which "
+            f"it follows by {mimic.multiplier:g} * q + {mimic.offset:g} and whose range is [{own.lower:.4g}, "
+            f"{own.upper:.4g}]; the range of {follower.name!r} is ignored"
         )
         findings.append(Finding("warning", follower.where, reason, "correct the range, or the multiplier's sign"))
         return replace(own, velocity=velocity)

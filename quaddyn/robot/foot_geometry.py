@@ -84,7 +84,7 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
                 link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}"
             )
     unread = _describe_unread_mesh((*link.collisions, *link.visuals))
-    guess = f"its radius is taken for 0, since {unread}" if unread else ""
+    guess = f"{unread}, so that the radius is assumed to be 0" if unread else ""
     return FootSphere(
         link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess
     )
@@ -230,8 +230,8 @@ def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
         return FootSphere(link, end, end, radius, f"end of the last link's shape, {link.where}")
     end = 2.0 * np.asarray(body.inertial.com)
     source = f"twice the way to the last link's centre of mass, {link.where}"
-    why = _describe_unread_mesh([g for _, g in shapes]) or "no shape says where the last link ends"
-    return FootSphere(link, end, end, 0.0, source, f"it is a point twice as far as the centre of mass, since {why}")
+    why = _describe_unread_mesh([g for _, g in shapes]) or "no shape gives the end of the last link"
+    return FootSphere(link, end, end, 0.0, source, f"{why}, so that it is a point twice as far as the center of mass")
 
 
 def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:

@@ -39,21 +39,28 @@ def compute_home(
     for limb in limbs.values():
         for joint in limb.chain.joints:
             if joint is not None and joint.mimic is not None:
-                reason = f"no stance is computed: joint {joint.name!r} of a leg mimics {joint.mimic.joint!r}"
+                reason = (
+                    f"joint {joint.name!r} of a leg mimics {joint.mimic.joint!r}, so that no stance is computed and "
+                    "q_home "
+                    "is the middle of the joint ranges"
+                )
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
                 return mid_range_configuration(model, pinocchio, bodies, root)
     q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(knee_direction=wishes)
     where = Where(file, 0, "home stance")
     if root == "planar" and forward_and_left(limbs)[0][0] == 0.0:
-        reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
-        findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
+        reason = "the knees bend about x, so that the robot faces along y, but a planar root moves it in x and z"
+        findings.append(Finding("warning", where, reason, "rotate the base frame by base=, or pass another root="))
     for name, wish in wishes.items():
         if knee_directions[name] != wish:
-            reason = f"the knee of leg {name!r} cannot bend {wish} within its limits; it points {knee_directions[name]}"
-            findings.append(Finding("warning", where, reason, "correct knee_direction= or the limits"))
+            reason = (
+                f"the knee of leg {name!r} cannot bend {wish} within its limits; in q_home it bends "
+                f"{knee_directions[name]}"
+            )
+            findings.append(Finding("warning", where, reason, "change knee_direction= or limits="))
     if residual > 1e-6:
-        reason = f"no level stance within the joint limits: a foot misses the ground by {residual:.3g} m"
-        findings.append(Finding("warning", where, reason, "pass q_home=, or check the limits"))
+        reason = f"no level stance exists within the joint limits; in q_home a foot is {residual:.3g} m off the ground"
+        findings.append(Finding("warning", where, reason, "pass q_home= or limits="))
     return q
 
 
@@ -115,8 +122,13 @@ def validate_home(
         if joint.nq == 1:
             value = float(q[places[joint.name][0]])
             if not joint.limits.lower <= value <= joint.limits.upper:
-                reason = f"q_home has {value:.4g}, outside [{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
-                findings.append(Finding("warning", joint.where, reason, "keep home within the limits"))
+                reason = (
+                    f"q_home is {value:.4g} for this joint, outside its limits [{joint.limits.lower:.4g}, "
+                    f"{joint.limits.upper:.4g}]"
+                )
+                findings.append(
+                    Finding("warning", joint.where, reason, "pass a q_home= within the limits, or other limits=")
+                )
     return q
 
 
@@ -164,10 +176,10 @@ def home_from_keyframe(
         shift = 0.0 if pose.position is None else float(q[height] - pose.position[2])
     where = Where(file, 0, "home")
     if problem:
-        findings.append(Finding("note", where, f"the keyframe 'home' is not taken: {problem}", "pass q_home="))
+        findings.append(Finding("note", where, f"the keyframe 'home' is ignored: {problem}", "pass q_home="))
         return computed
     moved = f"; its base is moved by {shift:.3g} m in z, onto the feet" if abs(shift) > LIMIT_TOLERANCE else ""
-    findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= to choose"))
+    findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= to change it"))
     return q
 
 

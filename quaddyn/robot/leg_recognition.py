@@ -113,10 +113,10 @@ def recognize_legs(
     turned = _find_other_up_axis(bodies, candidates, best.score)
     if turned is not None:
         up, rotation, other = turned
-        stands = f"by its limbs this robot is a {other.kind} that stands along {up}, not along z"
-        reason = f"the base frame is turned: {stands}"
+        found = f"by its limbs this robot is a {other.kind} whose upward axis is {up}, not z"
+        reason = f"the base frame is rotated: {found}; no legs are assumed"
         findings.append(
-            Finding("warning", where, reason, f"pass base={_format_rotation(rotation)}, or legs= to choose")
+            Finding("warning", where, reason, f"pass base={_format_rotation(rotation)}, or name the legs by legs=")
         )
         best = NO_LEGS
     named, warnings = _rename_by_file_names(bodies, best, where)
@@ -439,14 +439,14 @@ def _rename_by_file_names(
     turned = all(told[name] == (-x, -y) for name, (x, y) in places.items())
     if not turned:
         pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
-        reason = f"the names of the legs do not fit their places: by place, {pairs}"
+        reason = f"the names of the legs contradict their positions; legs are named by position: {pairs}"
         return best, [Finding("warning", where, reason, "correct the names or the placements, or pass legs=")]
     legs = {name: best.legs[back[(-x, -y)]] for name, (x, y) in places.items()}
     axis = "-x" if forward[0] > 0.5 else "-y"
     ahead, left = 0.0 - forward, np.cross([0.0, 0.0, 1.0], 0.0 - forward)
     rotation = np.array([ahead, left, [0.0, 0.0, 1.0]])
-    reason = f"the base frame is turned: by the names of its legs the robot looks along {axis}, not along x"
-    advice = f"legs are named and moved that way; pass base={_format_rotation(rotation)} to turn the frame"
+    reason = f"the base frame is rotated: by the names of its legs the robot faces along {axis}, not along x"
+    advice = f"legs are named and moved accordingly; pass base={_format_rotation(rotation)} to rotate the frame"
     return replace(best, legs=legs), [Finding("warning", where, reason, advice)]
 
 
@@ -471,14 +471,21 @@ def _report(
     rival = next((x for x in ranked if x.legs and {limb.indices for limb in x.legs.values()} != chosen), None)
     reason = f"{best}, score {best.score:.2f}"
     if rival is not None:
-        reason += f"; runner-up {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
+        reason += f"; second best: {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
     if others:
-        reason += f"; no legs: {', '.join(others)}"
-    advice = "pass legs= to choose"
+        reason += f"; other limbs: {', '.join(others)}"
+    advice = "pass legs= to change it"
     if best.legs and rival is not None and rival.score > GUESS_RATIO * best.score:
-        return [Finding("warning", where, f"a guess, as the runner-up is about as likely: {reason}", advice)]
+        return [
+            Finding(
+                "warning",
+                where,
+                f"the legs are uncertain, because the second best choice scores nearly as high: {reason}",
+                advice,
+            )
+        ]
     if best.legs and best.score < GUESS_SCORE:
-        return [Finding("warning", where, f"a guess, as its score is low: {reason}", advice)]
+        return [Finding("warning", where, f"the legs are uncertain, because the score is low: {reason}", advice)]
     return [Finding("note", where, reason, advice)]
 
 

@@ -70,24 +70,29 @@ def _limbs_from_argument(
     owner: dict[str, str] = {}
     for name, joints in legs.items():
         if not isinstance(name, str) or not name or name in RESERVED_NAMES:
-            raise ArgumentError(f"legs: {name!r} cannot name a leg; take another word")
+            raise ArgumentError(f"legs: {name!r} is not a valid name of a leg; use another name")
         if isinstance(joints, str):
             raise ArgumentTypeError(f"legs[{name!r}]: expected joint names, hip first, got the one string {joints!r}")
         for joint in joints:
             if owner.setdefault(joint, name) != name:
-                raise ArgumentError(f"legs: joint {joint!r} stands in {owner[joint]!r} and in {name!r}")
+                raise ArgumentError(
+                    f"legs: joint {joint!r} belongs to {owner[joint]!r} and to {name!r}; name it in one leg only"
+                )
             if joint not in index:
                 raise UnknownNameError(f"joint in legs[{name!r}]", joint, index)
         run = tuple(index[j] for j in joints)
         if not run or any(bodies[b].parent != a for a, b in itertools.pairwise(run)):
-            raise ArgumentError(f"legs[{name!r}]: {list(joints)} is not a serial chain, hip first")
+            raise ArgumentError(
+                f"legs[{name!r}]: {list(joints)} is not a serial chain; name its joints from the hip to the foot"
+            )
         beyond = [
             b.joint.name for b in bodies if b.joint is not None and b.parent == run[-1] and not is_balanced_rotor(b)
         ]
         if beyond and run[-1] not in detected and name not in feet:
             raise ArgumentError(
-                f"legs[{name!r}]: {list(joints)} ends before the leg does, whose next joint is {beyond[0]!r}; name all "
-                "joints down to the foot, or say by feet= which link is the foot"
+                f"legs[{name!r}]: {list(joints)} ends before the end of the leg; the next joint is {beyond[0]!r}: "
+                "name all "
+                "joints down to the foot, or pass the link that is the foot as feet="
             )
         out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_foot_sphere(bodies[run[-1]]))
     return out
@@ -109,8 +114,9 @@ def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
             feet.setdefault(limb.contact.guess, []).append(name)
     out = []
     for guess, names in feet.items():
-        reason = f"the contact of {'foot' if len(names) == 1 else 'feet'} {', '.join(names)} is a guess: {guess}"
-        advice = "pass feet= with a Foot of its radius and offset"
+        feet_named = f"{'foot' if len(names) == 1 else 'feet'} {', '.join(names)}"
+        reason = f"the contact point of {feet_named} is assumed, not read from the file: {guess}"
+        advice = "pass feet= with the radius and offset of each Foot"
         out.append(Finding("warning", limbs[names[0]].contact.link.where, reason, advice))
     return out
 

@@ -165,9 +165,14 @@ def load(
     pinocchio = algorithms(coupled)
     for name in limbs:
         if name in tree.links_by_name and limbs[name].contact.link.name != name:
-            reason = f"link {name!r} shares its name with a foot; look-ups mean the foot"
+            reason = f"link {name!r} has the same name as a foot; the name refers to the foot"
             findings.append(
-                Finding("warning", tree.links_by_name[name].where, reason, "rename the link or name legs by legs=")
+                Finding(
+                    "warning",
+                    tree.links_by_name[name].where,
+                    reason,
+                    "rename the link, or name the legs differently by legs=",
+                )
             )
     names = select_actuated_joints(bodies, actuated, findings)
     wishes = requested_knee_directions(knee_direction, limbs)

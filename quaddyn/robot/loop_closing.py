@@ -12,7 +12,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ModelError, UnknownNameError
-from ..urdf.loops import turn_to
+from ..urdf.loops import rotation_of_z_to
 from ..urdf.reader import parse
 from ..urdf.tree import Array, Finding, Joint, KinematicLoop, Pose, Tree, Where, frozen
 from .arguments import check_sequence, check_vector
@@ -57,10 +57,8 @@ def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: Arra
         if name in judged.followers:
             loop = judged.followers[name]
             if joint.damping or joint.friction:
-                reason = f"damping and friction of {name!r}, which loop {loop!r} moves, are left out"
-                findings.append(
-                    Finding("warning", joint.where, reason, "give them to the joints that move on their own")
-                )
+                reason = f"damping and friction of {name!r}, which loop {loop!r} moves, are ignored"
+                findings.append(Finding("warning", joint.where, reason, "assign them to the independent joints"))
             at = float(judged.q_all[model.joints[model.getJointId(name)].idx_q])
             joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)
         joints[name] = joint
@@ -112,7 +110,7 @@ def close_frames(
         if not np.linalg.norm(along) > 0.0:
             raise ArgumentError("axis: its length is 0")
         SubElement(tag, "axis", {"xyz": _format_numbers(along)})
-        turn = turn_to(along / np.linalg.norm(along))
+        turn = rotation_of_z_to(along / np.linalg.norm(along))
     (link_a, at_a), (link_b, at_b) = ends
     where = Where("<close>", 0, f'<loop_joint name="{name}">')
     loop = KinematicLoop(name, kind, link_a, link_b, Pose.of(turn, at_a), Pose.of(turn, at_b), names, where)

@@ -70,13 +70,17 @@ def limit_to_closed_range(
             if max(left * below, right * above) < MIN_RANGE * (1.0 if joint.type != "prismatic" else c.size[g]):
                 lower = upper = float(q[at])
                 reason = (
-                    f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within "
-                    "the limits of all joints"
+                    f"the range {told} of {joint.name!r} is reduced to its home position: its loops close nowhere "
+                    "else near "
+                    "home within the limits of all joints"
                 )
                 fix = "correct the frames of the loops, or the ranges of the joints that follow"
                 findings.append(Finding("warning", joint.where, reason, fix))
             elif min(left, right) < 1.0:
-                reason = f"range {told} becomes [{lower:.4g}, {upper:.4g}], where its loop closes within all limits"
+                reason = (
+                    f"the range {told} is reduced to [{lower:.4g}, {upper:.4g}], where its loop closes within all "
+                    "limits"
+                )
                 findings.append(Finding("note", joint.where, reason))
             out[joint.name] = replace(joint, limits=replace(joint.limits, lower=lower, upper=upper))
     return out

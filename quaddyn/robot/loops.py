@@ -93,7 +93,7 @@ class LoopCoupling:
         if not self.closes(q):
             loop = self.loops[self._found(q)[1]]
             raise ArgumentError(
-                f"q: loop {loop.name!r} does not close there, or not on the branch of home: no motion of its joints "
+                f"q: loop {loop.name!r} does not close at q on the branch of home: no motion of its joints "
                 "leads from home to q; keep the independent joints within robot.lower and robot.upper"
             )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..errors import ModelError
 from ..urdf.meshes import MeshFinder
-from ..urdf.xml import clipped
+from ..urdf.xml import shorten
 
 #: A macro's expression in an attribute, or a macro itself.
 UNEXPANDED = re.compile(rb"=\s*(\"[^\"<]*\$[{(]|'[^'<]*\$[{(])|<xacro:(macro|include|property|arg|if|unless)\b")
@@ -162,4 +162,4 @@ def find_robot_description(name: str) -> PackageDescription | None:
 
 
 def _one_line(error: Exception) -> str:
-    return clipped(" ".join(str(error).split()))
+    return shorten(" ".join(str(error).split()))

@@ -98,7 +98,7 @@ def select_actuated_joints(
         for name in chosen:
             if (mimic := mimics.get(name)) is not None:
                 raise ArgumentError(
-                    f"actuated: joint {name!r} mimics {mimic.joint!r}; name that one, which drives both"
+                    f"actuated: joint {name!r} mimics {mimic.joint!r}; name {mimic.joint!r}, which drives both"
                 )
             if name not in names:
                 raise UnknownNameError("joint in actuated=", name, names)
@@ -108,6 +108,8 @@ def select_actuated_joints(
     for joint in joints:
         if joint.limits.effort == 0.0:
             findings.append(
-                Finding("note", joint.where, "effort=0: a passive joint, not actuated", "pass actuated= or limits=")
+                Finding(
+                    "note", joint.where, "effort=0: the joint is assumed to be passive", "pass actuated= or limits="
+                )
             )
     return tuple(j.name for j in joints if j.limits.effort > 0.0)

@@ -50,7 +50,7 @@ MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
 #: Factor by which the usual ratio and the usual size may be wrong for a robot.
 USUAL_VALUE_UNCERTAINTY = 4.0
 #: Lengths of what a unit's name stands for, in metres, and inertias in kg m^2.
-LENGTHS = MappingProxyType({"centimetres": 1e-2, "inches": 0.0254, "millimetres": 1e-3})
+LENGTHS = MappingProxyType({"centimeters": 1e-2, "inches": 0.0254, "millimeters": 1e-3})
 INERTIAS = MappingProxyType({"g m^2": 1e-3, "kg cm^2": 1e-4, "kg mm^2": 1e-6, "g cm^2": 1e-7, "g mm^2": 1e-9})
 #: Joints that a finding lists.
 MAX_LISTED_JOINTS = 4
@@ -73,14 +73,14 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
         )
         if excess > MAX_EXCESS:
             words += f", and its links are {ratio:.3g} times as long as their radii of gyration"
-        findings.append(Finding("warning", where, words, f"lengths look like {unit}; write metres"))
+        findings.append(Finding("warning", where, words, f"lengths seem to be in {unit}; convert them to meters"))
     elif mass > MAX_MASS or dense:
         words = f"{mass:.4g} kg in all, and {words}"
-        findings.append(Finding("warning", where, words, "masses look like grams; write kilograms"))
+        findings.append(Finding("warning", where, words, "masses seem to be in grams; convert them to kilograms"))
     elif excess < MIN_EXCESS:
         unit = _likely_units(INERTIAS, excess**2, USUAL_VALUE_UNCERTAINTY**2)
         words = f"radii of gyration are {1.0 / (excess * USUAL_RATIO):.3g} times as large as the links (in the median)"
-        findings.append(Finding("warning", where, words, f"inertias look like {unit}; write kg m^2"))
+        findings.append(Finding("warning", where, words, f"inertias seem to be in {unit}; convert them to kg m^2"))
     elif large := [
         link
         for link in tree.links
@@ -112,10 +112,11 @@ def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     low, high = math.radians(limits.lower), math.radians(limits.upper)
     more = ", ..." if len(found) > MAX_LISTED_JOINTS else ""
     reason = (
-        f"position limits of many turns: {limits.lower:g} .. {limits.upper:g} rad; they look like degrees, as do those "
+        f"position limits of many turns: {limits.lower:g} .. {limits.upper:g} rad; they seem to be in degrees, as "
+        "are those "
         f"of {len(found)} joints in all ({names}{more})"
     )
-    advice = f"write radians ({low:.4g} .. {high:.4g} here), or make it a continuous joint"
+    advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]
 
 

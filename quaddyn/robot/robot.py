@@ -453,8 +453,8 @@ class Robot:
         if self.coupling is not None:
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
-                f"{what}: joint {name!r} of {self.name!r} {why}, which this does not know; "
-                "load the robot with mimic=False, so that every joint moves on its own, or make that joint fixed"
+                f"{what}: joint {name!r} of {self.name!r} {why}, which is not supported; "
+                "load the robot with mimic=False, so that every joint moves independently, or make that joint fixed"
             )
 
     def reject_loops(self, what: str) -> None:
@@ -469,8 +469,8 @@ class Robot:
         if isinstance(self.coupling, LoopCoupling):
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
-                f"{what}: joint {name!r} of {self.name!r} {why}, which this does not know; "
-                "load the robot with loops=False, so that every joint moves on its own"
+                f"{what}: joint {name!r} of {self.name!r} {why}, which is not supported; "
+                "load the robot with loops=False, so that every joint moves independently"
             )
 
     def reject_spatial_loops(self, what: str) -> None:
@@ -484,13 +484,14 @@ class Robot:
         """
         if isinstance(self.coupling, LoopCoupling) and any(loop.kind == "gear" for loop in self.coupling.loops):
             raise ModelError(
-                f"{what}: {self.name!r} has both closed loops and joints that mimic others, which this does not know; "
-                "load the robot with mimic=False, so that these joints move on their own, or with loops=False"
+                f"{what}: {self.name!r} has both closed loops and joints that mimic others, which is not supported; "
+                "load the robot with mimic=False, so that these joints move independently, or with loops=False"
             )
         if isinstance(self.coupling, LoopCoupling) and (loop := self.coupling.spatial) is not None:
             raise ModelError(
-                f"{what}: loop {loop.name!r} of {self.name!r} is not a planar one of three pivots that follow, which "
-                "alone close in closed form; load the robot with loops=False, so that every joint moves on its own"
+                f"{what}: loop {loop.name!r} of {self.name!r} is not planar with three dependent pivots; only such "
+                "loops have a closed-form solution: load the robot with loops=False, so that every joint moves "
+                "independently"
             )
 
     @property

@@ -30,16 +30,18 @@ def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     """Returns the root for a file that specifies none: "free" if it floats, stands on several legs or is one body."""
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
-        root, why = "free", f"joint {first[0].name!r} floats"
+        root, why = "free", f"{first[0].name!r} is a floating joint"
     elif tree.root.name == WORLD and not (len(first) == 1 and first[0].type == "fixed"):
-        root, why = "fixed", "it hangs from the world by a moving joint, or is not alone on it"
+        root, why = "fixed", "a moving joint attaches the robot to the world, or the world carries further joints"
     elif not any(j.nv for j in tree.joints):
-        root, why = "free", "no joint of it moves"
+        root, why = "free", "the robot has no moving joint"
     elif legs > 1:
-        root, why = "free", "it stands on several legs"
+        root, why = "free", "the robot stands on several legs"
     else:
-        root, why = "fixed", "it does not stand on several legs"
-    findings.append(Finding("note", tree.root.where, f"root={root!r} was chosen: {why}", "pass root= to choose"))
+        root, why = "fixed", "the robot does not stand on several legs"
+    findings.append(
+        Finding("note", tree.root.where, f"root={root!r} is assumed, because {why}", "pass root= to change it")
+    )
     return root
 
 
@@ -62,20 +64,22 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     if root == "fixed" and floats:
         held = replace(joint, type="fixed", limits=Limits())
         findings.append(
-            Finding("note", joint.where, f"joint {joint.name!r} is held, because root='fixed' and it floats")
+            Finding(
+                "note", joint.where, f"joint {joint.name!r} is a floating joint and becomes fixed, because root='fixed'"
+            )
         )
         return replace(tree, joints=(held, *tree.joints[1:]))
     if root == "fixed" or not (floats or (above.name == WORLD and joint.type == "fixed")):
         if root != "fixed" and above.name == WORLD:
             raise ModelError(
-                f"{joint.where}: the robot hangs from the world by a {joint.type} joint; pass root='fixed', "
+                f"{joint.where}: a {joint.type} joint attaches the robot to the world; pass root='fixed', "
                 "or remove the world link"
             )
         return tree
     reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root"
     if shapes:
-        lost = f"{shapes} shapes of link {above.name!r} stand in the world, above a floating joint; left out"
-        findings.append(Finding("warning", above.where, lost, "put scenery into a terrain"))
+        lost = f"{shapes} shapes of link {above.name!r}, above a floating joint, belong to the world and are ignored"
+        findings.append(Finding("warning", above.where, lost, "add them to a terrain instead"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])
 

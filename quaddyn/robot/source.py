@@ -69,7 +69,7 @@ def read_source(
         data, folders = expand_xacro(document.path, document.name, finder, values)
         return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
     if values:
-        raise ArgumentError(f"arguments: {document.name} is no xacro file and takes none; remove them")
+        raise ArgumentError(f"arguments: {document.name} is not a xacro file and has no arguments; remove arguments=")
     return document
 
 
@@ -97,7 +97,7 @@ def _read_document(source: str | os.PathLike[str] | pin.Model, packages: Iterabl
     roots = tuple(Path(p) for p in packages)
     for folder in roots:
         if not folder.is_dir():
-            raise ArgumentError(f"packages: {str(folder)!r} is no folder")
+            raise ArgumentError(f"packages: {str(folder)!r} is not a folder; pass existing folders")
     if isinstance(source, pin.Model):
         text, root = write_urdf(source)
         return Document(text, f"<pinocchio.Model {source.name}>", None, roots, root)

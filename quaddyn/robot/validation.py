@@ -71,11 +71,12 @@ def validate_inertias(
                 continue
             advice = "give one of its links an <inertial>"
             if body.joint is not None:
-                advice += ", or pass allow_massless=True if other bodies below it carry mass"
+                advice += ", or pass allow_massless=True if bodies further out have mass"
             raise ModelError(f"{who} has no mass; {advice}")
         if np.trace(inertial.inertia) > 2.0 * inertial.mass * MAX_GYRATION**2:
             raise ModelError(
-                f"{who} has mass {inertial.mass:.3g} kg and yet inertia as if it were over {MAX_GYRATION:g} m large; "
+                f"{who} has mass {inertial.mass:.3g} kg but the inertia of a body with a radius of gyration above "
+                f"{MAX_GYRATION:g} m; "
                 "correct <mass> or <inertia>"
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
@@ -84,7 +85,7 @@ def validate_inertias(
             principal = np.linalg.eigvalsh(inertial.inertia)
             values = ", ".join(f"{m:.4g}" for m in principal)
             raise ModelError(
-                f"{who} has principal moments of inertia ({values}) kg m^2, which no mass distribution has "
+                f"{who} has principal moments of inertia ({values}) kg m^2, which is physically impossible "
                 f"(second moment {moments[0]:.3g} < 0); correct <inertia>, or pass repair=('inertia',)"
             )
 
@@ -108,7 +109,8 @@ def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody
             inertia = np.trace(sigma) * np.eye(3) - sigma
             body = replace(body, inertial=Inertial(body.inertial.mass, body.inertial.com, frozen(inertia)))
             reason = (
-                f"inertia of the body moved by {_describe_joint(body)} repaired: second moment {values[0]:.3g} raised"
+                f"the inertia of the body moved by {_describe_joint(body)} is physically impossible (second moment "
+                f"{values[0]:.3g} < 0); the nearest physical inertia replaces it, because of repair=('inertia',)"
             )
             findings.append(Finding("warning", body.links[0][0].where, reason))
         out.append(body)
@@ -135,19 +137,21 @@ def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
         enough = MAX_EFFORT_RATIO * mass * 9.81 * lever
         void = []
         if enough < joint.limits.effort < np.inf:
-            void.append(f"effort={joint.limits.effort:g}, over {MAX_EFFORT_RATIO:g} times what lifts the whole robot")
+            void.append(
+                f"effort={joint.limits.effort:g}, over {MAX_EFFORT_RATIO:g} times the torque that lifts the whole robot"
+            )
         if MAX_VELOCITY_LIMIT < joint.limits.velocity < np.inf:
             void.append(f"velocity={joint.limits.velocity:g}")
         if void:
-            reason = f"void limits: {' and '.join(void)}"
-            findings.append(Finding("warning", joint.where, reason, "pass the motor's values by limits="))
+            reason = f"the limits {' and '.join(void)} are too large to limit anything"
+            findings.append(Finding("warning", joint.where, reason, "pass the limits of the motors as limits="))
     for kind, joints in unlimited.items():
         if joints:
             listed = ", ".join(joint.name for joint in joints[:MAX_LISTED_JOINTS]) + (
                 ", ..." if len(joints) > MAX_LISTED_JOINTS else ""
             )
-            reason = f"no {kind} limit for {len(joints)} joints ({listed}); they are taken as unlimited"
-            findings.append(Finding("note", joints[0].where, reason, "pass the motor's values by limits="))
+            reason = f"no {kind} limit is given for {len(joints)} joints ({listed}); they are assumed to be unlimited"
+            findings.append(Finding("note", joints[0].where, reason, "pass the limits of the motors as limits="))
     return findings
 
 
@@ -158,9 +162,11 @@ def validate_dof_count(nv: int, file: str) -> None:
         ModelError: nv is 0 or above `MAX_NV`.
     """
     if nv > MAX_NV:
-        raise ModelError(f"{file}: {nv} degrees of freedom; at most {MAX_NV} are loaded; fix joints you do not need")
+        raise ModelError(
+            f"{file}: {nv} degrees of freedom; at most {MAX_NV} are supported; make joints that you do not need fixed"
+        )
     if nv == 0:
-        raise ModelError(f"{file}: nothing moves: no moving joint on a fixed root; pass root='free' or add a joint")
+        raise ModelError(f"{file}: the robot has a fixed root and no moving joint; pass root='free' or add a joint")
 
 
 def validate_model(
@@ -219,7 +225,7 @@ def validate_model(
         if not error <= MAX_ROUND_TRIP_ERROR:
             raise ModelError(
                 f"{file}: inverse and forward dynamics disagree by {error:.2g} (condition of M {condition:.1g}); "
-                "masses or inertias differ by too many orders of magnitude"
+                "reduce the ratio between the largest and the smallest masses and inertias"
             )
     return {
         "smallest eigenvalue of M (unit diagonal)": smallest,

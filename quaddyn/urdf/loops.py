@@ -15,14 +15,14 @@ import numpy as np
 
 from .tree import Array, KinematicLoop, Pose, frozen
 from .values import ElementReader
-from .xml import Element
+from .xml import XmlElement
 
 #: Kinds of loops by the joint type that the tag names.
 KINDS = {"spherical": "point", "ball": "point", "revolute": "revolute", "continuous": "revolute", "fixed": "weld"}
-DRAKE = "drake:ball_constraint"
+DRAKE_TAG = "drake:ball_constraint"
 
 
-def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Array]) -> list[KinematicLoop]:
+def read_loops(reader: ElementReader, root: XmlElement, rotation: Callable[..., Array]) -> list[KinematicLoop]:
     """The loops of a document, in its order.
 
     Args:
@@ -36,15 +36,15 @@ def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Arr
     out: list[KinematicLoop] = []
     for element in root:
         if element.tag == "loop_joint":
-            out.append(_loop_joint(reader, element, rotation))
-        elif element.tag.rsplit("}")[-1] in ("ball_constraint", DRAKE):
-            out.append(_ball(reader, element, f"ball_constraint_{len(out) + 1}"))
+            out.append(_read_loop_joint(reader, element, rotation))
+        elif element.tag.rsplit("}")[-1] in ("ball_constraint", DRAKE_TAG):
+            out.append(_read_ball_constraint(reader, element, f"ball_constraint_{len(out) + 1}"))
         if out and any(out[-1].name == other.name for other in out[:-1]):
-            raise reader.refuse(element, "a second loop of this name", "names must be unique")
+            raise reader.refuse(element, "another loop has this name", "rename one of them")
     return out
 
 
-def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[..., Array]) -> KinematicLoop:
+def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Callable[..., Array]) -> KinematicLoop:
     reader.known(element)
     name, told = reader.name(element), reader.text(element, "type")
     if told not in KINDS:
@@ -55,7 +55,7 @@ def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[...,
         xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.vector(axis, "xyz", 3, bound=1e3))
         if not np.linalg.norm(xyz) > 1e-3:
             raise reader.refuse(element, "an <axis> of length 0", "give a unit vector")
-        turn = turn_to(xyz / np.linalg.norm(xyz))
+        turn = rotation_of_z_to(xyz / np.linalg.norm(xyz))
     ends = []
     for tag in ("link1", "link2"):
         end = reader.required(element, tag)
@@ -67,7 +67,7 @@ def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[...,
     return KinematicLoop(name, KINDS[told], link_a, link_b, at_a, at_b, dependent, element.where)
 
 
-def _ball(reader: ElementReader, element: Element, name: str) -> KinematicLoop:
+def _read_ball_constraint(reader: ElementReader, element: XmlElement, name: str) -> KinematicLoop:
     links, places = [], []
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
         found = {child.tag.rsplit("_constraint_")[-1]: child for child in element}
@@ -78,7 +78,7 @@ def _ball(reader: ElementReader, element: Element, name: str) -> KinematicLoop:
     return KinematicLoop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
 
 
-def turn_to(axis: Array) -> Array:
+def rotation_of_z_to(axis: Array) -> Array:
     """(3, 3) the shortest rotation that turns z into a unit axis."""
     x, y, z = (float(a) for a in axis)
     angle = math.atan2(math.hypot(x, y), z)

@@ -11,15 +11,15 @@ from urllib.parse import unquote
 from ..safe_files import read_regular
 
 #: Slashes of a URI at most.
-MAX_FOLDERS = 64
+MAX_SLASHES = 64
 #: Folders above the file's own that are searched for a package.xml: files lie up to two deep inside ``urdf/``.
-MAX_ABOVE = 3
+MAX_PARENT_FOLDERS = 3
 #: The name in a package.xml, and how many bytes of it are read.
 PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
 #: Folders of meshes that lie beside the file's own, in packages without a package.xml.
 MESH_FOLDERS = ("meshes", "assets")
 #: Folders that a message lists.
-LISTED = 4
+MAX_LISTED_FOLDERS = 4
 
 
 class MeshFinder:
@@ -40,7 +40,7 @@ class MeshFinder:
         self.folder = Path(os.path.realpath(folder)) if folder is not None else None
         self.roots = tuple(Path(os.path.realpath(r)) for r in roots)
         if self.folder is not None:
-            self.roots += (self.folder, *_own_package(self.folder))
+            self.roots += (self.folder, *_package_of(self.folder))
         self._above = () if self.folder is None else (self.folder, *self.folder.parents)
         self._names = {root: name for root in self.roots if (name := _manifest_name(root))}
         self._cache: dict[str, tuple[Path | None, Path | None, str]] = {}
@@ -59,7 +59,7 @@ class MeshFinder:
     def advice(self, uri: str) -> str:
         """What a caller can do about a `uri` that is not found: the folder to pass, and where was looked."""
         uri = uri.replace("\\", "/")
-        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_FOLDERS:
+        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_SLASHES:
             return "correct the name"
         for candidate, _ in self._candidates(uri):
             try:
@@ -67,7 +67,7 @@ class MeshFinder:
                     return f"pass packages=[{str(Path(os.path.realpath(candidate)).parent)!r}] to have it opened"
             except OSError:
                 break
-        scheme, inside = _split(uri)
+        scheme, inside = _split_scheme(uri)
         package, _, inner = inside.partition("/")
         if scheme in ("package", "model") and package and inner:
             wanted = f"pass packages= with the folder {package!r} or the one that holds it"
@@ -75,8 +75,8 @@ class MeshFinder:
             wanted = "pass packages= with a folder that holds it"
         if not self.roots:
             return wanted
-        tried = ", ".join(str(root) for root in self.roots[:LISTED])
-        return f"{wanted} (looked in: {tried}{', ...' if len(self.roots) > LISTED else ''})"
+        tried = ", ".join(str(root) for root in self.roots[:MAX_LISTED_FOLDERS])
+        return f"{wanted} (looked in: {tried}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
 
     def package(self, name: str) -> Path | None:
         """The folder of the package of this name: given, around the file, or inside a root."""
@@ -90,8 +90,8 @@ class MeshFinder:
         return next((above for above in self._above if above.name == name), None)
 
     def _find(self, uri: str) -> tuple[Path | None, Path | None, str]:
-        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_FOLDERS:
-            return None, None, "not a file name"
+        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_SLASHES:
+            return None, None, "this is not a file name"
         outside = False
         plain = uri.replace("\\", "/")
         unquoted = unquote(plain).replace("\0", "")
@@ -100,7 +100,7 @@ class MeshFinder:
                 if not os.path.lexists(candidate):  # one question to the system; following links takes one a folder
                     continue
                 real = self._real(candidate)  # follows links before judging
-                holder = next((each for each in (root, *self.roots) if _inside(real, each)), None)
+                holder = next((each for each in (root, *self.roots) if _is_inside(real, each)), None)
                 if holder is None:
                     outside = True
                 elif Path(real).is_file():
@@ -110,7 +110,13 @@ class MeshFinder:
                 path = self._in_other_case(candidate, root)
                 if path is not None:
                     return path, root, ""
-        return None, None, "outside the package roots, not opened" if outside else "no such file in the package roots"
+        return (
+            None,
+            None,
+            "the file is outside the package roots and is not opened"
+            if outside
+            else "the package roots contain no such file",
+        )
 
     def _real(self, name: str) -> str:
         """The path with links resolved; folders are resolved once, since meshes lie side by side."""
@@ -135,10 +141,10 @@ class MeshFinder:
             if part != ".." and not os.path.lexists(below):
                 below = f"{path}/{self._listed(path).get(part.lower(), '')}"
             path = below
-            if path.endswith("/") or not _inside(os.path.normpath(path), root):
+            if path.endswith("/") or not _is_inside(os.path.normpath(path), root):
                 return None
         real = os.path.realpath(path)
-        return Path(real) if _inside(real, root) and Path(real).is_file() else None
+        return Path(real) if _is_inside(real, root) and Path(real).is_file() else None
 
     def _listed(self, folder: str) -> dict[str, str]:
         """Names in a folder by their lower-case form, the first of several alike; none where it is no folder."""
@@ -151,7 +157,7 @@ class MeshFinder:
         return self._listings[folder]
 
     def _candidates(self, uri: str) -> Iterator[tuple[str, Path]]:
-        scheme, inside = _split(uri)
+        scheme, inside = _split_scheme(uri)
         if scheme in ("package", "model"):
             package, _, inner = inside.partition("/")
             for root in self.roots:
@@ -169,7 +175,7 @@ class MeshFinder:
                 yield inside if inside.startswith("/") else f"{self.folder or root}/{inside}", root
 
 
-def _split(uri: str) -> tuple[str, str]:
+def _split_scheme(uri: str) -> tuple[str, str]:
     """The scheme of a URI, "" without one, and the rest; ``file:/a`` and ``file:a`` are as ``file:///a`` and ``a``."""
     scheme, separator, rest = uri.partition("://")
     if separator:
@@ -177,13 +183,13 @@ def _split(uri: str) -> tuple[str, str]:
     return ("file", uri[5:]) if uri[:5].lower() == "file:" else ("", uri)
 
 
-def _inside(path: str, root: Path) -> bool:
+def _is_inside(path: str, root: Path) -> bool:
     return os.path.commonpath((path, root)) == str(root)
 
 
-def _own_package(folder: Path) -> tuple[Path, ...]:
+def _package_of(folder: Path) -> tuple[Path, ...]:
     """The package that a file in `folder` belongs to, besides `folder` itself."""
-    for above in (folder, *folder.parents[:MAX_ABOVE]):
+    for above in (folder, *folder.parents[:MAX_PARENT_FOLDERS]):
         if (above / "package.xml").is_file():
             return () if above == folder else (above,)
     above = folder.parent

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ModelError, QuaddynError
 from ..safe_files import read_regular
 from .meshes import MeshFinder
-from .xml import MAX_BYTES, Element, clipped, read_xml
+from .xml import MAX_BYTES, XmlElement, read_xml, shorten
 
 #: What may stand before the first tag: a byte order mark, blanks, declarations and comments; then the tag of MJCF.
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<mujoco[\s/>]", re.DOTALL)
@@ -97,7 +97,7 @@ def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any,
     except ModelError:
         raise
     except Exception as error:  # ValueError of its parser and compiler, and whatever its files may come to
-        raise ModelError(f"{name}: MuJoCo refuses it: {clipped(' '.join(str(error).split()))}") from None
+        raise ModelError(f"{name}: MuJoCo refuses it: {shorten(' '.join(str(error).split()))}") from None
     return model, meshes
 
 
@@ -125,12 +125,12 @@ class _Writer:
         self.opened: list[Path] = []
         self.attached: dict[str, bytes] = {}
 
-    def text(self, root: Element) -> str:
+    def text(self, root: XmlElement) -> str:
         parts: list[str] = []
         self._write(root, parts)
         return "".join(parts)
 
-    def _write(self, element: Element, parts: list[str]) -> None:
+    def _write(self, element: XmlElement, parts: list[str]) -> None:
         if element.tag == "include":
             for child in self._opened(element)[0]:
                 self._write(child, parts)
@@ -149,7 +149,7 @@ class _Writer:
             self._write(child, parts)
         parts.append(f"</{element.tag}>")
 
-    def _opened(self, element: Element) -> tuple[Element, Path]:
+    def _opened(self, element: XmlElement) -> tuple[XmlElement, Path]:
         """The document that an element names, and its path."""
         uri = element.attrib.get("file", "")
         path, _, problem = self.finder.find(uri)
@@ -165,7 +165,7 @@ class _Writer:
         except OSError as error:
             raise ModelError(f"{element.where}: file={uri!r}: cannot be read: {error.strerror}") from None
 
-    def _attach(self, element: Element) -> str:
+    def _attach(self, element: XmlElement) -> str:
         """The name that stands for an attached document, whose files are found from its own folder."""
         root, path = self._opened(element)
         folder = str(path.parent)
@@ -173,7 +173,7 @@ class _Writer:
             for key in ("meshdir", "assetdir"):
                 if key in each.attrib:
                     each.attrib[key] = f"{folder}/{each.attrib[key]}"
-        root.children.insert(0, Element("compiler", {"meshdir": folder}, root.line, root, root.file))
+        root.children.insert(0, XmlElement("compiler", {"meshdir": folder}, root.line, root, root.file))
         inner = _Writer(MeshFinder(path.parent, self.finder.roots), str(path))
         inner.opened, inner.attached = [*self.opened], self.attached
         text = inner.text(root)

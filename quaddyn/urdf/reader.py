@@ -36,8 +36,8 @@ from .tree import (
     Tree,
     frozen,
 )
-from .values import ROUNDING, ROUNDING_PER_MASS, ElementReader
-from .xml import Element, clipped, read_xml
+from .values import ROUNDING_PER_MASS, ROUNDING_TOLERANCE, ElementReader
+from .xml import XmlElement, read_xml, shorten
 
 MAX_LINKS = 2000
 MAX_DEPTH = 128
@@ -48,7 +48,7 @@ NO_LIMIT = 1e6
 
 #: Red, green, blue and opacity.
 Color = tuple[float, float, float, float]
-GREY: Color = (0.5, 0.5, 0.5, 1.0)
+DEFAULT_COLOR: Color = (0.5, 0.5, 0.5, 1.0)
 
 T = TypeVar("T", Link, Joint)
 
@@ -70,19 +70,19 @@ def parse(data: bytes | str, *, file: str = "<text>", meshes: MeshFinder | None 
     root = read_xml(data, file)
     if root.tag != "robot":
         raise ModelError(f"{root.where}: the root element must be <robot>, not <{root.tag}>; is this a URDF?")
-    return _Reader(file, meshes or MeshFinder(None, ())).tree(root)
+    return _UrdfReader(file, meshes or MeshFinder(None, ())).tree(root)
 
 
-class _Reader(ElementReader):
+class _UrdfReader(ElementReader):
     """Reads one document."""
 
     def __init__(self, file: str, meshes: MeshFinder) -> None:
         super().__init__()
         self.file, self.meshes = file, meshes
-        self.missing: dict[tuple[str, str, bool], list[tuple[Element, str]]] = {}  # by folder, reason, for show
+        self.missing: dict[tuple[str, str, bool], list[tuple[XmlElement, str]]] = {}  # by folder, reason, for show
 
     # -- elements --------------------------------------------------------------------------------------------
-    def origin(self, element: Element) -> Pose:
+    def origin(self, element: XmlElement) -> Pose:
         origin = self.one(element, "origin")
         if origin is None:
             return Pose.identity()
@@ -92,7 +92,7 @@ class _Reader(ElementReader):
             return Pose.identity()
         return Pose.of(rotation_from_rpy(*rpy), xyz)
 
-    def inertial(self, link: Element) -> Inertial | None:
+    def inertial(self, link: XmlElement) -> Inertial | None:
         element = self.one(link, "inertial")
         if element is None:
             return None
@@ -106,41 +106,45 @@ class _Reader(ElementReader):
         self.judge_link(element, mass, about_com)
         return Inertial(mass, placement.translation, frozen(0.5 * (rotated + rotated.T)))
 
-    def judge_link(self, element: Element, mass: float, inertia: Array) -> None:
+    def judge_link(self, element: XmlElement, mass: float, inertia: Array) -> None:
         """Report what is odd about one link alone; only composite bodies are refused (see the guard)."""
         moments = np.linalg.eigvalsh(inertia)
         scale = max(abs(moments[0]), abs(moments[2]))
         values = ", ".join(f"{m:.4g}" for m in moments)
         if mass == 0.0:
-            self.warn(element, f"mass 0 (principal moments {values})", "a dummy link needs no <inertial>")
+            self.warn(
+                element,
+                f"the mass is 0 (principal moments {values})",
+                "remove <inertial>, which a dummy link does not need",
+            )
         elif scale <= ROUNDING_PER_MASS * mass:
-            self.warn(element, f"a point mass of {mass:g} kg: all moments of inertia are 0")
+            self.warn(element, f"all moments of inertia are 0; the link is a point mass of {mass:g} kg")
         rounding = ROUNDING_PER_MASS * mass
         if moments[0] < -1e-9 * scale - rounding:
             self.warn(element, f"the inertia is not positive semi-definite (principal moments {values})")
         elif moments[0] + moments[1] < moments[2] * (1.0 - 1e-9) - rounding:
-            self.warn(element, f"the inertia breaks the triangle inequality (principal moments {values})")
+            self.warn(element, f"the inertia violates the triangle inequality (principal moments {values})")
 
-    def link(self, element: Element, materials: dict[str, Color]) -> Link:
+    def link(self, element: XmlElement, materials: dict[str, Color]) -> Link:
         self.known(element)
         name = self.name(element)
         inertial = self.inertial(element)
         visuals: list[Geometry | None] = []
         for visual in element.all("visual"):
-            with self.drawn("this visual is left out"):
+            with self.drawn("this visual is ignored"):
                 visuals.append(self.geometry(visual, materials))
         collisions = [self.geometry(c, materials) for c in element.all("collision")]
-        return Link(name, inertial, _there(visuals), _there(collisions), element.where)
+        return Link(name, inertial, _without_none(visuals), _without_none(collisions), element.where)
 
-    def geometry(self, element: Element, materials: dict[str, Color]) -> Geometry | None:
+    def geometry(self, element: XmlElement, materials: dict[str, Color]) -> Geometry | None:
         """A <visual> or <collision>; None where there is nothing in it, or nothing of any size."""
         self.known(element)
         placement = self.origin(element)
         holder = self.one(element, "geometry")
         if holder is None or not holder.children:
-            self.warn(element, f"no shape in this <{element.tag}>; left out", "give it one or remove it")
+            self.warn(element, f"<{element.tag}> has no shape and is ignored", "add a shape or remove it")
             return None
-        readers: dict[str, Callable[[Element], Shape]] = {
+        readers: dict[str, Callable[[XmlElement], Shape]] = {
             "box": self._box,
             "cylinder": self._cylinder,
             "capsule": self._capsule,
@@ -151,52 +155,54 @@ class _Reader(ElementReader):
         for other in shapes[1:]:
             if not shapes[0].same(other):
                 raise self.refuse(other, f"a second shape in one <geometry> of <{element.tag}>", "use one per element")
-            self.warn(other, f"<{other.tag}> stands twice, word for word", "remove one")
+            self.warn(other, f"<{other.tag}> is repeated identically; the first one is used", "remove the second one")
         if not shapes:
             advice = "use box, cylinder, sphere, capsule or mesh"
-            raise self.refuse(holder, f"<geometry> of <{element.tag}> holds no known shape", advice)
+            raise self.refuse(holder, f"<geometry> of <{element.tag}> has no supported shape", advice)
         self.known(shapes[0])
         shape = readers[shapes[0].tag](shapes[0])
         if isinstance(shape, CapsuleShape) and shape.length == 0.0 and shape.radius > 0.0:
             shape = SphereShape(shape.radius)
-        if 0.0 in _sizes(shape):
+        if 0.0 in _shape_sizes(shape):
             where = shapes[0]
             size = " ".join(f"{name}={value!r}" for name, value in where.attrib.items() if name != "filename")
             if element.tag == "collision" and isinstance(shape, SphereShape):
-                self.warn(where, f"{size}: a sphere of no size; taken for a point", "correct it if more is meant")
+                self.warn(where, f"{size}: a sphere of radius 0 is treated as a point", "give a radius for a sphere")
             else:
-                self.warn(where, f"{size}: a {where.tag} of no size; left out", "correct it or remove it")
+                self.warn(
+                    where, f"{size}: a {where.tag} of size 0 is ignored", "correct the size or remove the element"
+                )
                 return None
         return Geometry(shape, placement, self.color(element, materials), element.where)
 
-    def size(self, element: Element, attribute: str) -> float:
+    def size(self, element: XmlElement, attribute: str) -> float:
         value = self.number(element, attribute, bound=1e3)
         if value < 0.0:
             raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
         return value
 
-    def _box(self, element: Element) -> BoxShape:
+    def _box(self, element: XmlElement) -> BoxShape:
         x, y, z = self.vector(element, "size", 3)
         if min(x, y, z) < 0.0:
             raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
         return BoxShape((x, y, z))
 
-    def _sphere(self, element: Element) -> SphereShape:
+    def _sphere(self, element: XmlElement) -> SphereShape:
         return SphereShape(self.size(element, "radius"))
 
-    def _cylinder(self, element: Element) -> CylinderShape:
+    def _cylinder(self, element: XmlElement) -> CylinderShape:
         return CylinderShape(self.size(element, "radius"), self.size(element, "length"))
 
-    def _capsule(self, element: Element) -> CapsuleShape:
+    def _capsule(self, element: XmlElement) -> CapsuleShape:
         return CapsuleShape(self.size(element, "radius"), self.size(element, "length"))
 
-    def _mesh(self, element: Element) -> MeshShape:
+    def _mesh(self, element: XmlElement) -> MeshShape:
         uri = self.text(element, "filename")
         if not uri.strip():
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
         scale = element.attrib.get("scale", "1 1 1")
         if len(scale.split()) == 1:
-            self.warn(element, f"scale={scale!r}: one number; taken for all three axes", "give three")
+            self.warn(element, f"scale={scale!r}: the one number is used for all three axes", "give three numbers")
             x = y = z = self.number(element, "scale")
         else:
             x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
@@ -205,7 +211,7 @@ class _Reader(ElementReader):
             self.missing.setdefault((uri.rpartition("/")[0], problem, self.cosmetic), []).append((element, uri))
         return MeshShape(uri, path, (x, y, z), root)
 
-    def color(self, element: Element, materials: dict[str, Color]) -> Color | None:
+    def color(self, element: XmlElement, materials: dict[str, Color]) -> Color | None:
         found = element.all("material")
         if not found or element.tag == "collision":
             return None
@@ -214,33 +220,33 @@ class _Reader(ElementReader):
             return self.rgba(own[0])
         return materials.get(found[0].attrib.get("name", ""))
 
-    def rgba(self, element: Element) -> Color:
+    def rgba(self, element: XmlElement) -> Color:
         """The colour that an element gives; grey where it gives none that can be read."""
-        color = GREY
-        with self.drawn("grey is drawn"):
+        color = DEFAULT_COLOR
+        with self.drawn("the color is gray"):
             color = self._rgba(element)
         return color
 
-    def _rgba(self, element: Element) -> Color:
+    def _rgba(self, element: XmlElement) -> Color:
         text = element.attrib.get("rgba")
         if text is None:
-            return GREY
+            return DEFAULT_COLOR
         words = text.replace(",", " ").split()
         if len(words) in (3, 4) and (len(words) == 3 or "," in text):
             words = [*words, "1"][:4]
-            reason = f"rgba={text!r}: expected 4 numbers between blanks; read as {' '.join(words)}"
-            self.warn(element, reason, "write it so")
-            element = Element(element.tag, {"rgba": " ".join(words)}, element.line, element.parent, element.file)
+            reason = f"rgba={text!r}: expected 4 numbers separated by blanks; it is read as {' '.join(words)}"
+            self.warn(element, reason, "write 4 numbers separated by blanks")
+            element = XmlElement(element.tag, {"rgba": " ".join(words)}, element.line, element.parent, element.file)
         r, g, b, a = self.vector(element, "rgba", 4, bound=255.0)
         return (r, g, b, a)
 
-    def joint(self, element: Element) -> Joint:
+    def joint(self, element: XmlElement) -> Joint:
         self.known(element)
         name = self.name(element)
         kind = self.text(element, "type")
         if kind not in JOINT_TYPES:
             advice = f"use one of {', '.join(JOINT_TYPES)}"
-            raise self.refuse(element, f"type={kind!r} is no URDF joint type", advice)
+            raise self.refuse(element, f"type={kind!r} is not a URDF joint type", advice)
         parent = self.text(self.required(element, "parent"), "link")
         child = self.text(self.required(element, "child"), "link")
         placement = self.origin(element)
@@ -250,18 +256,20 @@ class _Reader(ElementReader):
         damping = friction = armature = 0.0
         dynamics = self.one(element, "dynamics")
         if dynamics is not None and kind in ("floating", "planar"):
-            self.warn(dynamics, f"damping and friction of a {kind} joint are not modelled; ignored", "remove them")
+            self.warn(
+                dynamics, f"damping and friction of a {kind} joint are not supported and are ignored", "remove them"
+            )
         elif dynamics is not None and kind != "fixed":
             damping, friction, armature = (self.loss(dynamics, k) for k in ("damping", "friction", "armature"))
         mimic = self.mimic(element) if kind != "fixed" else None
         where = element.where
         return Joint(name, kind, parent, child, placement, axis, limits, damping, friction, armature, mimic, where)
 
-    def loss(self, element: Element, attribute: str) -> float:
+    def loss(self, element: XmlElement, attribute: str) -> float:
         value = self.number(element, attribute, default=0.0)
-        return self.magnitude(element, attribute, value, "negative, it would create energy")
+        return self.magnitude(element, attribute, value, "a negative value would create energy")
 
-    def axis(self, joint: Element) -> Array:
+    def axis(self, joint: XmlElement) -> Array:
         element = self.one(joint, "axis")
         if element is None:
             return frozen((1.0, 0.0, 0.0))  # the specification's default
@@ -269,63 +277,86 @@ class _Reader(ElementReader):
         norm = float(np.linalg.norm(xyz))
         if norm < 1e-3:
             raise self.refuse(
-                element, f"xyz={element.attrib.get('xyz')!r}: an axis of length {norm:g}", "give a unit vector"
+                element, f"xyz={element.attrib.get('xyz')!r}: the axis has length {norm:g}", "give a unit vector"
             )
         if abs(norm - 1.0) > 1e-3:
-            self.warn(element, f"xyz={element.attrib.get('xyz')!r}: length {norm:g}; normalized", "give a unit vector")
+            self.warn(
+                element,
+                f"xyz={element.attrib.get('xyz')!r}: the length is {norm:g}; the axis is normalized",
+                "give a unit vector",
+            )
         return frozen(xyz / norm if norm != 1.0 else xyz)
 
-    def limits(self, joint: Element, kind: str) -> Limits:
+    def limits(self, joint: XmlElement, kind: str) -> Limits:
         element = self.one(joint, "limit")
         if element is None:
             if kind in ("revolute", "prismatic"):
-                self.warn(joint, f"a {kind} joint without <limit>; taken as unlimited", "the specification requires it")
+                self.warn(
+                    joint,
+                    f"a {kind} joint has no <limit> and is assumed to be unlimited",
+                    "add <limit>, or pass limits=",
+                )
             return Limits()
         velocity, effort = (self.bound(element, k) for k in ("velocity", "effort"))
         if velocity == 0.0 and effort == 0.0:
             self.warn(
-                element, "effort and velocity are both 0: an exporter's blank; taken as unlimited", "fill them in"
+                element,
+                "effort and velocity are both 0, as exporters leave them; they are assumed to be unlimited",
+                "give them, or pass limits=",
             )
             velocity = effort = np.inf
         elif velocity == 0.0:
-            self.warn(element, "velocity=0 would forbid motion; taken as unlimited", "fill it in")
+            self.warn(
+                element, "velocity=0 would forbid motion; it is assumed to be unlimited", "give it, or pass limits="
+            )
             velocity = np.inf
         if kind not in ("revolute", "prismatic"):
             return Limits(velocity=velocity, effort=effort)
         lower, upper = element.attrib.get("lower"), element.attrib.get("upper")
         if lower is None and upper is None:
             reason = (
-                "neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as unlimited"
+                "lower and upper are not given: the default (0, 0) of the specification would lock the joint; they "
+                "are assumed to be unlimited"
             )
-            self.warn(element, reason, "give both")
+            self.warn(element, reason, "give both, or pass limits=")
             return Limits(velocity=velocity, effort=effort)
         if lower is None or upper is None:
             given, missing = ("upper", "lower") if lower is None else ("lower", "upper")
-            self.warn(element, f"{given} without {missing}, which is 0 by the specification", "give both")
+            self.warn(
+                element,
+                f"{given} is given without {missing}, which is 0 by the specification",
+                "give both, or pass limits=",
+            )
         low, high = (self.number(element, k, default=0.0, bound=np.finfo(float).max) for k in ("lower", "upper"))
-        if 0.0 < low - high <= ROUNDING:
+        if 0.0 < low - high <= ROUNDING_TOLERANCE:
             low = high
         if low > high:
             raise self.refuse(element, f"lower={low:g} is above upper={high:g}", "exchange them")
         if low >= NO_LIMIT or high <= -NO_LIMIT:
-            reason = f"lower={low:g}, upper={high:g}: a range that the joint can never be in"
+            reason = f"lower={low:g}, upper={high:g}: the joint can never be in this range"
             raise self.refuse(element, reason, "correct it")
         if low == high:
-            self.warn(element, f"lower = upper = {low:g}: the joint is locked", "use a fixed joint")
+            self.warn(
+                element,
+                f"lower and upper are both {low:g}, so that the joint is locked",
+                "use a fixed joint, or pass limits=",
+            )
         return Limits(
             low if abs(low) < NO_LIMIT else -np.inf, high if abs(high) < NO_LIMIT else np.inf, velocity, effort
         )
 
-    def bound(self, element: Element, attribute: str) -> float:
+    def bound(self, element: XmlElement, attribute: str) -> float:
         """A velocity or effort limit; inf where missing or absurdly large."""
         if attribute not in element.attrib:
-            self.warn(element, f"no {attribute} limit; taken as unlimited", "the specification requires it")
+            self.warn(
+                element, f"no {attribute} limit is given; it is assumed to be unlimited", "give it, or pass limits="
+            )
             return np.inf
         value = self.number(element, attribute, bound=np.finfo(float).max)
         value = self.magnitude(element, attribute, value, "a limit is a magnitude")
         return value if value < NO_LIMIT else np.inf
 
-    def mimic(self, joint: Element) -> Mimic | None:
+    def mimic(self, joint: XmlElement) -> Mimic | None:
         element = self.one(joint, "mimic")
         if element is None:
             return None
@@ -336,7 +367,7 @@ class _Reader(ElementReader):
         )
 
     # -- the whole -------------------------------------------------------------------------------------------
-    def tree(self, root: Element) -> Tree:
+    def tree(self, root: XmlElement) -> Tree:
         self.known(root)
         materials: dict[str, Color] = {}
         for element in root.all("material"):
@@ -350,14 +381,14 @@ class _Reader(ElementReader):
         if shapes > MAX_SHAPES:
             raise ModelError(f"{self.file}: {shapes} <visual> and <collision> elements; at most {MAX_SHAPES} are read")
         if not link_elements:
-            raise ModelError(f"{self.file}: no <link> in it; is this a URDF (expand a .xacro first)?")
+            raise ModelError(f"{self.file}: the file has no <link>; is this a URDF (expand a .xacro first)?")
         links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")
         joints = self.unique(((self.joint(e), e) for e in joint_elements), "joint")
         for (folder, problem, cosmetic), found in self.missing.items():  # one folder, one finding
             files, (element, uri) = len({uri for _, uri in found}), found[0]
             more = f" and {files - 1} more in {folder!r}" if files > 1 else ""
-            advice = f"{self.meshes.advice(uri)}; the dynamics do not need them, the viewer will mark their place"
-            reason = clipped(f"filename={uri!r}{more}: {problem}")
+            advice = f"{self.meshes.advice(uri)}; meshes are not needed for the dynamics; the viewer shows a substitute"
+            reason = shorten(f"filename={uri!r}{more}: {problem}")
             self.findings.append(Finding("warning", element.where, reason, advice, cosmetic))
         ordered_links, ordered_joints = self.connect(links, joints)
         name = root.attrib.get("name") or "robot"
@@ -372,19 +403,17 @@ class _Reader(ElementReader):
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
         return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops), transmissions)
 
-    def unique(self, items: Iterable[tuple[T, Element]], kind: str) -> dict[str, tuple[T, Element]]:
-        out: dict[str, tuple[T, Element]] = {}
+    def unique(self, items: Iterable[tuple[T, XmlElement]], kind: str) -> dict[str, tuple[T, XmlElement]]:
+        out: dict[str, tuple[T, XmlElement]] = {}
         for item, element in items:
             if item.name in out:
                 first = out[item.name][1].line
-                raise self.refuse(
-                    element, f"a second {kind} of this name (first on line {first})", "names must be unique"
-                )
+                raise self.refuse(element, f"another {kind} has this name (on line {first})", "rename one of them")
             out[item.name] = (item, element)
         return out
 
     def connect(
-        self, links: dict[str, tuple[Link, Element]], joints: dict[str, tuple[Joint, Element]]
+        self, links: dict[str, tuple[Link, XmlElement]], joints: dict[str, tuple[Joint, XmlElement]]
     ) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
         """Order links and joints depth first, children by joint name; refuse what is not one tree."""
         parent_of: dict[str, str] = {}
@@ -405,16 +434,16 @@ class _Reader(ElementReader):
                 if roots
                 else "no root link: the joints form a cycle"
             )
-            raise ModelError(f"{self.file}: {what}; a URDF has exactly one link that is no joint's child")
+            raise ModelError(f"{self.file}: {what}; a URDF has exactly one link that is not the child of a joint")
         ordered_links, ordered_joints = [links[roots[0]][0]], []
-        stack = [(j, 1) for j in sorted(below[roots[0]], key=_bytewise, reverse=True)]
+        stack = [(j, 1) for j in sorted(below[roots[0]], key=_name_bytes, reverse=True)]
         while stack:
             joint, depth = stack.pop()
             if depth > MAX_DEPTH:
                 raise self.refuse(joints[joint.name][1], f"deeper than {MAX_DEPTH} joints", "shorten the chain")
             ordered_joints.append(joint)
             ordered_links.append(links[joint.child][0])
-            stack.extend((j, depth + 1) for j in sorted(below[joint.child], key=_bytewise, reverse=True))
+            stack.extend((j, depth + 1) for j in sorted(below[joint.child], key=_name_bytes, reverse=True))
         if len(ordered_links) != len(links):
             seen = {x.name for x in ordered_links}
             lost = next(e for name, (_, e) in links.items() if name not in seen)
@@ -422,11 +451,11 @@ class _Reader(ElementReader):
         return tuple(ordered_links), tuple(ordered_joints)
 
 
-def _there(shapes: Iterable[Geometry | None]) -> tuple[Geometry, ...]:
+def _without_none(shapes: Iterable[Geometry | None]) -> tuple[Geometry, ...]:
     return tuple(shape for shape in shapes if shape is not None)
 
 
-def _sizes(shape: Shape) -> tuple[float, ...]:
+def _shape_sizes(shape: Shape) -> tuple[float, ...]:
     """What must not be 0 of a shape with an extent."""
     match shape:
         case BoxShape(size):
@@ -439,7 +468,7 @@ def _sizes(shape: Shape) -> tuple[float, ...]:
             return shape.scale
 
 
-def _bytewise(joint: Joint) -> bytes:
+def _name_bytes(joint: Joint) -> bytes:
     return joint.name.encode()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from ..errors import ModelError
 from ..safe_files import read_regular
-from .xml import MAX_BYTES, Element, read_xml
+from .xml import MAX_BYTES, XmlElement, read_xml
 
 #: Elements that say which pairs are looked at, and their attributes (MoveIt's documentation of SRDF).
 PAIRS = {
@@ -54,19 +54,19 @@ def disabled_collisions(
             meant = near[0] if near else "disable_collisions"
             raise ModelError(f"{each.where}: no element of SRDF; did you mean <{meant}>?")
     for each in root.all("disable_default_collisions"):
-        (link,) = _links(each)
+        (link,) = _read_links(each)
         for other in links:
             if other != link:
                 out[frozenset((link, other))] = link, other, "by default"
     for each in root.all("disable_collisions"):
-        one, two = _links(each)
+        one, two = _read_links(each)
         out[frozenset((one, two))] = one, two, each.attrib.get("reason", "")
     for each in root.all("enable_collisions"):
-        out.pop(frozenset(_links(each)), None)
+        out.pop(frozenset(_read_links(each)), None)
     return tuple(out.values())
 
 
-def _links(element: Element) -> tuple[str, ...]:
+def _read_links(element: XmlElement) -> tuple[str, ...]:
     keys = PAIRS[element.tag]
     found = tuple(element.attrib.get(key, "") for key in keys)
     if not all(found):

@@ -19,19 +19,19 @@ from collections.abc import Sequence
 
 from .tree import Transmission
 from .values import ElementReader
-from .xml import Element
+from .xml import XmlElement
 
 TAG = "mechanicalReduction"
 #: ROS's classes of two joints and two actuators.
 DIFFERENTIAL, FOUR_BAR = "DifferentialTransmission", "FourBarLinkageTransmission"
 
 
-def read_transmissions(reader: ElementReader, root: Element) -> tuple[Transmission, ...]:
+def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmission, ...]:
     """The transmissions of a document, in its order."""
     out: dict[str, Transmission] = {}
     for element in root.all("transmission"):
         kind = next((each.text for each in element.all("type")), "").strip().rpartition("/")[2]
-        found = _pair(reader, element, kind) if kind in (DIFFERENTIAL, FOUR_BAR) else _single(reader, element)
+        found = _read_pair(reader, element, kind) if kind in (DIFFERENTIAL, FOUR_BAR) else _read_single(reader, element)
         if found is None:
             continue
         known = [out[joint] for joint in found.joints if joint in out]
@@ -39,27 +39,33 @@ def read_transmissions(reader: ElementReader, root: Element) -> tuple[Transmissi
             out |= dict.fromkeys(found.joints, found)
         else:
             joint = next(joint for joint in found.joints if joint in out)
-            reader.warn(element, f"a second reduction of joint {joint!r}; left out", "keep the one that is meant")
+            reader.warn(
+                element,
+                f"another transmission gives a reduction of joint {joint!r}; this one is ignored",
+                "remove one of them",
+            )
     return tuple(dict.fromkeys(out.values()))
 
 
-def _single(reader: ElementReader, element: Element) -> Transmission | None:
+def _read_single(reader: ElementReader, element: XmlElement) -> Transmission | None:
     """Of one joint and one actuator at most."""
     joints, actuators = element.all("joint"), element.all("actuator")
     if len(joints) != 1 or len(actuators) > 1 or "name" not in joints[0].attrib:
         return None
-    reduction = _reduction(reader, (*actuators, *joints, element))
+    reduction = _read_reduction(reader, (*actuators, *joints, element))
     return None if reduction is None else Transmission((joints[0].attrib["name"],), ((reduction,),))
 
 
-def _pair(reader: ElementReader, element: Element, kind: str) -> Transmission | None:
+def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmission | None:
     """Of two joints and two actuators, which their roles tell apart."""
-    joints, actuators = _in_roles(element, "joint"), _in_roles(element, "actuator")
+    joints, actuators = _parts_by_role(element, "joint"), _parts_by_role(element, "actuator")
     if joints is None or actuators is None or any("name" not in joint.attrib for joint in joints):
         roles = "joint1, joint2, actuator1 and actuator2"
-        reader.warn(element, f"a {kind} without {roles}, by role; left out", "give each joint and actuator its <role>")
+        reader.warn(
+            element, f"{kind} has no {roles}, by role, and is ignored", "give each joint and actuator its <role>"
+        )
         return None
-    (n1, n2), (m1, m2) = ([_reduction(reader, (part,)) for part in parts] for parts in (joints, actuators))
+    (n1, n2), (m1, m2) = ([_read_reduction(reader, (part,)) for part in parts] for parts in (joints, actuators))
     if n1 is None or n2 is None or m1 is None or m2 is None:
         return None
     rows = ((n1, n2), (n1, -n2)) if kind == DIFFERENTIAL else ((n1, 0.0), (1.0, n2))
@@ -67,23 +73,23 @@ def _pair(reader: ElementReader, element: Element, kind: str) -> Transmission | 
     return Transmission(names, tuple(tuple(own * x for x in row) for own, row in zip((m1, m2), rows, strict=True)))
 
 
-def _in_roles(element: Element, part: str) -> tuple[Element, Element] | None:
+def _parts_by_role(element: XmlElement, part: str) -> tuple[XmlElement, XmlElement] | None:
     """Two joints or actuators, the first first."""
     roles = {next((each.text.strip() for each in own.all("role")), ""): own for own in element.all(part)}
     first, second = roles.get(f"{part}1"), roles.get(f"{part}2")
     return None if first is None or second is None or len(element.all(part)) != 2 else (first, second)
 
 
-def _reduction(reader: ElementReader, parents: Sequence[Element]) -> float | None:
+def _read_reduction(reader: ElementReader, parents: Sequence[XmlElement]) -> float | None:
     """The first that is told, 1 where none is; None where it is no number."""
     told = [each for parent in parents for each in parent.all(TAG)]
-    reduction = _number(told[0].text) if told else 1.0
+    reduction = _nonzero_number(told[0].text) if told else 1.0
     if reduction is None:
-        reader.warn(told[0], f"{told[0].text!r} is no reduction; left out", "write a number other than 0")
+        reader.warn(told[0], f"{told[0].text!r} is not a reduction and is ignored", "give a number other than 0")
     return reduction
 
 
-def _number(text: str) -> float | None:
+def _nonzero_number(text: str) -> float | None:
     """A finite number other than 0."""
     try:
         value = float(text)

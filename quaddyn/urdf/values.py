@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from ..errors import ModelError
 from .foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 from .tree import Finding, Where
-from .xml import UNDECLARED, Element, clipped
+from .xml import UNDECLARED, XmlElement, shorten
 
 MAX_NAME = 256
 #: The name that Pinocchio gives to the frame of the world.
@@ -21,13 +21,13 @@ UNIVERSE = "universe"
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\r\n]+")
 #: Numbers this close to 0 [SI units] are 0 with a residue of rounding, whatever their sign.
-ROUNDING = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 #: The same of a moment of inertia, as a fraction of the mass [m^2].
 ROUNDING_PER_MASS = 1e-15
 #: Similarity (of difflib) from which on an unknown name may be a known one that is misspelt.
-NEAR = 0.7
+MIN_SIMILARITY = 0.7
 #: Foreign elements and attributes that one note lists.
-LISTED = 12
+MAX_LISTED_NAMES = 12
 
 # What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
 _KNOWN_CHILDREN = {
@@ -62,7 +62,7 @@ _KNOWN_ATTRIBUTES = {
 }
 
 
-class Refusal(ModelError):
+class RejectedElementError(ModelError):
     """Error about an element: it refuses the file, but inside `ElementReader.drawn` only the element is left out."""
 
     def __init__(self, finding: Finding) -> None:
@@ -82,14 +82,14 @@ class ElementReader:
         self.cosmetic = False
 
     # -- reporting -------------------------------------------------------------------------------------------
-    def warn(self, element: Element, reason: str, advice: str = "") -> None:
+    def warn(self, element: XmlElement, reason: str, advice: str = "") -> None:
         """Note an oddity of `element`."""
-        self.findings.append(Finding("warning", element.where, clipped(reason), advice, self.cosmetic))
+        self.findings.append(Finding("warning", element.where, shorten(reason), advice, self.cosmetic))
 
     @staticmethod
-    def refuse(element: Element, reason: str, advice: str) -> ModelError:
+    def refuse(element: XmlElement, reason: str, advice: str) -> ModelError:
         """The error for `element`, to be raised."""
-        return Refusal(Finding("warning", element.where, clipped(reason), advice))
+        return RejectedElementError(Finding("warning", element.where, shorten(reason), advice))
 
     @contextmanager
     def drawn(self, otherwise: str) -> Iterator[None]:
@@ -101,19 +101,19 @@ class ElementReader:
         before, self.cosmetic = self.cosmetic, True
         try:
             yield
-        except Refusal as error:
+        except RejectedElementError as error:
             finding = error.finding
             advice = f"{otherwise}; {finding.advice}"
             self.findings.append(Finding("warning", finding.where, finding.reason, advice, cosmetic=True))
         finally:
             self.cosmetic = before
 
-    def known(self, element: Element) -> None:
+    def known(self, element: XmlElement) -> None:
         """Report children and attributes that nothing reads."""
         children = _KNOWN_CHILDREN.get(element.tag)
         for child in element if children is not None else ():
             if "xacro" in child.tag:
-                self.warn(child, f"<{child.tag}> is a macro that was not expanded; ignored", "run xacro first")
+                self.warn(child, f"<{child.tag}> is a macro that was not expanded; it is ignored", "run xacro first")
             elif child.tag not in children and not child.tag.startswith("{"):  # type: ignore[operator]
                 self._unknown_child(child, element, children or ())
         attributes = _KNOWN_ATTRIBUTES.get(element.tag)
@@ -122,23 +122,23 @@ class ElementReader:
                 self.foreign.setdefault(f"{name}= of <{element.tag}>", element.where)
             elif name not in attributes and not name.startswith("{"):  # type: ignore[operator]
                 reason = f"unknown attribute {name}={element.attrib[name]!r} is ignored"
-                self.warn(element, reason, _misspelt(name, attributes or ()))
+                self.warn(element, reason, _spelling_advice(name, attributes or ()))
 
-    def _unknown_child(self, child: Element, element: Element, known: Iterable[str]) -> None:
+    def _unknown_child(self, child: XmlElement, element: XmlElement, known: Iterable[str]) -> None:
         """Report a child that is not of `known`: other tools', misspelt or in the wrong place."""
         tag = child.tag
         if tag in FOREIGN_ELEMENTS or (tag == "material" and element.tag != "robot"):  # a colour, wherever it stands
             self.foreign.setdefault(f"<{tag}>", child.where)
             return
-        reason, advice = f"unknown element <{tag}> in <{element.tag}> is ignored", _misspelt(tag, known)
+        reason, advice = f"unknown element <{tag}> in <{element.tag}> is ignored", _spelling_advice(tag, known)
         places = [f"<{place}>" for place, children in _KNOWN_CHILDREN.items() if tag in children]
         if places and not advice:
-            reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"it belongs into {' or '.join(places)}"
+            reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"move it into {' or '.join(places)}"
         self.warn(child, reason, advice)
 
-    def note_foreign(self, root: Element) -> None:
+    def note_foreign(self, root: XmlElement) -> None:
         """Say in one note what was passed over, and in one warning each which prefixes are not declared."""
-        waiting, undeclared = [root], dict[str, Element]()
+        waiting, undeclared = [root], dict[str, XmlElement]()
         while waiting:
             element = waiting.pop()
             for name in (element.tag, *element.attrib):
@@ -147,58 +147,64 @@ class ElementReader:
             waiting += reversed(element.children)
         with self.drawn(""):
             for prefix, element in undeclared.items():
-                reason = f"the prefix {prefix!r} is not declared; what has it is passed over"
+                reason = f"the prefix {prefix!r} is not declared; elements and attributes with it are ignored"
                 self.warn(element, reason, f"declare it by xmlns:{prefix} in <robot>")
         if self.foreign:
             names, where = list(self.foreign), next(iter(self.foreign.values()))
-            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-            reason = f"passed over, since they mean something to other tools only: {', '.join(names[:LISTED])}{more}"
-            self.findings.append(Finding("note", where, clipped(reason)))
+            more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+            reason = f"ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
+            self.findings.append(Finding("note", where, shorten(reason)))
 
-    def one(self, element: Element, tag: str) -> Element | None:
+    def one(self, element: XmlElement, tag: str) -> XmlElement | None:
         """The child with this tag; a repetition is reported when equal, refused when not."""
         found = element.all(tag)
         for other in found[1:]:
             if not found[0].same(other):
-                raise self.refuse(
-                    other, f"a second, different <{tag}> in <{element.tag}>", "keep the one that is meant"
-                )
-            self.warn(other, f"<{tag}> stands twice, word for word", "remove one")
+                raise self.refuse(other, f"<{element.tag}> has a second, different <{tag}>", "remove one of them")
+            self.warn(other, f"<{tag}> is repeated identically; the first one is used", "remove the second one")
         if found:
             self.known(found[0])
             return found[0]
         return None
 
-    def required(self, element: Element, tag: str) -> Element:
+    def required(self, element: XmlElement, tag: str) -> XmlElement:
         """The one child with this tag, or a `ModelError`."""
         child = self.one(element, tag)
         if child is None:
-            raise self.refuse(element, f"<{tag}> is missing", "the URDF specification requires it")
+            raise self.refuse(element, f"<{tag}> is missing", "add it, as the URDF specification requires")
         return child
 
     # -- values ----------------------------------------------------------------------------------------------
-    def text(self, element: Element, attribute: str) -> str:
+    def text(self, element: XmlElement, attribute: str) -> str:
         """An attribute that must be there."""
         value = element.attrib.get(attribute)
         if value is None:
-            raise self.refuse(element, f"attribute {attribute!r} is missing", "the URDF specification requires it")
+            raise self.refuse(
+                element, f"attribute {attribute!r} is missing", "add it, as the URDF specification requires"
+            )
         return value
 
-    def number(self, element: Element, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
+    def number(self, element: XmlElement, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
         """A finite number of magnitude up to `bound`; `default` where the attribute is missing."""
         value = element.attrib.get(attribute)
         if value is None and default is not None:
             return default
         return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
 
-    def magnitude(self, element: Element, attribute: str, value: float, reason: str) -> float:
+    def magnitude(self, element: XmlElement, attribute: str, value: float, reason: str) -> float:
         """A `value` that must not be negative; a residue of rounding below 0 is 0."""
-        if value < -ROUNDING:
+        if value < -ROUNDING_TOLERANCE:
             raise self.refuse(element, f"{attribute}={value:g}: {reason}", "correct the sign")
         return max(value, 0.0)
 
     def vector(
-        self, element: Element, attribute: str, n: int, *, default: tuple[float, ...] | None = None, bound: float = 1e3
+        self,
+        element: XmlElement,
+        attribute: str,
+        n: int,
+        *,
+        default: tuple[float, ...] | None = None,
+        bound: float = 1e3,
     ) -> tuple[float, ...]:
         """`n` finite numbers of magnitude up to `bound`; `default` where the attribute is missing."""
         value = element.attrib.get(attribute)
@@ -206,7 +212,7 @@ class ElementReader:
             return default
         return self._numbers(element, attribute, self.text(element, attribute), n, bound)
 
-    def _numbers(self, element: Element, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
+    def _numbers(self, element: XmlElement, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
         words = _SPACE.split(value.strip(" \t\r\n"))
         if len(words) != n or not words[0]:
             raise self.refuse(
@@ -223,11 +229,11 @@ class ElementReader:
             number = float(word)
             if not abs(number) <= bound:
                 advice = "check the unit" if math.isfinite(number) else "correct it"
-                raise self.refuse(element, f"{attribute}={value!r}: beyond {bound:g}", advice)
+                raise self.refuse(element, f"{attribute}={value!r}: the magnitude exceeds {bound:g}", advice)
             out.append(number)
         return tuple(out)
 
-    def name(self, element: Element) -> str:
+    def name(self, element: XmlElement) -> str:
         """The name attribute: printable, not empty, not reserved."""
         name = self.text(element, "name")
         if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
@@ -237,7 +243,7 @@ class ElementReader:
         return name
 
 
-def _misspelt(name: str, known: Iterable[str]) -> str:
+def _spelling_advice(name: str, known: Iterable[str]) -> str:
     """The advice for an unknown name that is near a known one; "" for others."""
     lower = {each.lower() for each in known}
-    return "is it misspelt?" if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=NEAR) else ""
+    return "is it misspelled?" if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=MIN_SIMILARITY) else ""

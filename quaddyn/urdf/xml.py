@@ -1,4 +1,4 @@
-"""Safe XML: bytes in, a small tree of `Element` with line numbers out, or one `ModelError`.
+"""Safe XML: bytes in, a small tree of `XmlElement` with line numbers out, or one `ModelError`.
 
 Document types, entities and external references are refused (defusedxml); depth and size are bounded while
 reading, so that no input can exhaust the stack or the memory.
@@ -22,28 +22,28 @@ MAX_ELEMENTS = 200_000
 MAX_TEXT = 64  # characters of an element's text that are kept: a number
 #: What the name of a prefix's namespace begins with where the document declares none.
 UNDECLARED = "undeclared:"
-MAX_WORDS = 400  # characters of a file's own words that a message repeats
+MAX_MESSAGE_LENGTH = 400  # characters of a file's own words that a message repeats
 
 
-def clipped(words: str, most: int = MAX_WORDS) -> str:
+def shorten(words: str, most: int = MAX_MESSAGE_LENGTH) -> str:
     """Words for a message, without their middle where they are long."""
     return words if len(words) <= most else f"{words[: most // 2]} ... {words[-most // 4 :]}"
 
 
-class Element:
+class XmlElement:
     """One XML element: `tag`, `attrib`, `children`, the `line` it starts on, `where`, and how its `text` begins."""
 
     __slots__ = ("attrib", "children", "file", "line", "parent", "tag", "text")
 
-    def __init__(self, tag: str, attrib: dict[str, str], line: int, parent: Element | None, file: str) -> None:
+    def __init__(self, tag: str, attrib: dict[str, str], line: int, parent: XmlElement | None, file: str) -> None:
         self.tag, self.attrib, self.line, self.parent, self.file = tag, attrib, line, parent, file
-        self.children: list[Element] = []
+        self.children: list[XmlElement] = []
         self.text = ""
 
-    def __iter__(self) -> Iterator[Element]:
+    def __iter__(self) -> Iterator[XmlElement]:
         return iter(self.children)
 
-    def all(self, tag: str) -> list[Element]:
+    def all(self, tag: str) -> list[XmlElement]:
         """Direct children with this tag."""
         return [c for c in self.children if c.tag == tag]
 
@@ -51,18 +51,18 @@ class Element:
     def where(self) -> Where:
         """File, line and the path of tags from the nearest named ancestor down to this element."""
         parts: list[str] = []
-        node: Element | None = self
+        node: XmlElement | None = self
         while node is not None and node.parent is not None:  # <robot> itself says nothing
             name = node.attrib.get("name")
             parts.append(
-                f'<{clipped(node.tag)} name="{clipped(name)}">' if name is not None else f"<{clipped(node.tag)}>"
+                f'<{shorten(node.tag)} name="{shorten(name)}">' if name is not None else f"<{shorten(node.tag)}>"
             )
             if name is not None:
                 break
             node = node.parent
-        return Where(self.file, self.line, "".join(reversed(parts)) or f"<{clipped(self.tag)}>")
+        return Where(self.file, self.line, "".join(reversed(parts)) or f"<{shorten(self.tag)}>")
 
-    def same(self, other: Element) -> bool:
+    def same(self, other: XmlElement) -> bool:
         """Equal in tag, attributes and content (comments, text and order of attributes aside)."""
         return (
             self.tag == other.tag
@@ -77,15 +77,15 @@ class _Builder:
 
     def __init__(self, file: str) -> None:
         self.file, self.expat = file, None
-        self.root: Element | None = None
-        self.open: list[Element] = []
+        self.root: XmlElement | None = None
+        self.open: list[XmlElement] = []
         self.count = 0
 
     def start(self, tag: str, attrib: dict[str, str]) -> None:
         self.count += 1
         line = self.expat.CurrentLineNumber if self.expat is not None else 0
         parent = self.open[-1] if self.open else None
-        element = Element(tag, attrib, line, parent, self.file)
+        element = XmlElement(tag, attrib, line, parent, self.file)
         if len(self.open) >= MAX_NESTING:
             raise ModelError(f"{element.where}: elements nested deeper than {MAX_NESTING}; flatten the file")
         if self.count > MAX_ELEMENTS:
@@ -103,11 +103,11 @@ class _Builder:
     def end(self, tag: str) -> None:
         self.open.pop()
 
-    def close(self) -> Element | None:
+    def close(self) -> XmlElement | None:
         return self.root
 
 
-def read_xml(data: bytes | str, file: str) -> Element:
+def read_xml(data: bytes | str, file: str) -> XmlElement:
     """Parse XML safely.
 
     Args:
@@ -130,11 +130,11 @@ def read_xml(data: bytes | str, file: str) -> Element:
         raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; meshes belong into files of their own")
     try:
         try:
-            root = _parsed(data, file)
+            root = _parse_document(data, file)
         except SyntaxError as error:
             if "unbound prefix" not in str(error):
                 raise
-            root = _parsed(_declared(data), file)
+            root = _parse_document(_declare_prefixes(data), file)
     except ModelError:
         raise
     except defusedxml.DefusedXmlException as error:
@@ -146,28 +146,28 @@ def read_xml(data: bytes | str, file: str) -> Element:
         raise ModelError(f"{file}: not well-formed XML: {error}; check it with an XML editor") from None
     if root is None:
         raise ModelError(f"{file}: no XML element in it; expected <robot>")
-    assert isinstance(root, Element)
+    assert isinstance(root, XmlElement)
     return root
 
 
-def _parsed(data: bytes | str, file: str) -> Element | None:
+def _parse_document(data: bytes | str, file: str) -> XmlElement | None:
     """The root element of a document."""
     builder = _Builder(file)
     parser: Any = defusedxml.ElementTree.DefusedXMLParser(target=builder, forbid_dtd=True)
     builder.expat = parser.parser
     parser.feed(data)
-    root: Element | None = parser.close()
+    root: XmlElement | None = parser.close()
     return root
 
 
 #: A prefix where it is used and where it is declared; a tag as it begins; what may stand before the first one.
-_USED = re.compile(r"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
-_DECLARED = re.compile(r"\sxmlns:([A-Za-z_][\w.-]*)\s*=")
-_TAG = re.compile(r"<[A-Za-z_][\w:.-]*")
+_USED_PREFIX = re.compile(r"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
+_DECLARED_PREFIX = re.compile(r"\sxmlns:([A-Za-z_][\w.-]*)\s*=")
+_TAG_START = re.compile(r"<[A-Za-z_][\w:.-]*")
 _BLANK = re.compile("[\\s\ufeff\u00ef\u00bb\u00bf]*")  # with the three bytes of a byte order mark
 
 
-def _declared(data: bytes | str) -> bytes | str:
+def _declare_prefixes(data: bytes | str) -> bytes | str:
     """The document with a namespace for every prefix that its first tag does not declare; no line changes its number.
 
     A document whose encoding does not contain ASCII stays as it is.
@@ -182,11 +182,11 @@ def _declared(data: bytes | str) -> bytes | str:
         if end < 0:
             break
         at = end + len(closing)
-    first = _TAG.match(text, at)
+    first = _TAG_START.match(text, at)
     if first is None:
         return data
-    here = set(_DECLARED.findall(text[first.end() - 1 : text.find(">", at)]))
-    wanting = sorted(set(_USED.findall(text)) - here - {"xml", "xmlns"})
+    here = set(_DECLARED_PREFIX.findall(text[first.end() - 1 : text.find(">", at)]))
+    wanting = sorted(set(_USED_PREFIX.findall(text)) - here - {"xml", "xmlns"})
     words = "".join(f' xmlns:{prefix}="{UNDECLARED}{prefix}"' for prefix in wanting)
     text = text[: first.end()] + words + text[first.end() :]
     return text if isinstance(data, str) else text.encode("latin-1")
