@@ -1,4 +1,4 @@
-"""Checks of plain arguments: a number is a number, a list of names is no string, a vector has its shape."""
+"""Checks of arguments: numbers, integers, arrays, sequences and vectors of a given shape."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FLOAT: Final = np.dtype(np.float64)
 
 
 def check_number(argument: str, value: object) -> float:
-    """The value of an argument as a float.
+    """Returns the value of an argument as a float.
 
     Raises:
-        ArgumentTypeError: it is no number.
+        ArgumentTypeError: the value is not a number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"{argument}: expected a number, got {type(value).__name__} {str(value)[:40]!r}")
@@ -33,17 +33,17 @@ def check_number(argument: str, value: object) -> float:
 
 
 def check_positive(argument: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
-    """A finite number above zero.
+    """Returns the value of an argument as a finite float above zero.
 
     Args:
-        argument: its name.
-        value: of it.
-        zero: whether 0 will do, too.
-        infinite: whether infinity will.
+        argument: name of the argument, for the message.
+        value: value of the argument.
+        zero: whether 0 is accepted.
+        infinite: whether infinity is accepted.
 
     Raises:
-        ArgumentError: it is not.
-        ArgumentTypeError: it is no number.
+        ArgumentError: the value is out of range.
+        ArgumentTypeError: the value is not a number.
     """
     x = check_number(argument, value)
     if not ((x > 0.0 or (zero and x == 0.0)) and (infinite or isfinite(x))):
@@ -52,15 +52,15 @@ def check_positive(argument: str, value: object, *, zero: bool = False, infinite
 
 
 def check_integer(argument: str, value: object, *, least: int = 1) -> int:
-    """A whole number.
+    """Returns the value of an argument as an int.
 
     Args:
-        argument: its name.
-        value: of it.
-        least: the smallest that will do.
+        argument: name of the argument, for the message.
+        value: value of the argument.
+        least: smallest accepted value.
 
     Raises:
-        ArgumentError: it is none, or too small.
+        ArgumentError: the value is not an integer, or too small.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ArgumentError(f"{argument}: expected a whole number >= {least}, got {value!r}")
@@ -68,10 +68,10 @@ def check_integer(argument: str, value: object, *, least: int = 1) -> int:
 
 
 def check_array(argument: str, value: object) -> NDArray[np.float64]:
-    """The value of an argument as an array of float64, new or itself; its shape and values are the caller's to judge.
+    """Returns the value of an argument as a float64 array; the caller checks shape and values.
 
     Raises:
-        ArgumentTypeError: something in it is no number.
+        ArgumentTypeError: an entry is not a number.
     """
     try:
         return np.asarray(value, dtype=np.float64)
@@ -81,10 +81,10 @@ def check_array(argument: str, value: object) -> NDArray[np.float64]:
 
 
 def check_sequence(argument: str, value: Any, what: str) -> tuple[Any, ...]:
-    """The items of an argument that takes several; one alone is a mistake that would fall apart into letters.
+    """Returns the items of an argument that takes several; a single string or path is rejected.
 
     Raises:
-        ArgumentTypeError: a single string or path, or nothing that can be iterated.
+        ArgumentTypeError: a single string or path, or an object that cannot be iterated.
     """
     if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable):
         raise ArgumentTypeError(f"{argument}: expected several {what}, got {type(value).__name__} {str(value)[:40]!r}")
@@ -92,16 +92,16 @@ def check_sequence(argument: str, value: Any, what: str) -> tuple[Any, ...]:
 
 
 def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str) -> Array:
-    """The argument as a finite float64 array of `shape`: itself, or converted from other real numbers.
+    """Returns the argument as a finite float64 array of `shape`: itself, or converted from other real numbers.
 
     Args:
-        name: the argument's name, for the message.
-        value: what the caller gave: a list, a tuple, an array of floats or integers of any width.
+        name: name of the argument, for the message.
+        value: value of the argument: a list, a tuple, an array of floats or integers of any width.
         shape: the exact shape it must have.
-        meaning: what the shape stands for, such as "nq of go2".
+        meaning: what the shape stands for, such as "nq of go2", for the message.
 
     Raises:
-        ArgumentTypeError: no array of real numbers: strings, complex or truth values, matrices, masked arrays.
+        ArgumentTypeError: not an array of real numbers: strings, complex or boolean values, matrices, masked arrays.
         ArgumentError: another shape, or an entry that is NaN or infinite.
     """
     if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == shape and isfinite(np.vdot(value, value)):
@@ -136,15 +136,15 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
 
 
 def spatial_vector(value: object) -> Any:
-    """The (6,) array, linear part first, of Pinocchio's Force or Motion; any other value as it is."""
+    """Returns the array (6,) of Pinocchio's Force or Motion, linear before angular; other values unchanged."""
     return value.vector if isinstance(value, (pin.Force, pin.Motion)) else value
 
 
 def check_wrench(name: str, value: object, meaning: str) -> Array:
-    """A force (3,), a force and moment (6,), or a ``pinocchio.Force``, as `check_vector`.
+    """Returns a force (3,), a force and moment (6,), or a ``pinocchio.Force``, as an array; see `check_vector`.
 
     Raises:
-        ArgumentTypeError, ArgumentError: as `check_vector`.
+        ArgumentTypeError, ArgumentError: see `check_vector`.
     """
     value = spatial_vector(value)
     size = 6 if isinstance(value, Sequence | np.ndarray) and len(np.atleast_1d(value)) == 6 else 3

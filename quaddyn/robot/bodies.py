@@ -1,4 +1,4 @@
-"""Composite joint bodies: links joined by fixed joints move as one, and are judged and simulated as one."""
+"""Composite joint bodies: links joined by fixed joints are one rigid body."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .root import ROOT_SIZES
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompositeBody:
-    """What one joint carries.
+    """Rigid body moved by one joint.
 
     Attributes:
         name: the link directly below the joint (the root link for the base).
-        joint: the joint that moves it, None for the base.
+        joint: the joint that moves the body, None for the base.
         parent: index of the parent body; -1 for the base.
-        placement: joint frame (at zero configuration) in the parent body's frame.
-        inertial: mass, com and inertia of all its links together, in the body frame (= joint frame).
+        placement: joint frame (at zero configuration) in the frame of the parent body.
+        inertial: mass, center of mass and inertia of all its links together, in the body frame (= joint frame).
         links: (link, its placement in the body frame), the first one at the identity.
     """
 
@@ -33,10 +33,10 @@ class CompositeBody:
 
 
 def merge_fixed_links(tree: Tree) -> tuple[CompositeBody, ...]:
-    """The composite bodies of `tree`, parents before children, in Pinocchio's joint order.
+    """Returns the composite bodies of `tree`, parents before children, in Pinocchio's joint order.
 
-    ``bodies[0]`` is the base (the root link and all that is bolted to it); ``bodies[i]`` hangs below the i-th
-    moving joint.
+    ``bodies[0]`` is the base (the root link and all links fixed to it); ``bodies[i]`` is moved by the i-th moving
+    joint.
     """
     owner: dict[str, int] = {tree.root.name: 0}
     pose: dict[str, Pose] = {tree.root.name: Pose.identity()}
@@ -60,7 +60,7 @@ def merge_fixed_links(tree: Tree) -> tuple[CompositeBody, ...]:
 
 
 def joints_in_loops(tree: Tree, loops: Iterable[KinematicLoop]) -> frozenset[str]:
-    """The joints of `tree` that lie between the two ends of a loop."""
+    """Returns the joints of `tree` that lie between the two ends of a loop."""
     out: set[str] = set()
     for loop in loops:
         sides = []
@@ -75,7 +75,7 @@ def joints_in_loops(tree: Tree, loops: Iterable[KinematicLoop]) -> frozenset[str
 
 
 def joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
-    """Of every independent moving joint, by name: the indices in q and in v of its first coordinate."""
+    """Returns, by name of independent moving joint, the indices in q and in v of its first coordinate."""
     places = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
@@ -87,7 +87,7 @@ def joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple
 
 
 def all_joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
-    """As `joint_indices`, in the coordinates of all joints, those that mimic others among them: Pinocchio's model's."""
+    """Returns, by name of moving joint, the indices in q_all and v_all of its first coordinate."""
     places = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
@@ -98,7 +98,7 @@ def all_joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, t
 
 
 def combine_inertials(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
-    """Mass, com and inertia about the com of rigidly joined `parts`, in the frame their poses refer to."""
+    """Returns mass, center of mass and inertia about it of rigidly joined `parts`, in the frame of their poses."""
     placed = [(i.mass, p.apply(i.com), p.rotation @ i.inertia @ p.rotation.T) for i, p in parts if i is not None]
     mass = float(sum(m for m, _, _ in placed))
     com = np.zeros(3)
@@ -110,15 +110,17 @@ def combine_inertials(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial
 
 
 def point_mass_inertia(point: Array) -> Array:
-    """Inertia (3, 3) of a unit mass at `point` about the origin: |p|^2 1 - p p^T."""
+    """Returns the inertia (3, 3) of a unit mass at `point` about the origin: ``|p|^2 1 - p p^T``."""
     return np.asarray(np.dot(point, point) * np.eye(3) - np.outer(point, point))
 
 
 def pseudo_inertia(inertial: Inertial) -> Array:
-    """The (4, 4) pseudo-inertia ``[[Sigma, m c], [m c^T, m]]`` about the com (Wensing, Kim, Slotine 2018).
+    """Returns the (4, 4) pseudo-inertia ``[[Sigma, m c], [m c^T, m]]`` about the center of mass.
 
-    Positive semi-definite exactly when some mass distribution has these properties; taken about the com, where
-    it is block diagonal, so that a far origin costs no digits.
+    Source: Wensing, Kim and Slotine 2018.
+
+    It is positive semi-definite exactly if a mass distribution with these properties exists.  About the center of mass
+    it is block diagonal, so that a distant origin does not cost digits.
     """
     out = np.zeros((4, 4))
     out[:3, :3] = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia

@@ -1,4 +1,4 @@
-"""Robots known by name: the quadrupeds, legs and reference arms of example-robot-data, and our own."""
+"""Catalog of robots by name: quadrupeds, legs and arms of example-robot-data, and those of this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUIREMENT = "example-robot-data>=5,<7"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A catalogue line: `kind` for people, `file` inside its collection, `root` where detection is not wanted."""
+    """Catalog entry: `kind` of robot, `file` inside its collection, `root` if it is given, `own` for own files."""
 
     kind: str
     file: str
@@ -24,7 +24,7 @@ class CatalogueEntry:
 
     @property
     def path(self) -> Path:
-        """The file on this machine."""
+        """Path of the file on this machine."""
         return (own_robot_folder() if self.own else example_robot_folder()) / self.file
 
     @property
@@ -78,7 +78,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 
 
 def find_entry(name: str) -> CatalogueEntry:
-    """The entry of this name.
+    """Returns the entry of this name.
 
     Raises:
         UnknownNameError: no such robot; near matches are listed.
@@ -90,10 +90,10 @@ def find_entry(name: str) -> CatalogueEntry:
 
 @functools.lru_cache(maxsize=1)
 def example_robot_folder() -> Path:
-    """The ``robots`` folder of the installed example-robot-data, which ships data and no module.
+    """Returns the ``robots`` folder of the installed package example-robot-data, which contains data only.
 
     Raises:
-        ModelError: it is not installed, or lies elsewhere.
+        ModelError: the package is not installed, or its folder is elsewhere.
     """
     try:
         distribution = importlib.metadata.distribution("example-robot-data")
@@ -108,7 +108,7 @@ def example_robot_folder() -> Path:
 
 
 def own_robot_folder() -> Path:
-    """The folder of our own URDFs: inside the installed package, or at the top of a checkout."""
+    """Returns the folder of the URDFs of this package: inside the installed package, or at the top of a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_robots"
     return installed if installed.is_dir() else package.parent / "robots"

@@ -1,4 +1,4 @@
-"""`Chain`: forward kinematics of one serial limb over many configurations at once, in NumPy."""
+"""`Chain`: forward kinematics of one serial limb for many configurations at once, in NumPy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .bodies import CompositeBody
 
 
 class Chain:
-    """A serial run of 1-dof joints and a tip on its last body.
+    """Serial chain of 1-dof joints with a tip on its last body.
 
     Args:
-        bodies: the robot's composite bodies.
-        indices: the bodies moved by the chain's joints, from the first to the last.
+        bodies: composite bodies of the robot.
+        indices: indices of the bodies that the joints of the chain move, from the first to the last.
         tip: (3,) point on the last body, in its frame [m].
     """
 
@@ -53,24 +53,24 @@ class Chain:
 
     @property
     def content(self) -> bytes:
-        """All numbers that the forward kinematics and the limits follow from: equal for equal chains."""
+        """All numbers on which forward kinematics and limits depend, as bytes: equal for equal chains."""
         poses = [part for pose in self._placements for part in (pose.rotation.ravel(), pose.translation)]
         return np.concatenate([*poses, *self._axes, self._slides, self.tip, self.lower, self.upper]).tobytes()
 
     def postures(self, counts: Sequence[int]) -> Array:
-        """(k, n) a grid of joint values within the limits, of a turn at most [rad or m].
+        """Returns a grid (k, n) of joint values within the limits, over one turn at most [rad or m].
 
         Args:
-            counts: (n,) how many values of each joint.
+            counts: (n,) number of values of each joint.
         """
         ends = zip(np.maximum(self.lower, -np.pi), np.minimum(self.upper, np.pi), counts, strict=True)
         return np.stack(np.meshgrid(*(np.linspace(*each) for each in ends), indexing="ij"), axis=-1).reshape(-1, self.n)
 
     def forward(self, q: Array) -> tuple[Array, Array, Array]:
-        """Where everything is, in the base frame.
+        """Returns joint origins, joint axes and tip in the base frame.
 
         Args:
-            q: (..., n) joint values [rad or m]; a continuous joint takes its angle.
+            q: (..., n) joint values [rad or m]; for a continuous joint its angle.
 
         Returns:
             Joint origins (..., n, 3) [m], joint axes (..., n, 3), tip (..., 3) [m].

@@ -1,4 +1,4 @@
-"""`Configuration`: where the base is and how it is turned, joints by name; rotations as people write them."""
+"""`Configuration`: base position and orientation, and joint values by name; conversions of rotations."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ORTHONORMALITY_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Configuration(FrozenArrays):
-    """A configuration in parts; `Robot.decompose` makes it, `Robot.configuration` puts it together again.
+    """Configuration in parts; `Robot.decompose` creates it, `Robot.configuration` is the inverse.
 
     Attributes:
-        position: (3,) of the base in the world [m]; None under a fixed root.
-        orientation: (3, 3) rotation of the base in the world; None under a fixed root.
-        joints: value of each 1-dof joint by name [rad or m].
+        position: (3,) position of the base in the world [m]; None for a fixed root.
+        orientation: (3, 3) rotation matrix of the base in the world; None for a fixed root.
+        joints: value of each independent 1-dof joint by name [rad or m].
     """
 
     position: Array | None
@@ -38,10 +38,13 @@ class Configuration(FrozenArrays):
     joints: Mapping[str, float]
 
     def quaternion(self, order: str) -> Array:
-        """(4,) of the base's orientation.
+        """Returns the orientation of the base as a quaternion (4,).
 
         Args:
             order: "xyzw" (Pinocchio, ROS, scipy) or "wxyz" (MuJoCo, Eigen's constructor, Isaac).
+
+        Raises:
+            ArgumentError: another order, or a fixed base.
         """
         if order not in ("xyzw", "wxyz"):
             raise ArgumentError(f"order: expected 'xyzw' or 'wxyz', got {order!r}")
@@ -60,17 +63,17 @@ class Configuration(FrozenArrays):
 
 
 def rotation_matrix(name: str, value: object) -> Array:
-    """(3, 3) a rotation, however it is given.
+    """Returns a rotation as a matrix (3, 3).
 
     Args:
-        name: the argument's name, for the message.
-        value: a rotation matrix; anything with ``as_matrix()``, such as scipy's ``Rotation``; a ``pin.Quaternion``; or
+        name: name of the argument, for the message.
+        value: a rotation matrix; an object with ``as_matrix()``, such as scipy's ``Rotation``; a ``pin.Quaternion``; or
             {"wxyz": ...}, {"xyzw": ...}, {"rpy": ...} [rad] or {"rotation_vector": ...} [rad].
 
     Raises:
-        ArgumentTypeError: none of these.
-        ArgumentError: four or three numbers whose order is not named, a matrix that is no rotation, or a quaternion
-            that is not of unit length.
+        ArgumentTypeError: none of these types.
+        ArgumentError: four or three numbers of unnamed order, a matrix that is not a rotation, or a quaternion without
+            unit norm.
     """
     if isinstance(value, pin.Quaternion):
         value = {"xyzw": value.coeffs()}
@@ -109,7 +112,7 @@ def rotation_matrix(name: str, value: object) -> Array:
 
 
 def set_joint_value(q: Array, index: int, joint: Joint, value: float) -> None:
-    """Write a joint value into a configuration: an angle becomes (cos, sin) for a continuous joint."""
+    """Writes a joint value into a configuration: the angle of a continuous joint as (cos, sin)."""
     if joint.type == "continuous":
         q[index], q[index + 1] = np.cos(value), np.sin(value)
     else:
@@ -117,21 +120,21 @@ def set_joint_value(q: Array, index: int, joint: Joint, value: float) -> None:
 
 
 def joint_value(q: Array, index: int, joint: Joint) -> float:
-    """The value of a 1-dof joint in a configuration [rad or m]: what `set_joint_value` writes."""
+    """Returns the value of a 1-dof joint in a configuration [rad or m]; the inverse of `set_joint_value`."""
     return float(np.arctan2(q[index + 1], q[index])) if joint.type == "continuous" else float(q[index])
 
 
 def independent_joints(bodies: Iterable[CompositeBody]) -> dict[str, Joint]:
-    """The 1-dof joints by name; those that mimic others, or that loops move, are none."""
+    """Returns the 1-dof joints by name, without those that mimic others or that loops move."""
     joints = [body.joint for body in bodies if body.joint is not None]
     return {joint.name: joint for joint in joints if joint.nv == 1 and joint.independent}
 
 
 def set_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:
-    """Write where the base is and how it is turned; None leaves it as it is.
+    """Writes position and orientation of the base into q; None leaves a part unchanged.
 
     Raises:
-        ArgumentError: a fixed base, or a planar one out of its plane.
+        ArgumentError: the base is fixed, or planar and the pose is out of its plane.
     """
     if root == "fixed":
         if position is not None or orientation is not None:
@@ -161,10 +164,10 @@ def set_base(q: Array, root: str, position: ArrayLike | None, orientation: objec
 def joint_values(
     joints: Mapping[str, float] | ArrayLike, known: Iterable[str], order: Sequence[str]
 ) -> dict[str, float]:
-    """Values by name, from a mapping, or from as many numbers as `order` has names.
+    """Returns joint values by name, from a mapping, or from one number for each name in `order`.
 
     Raises:
-        UnknownNameError: a name that is no 1-dof joint.
+        UnknownNameError: a name that is not a 1-dof joint.
         ArgumentError: another number of values, or one that is not finite.
     """
     known = tuple(known)
@@ -183,7 +186,7 @@ def joint_values(
 
 
 def base_pose(q: Array, root: str) -> tuple[Array | None, Array | None]:
-    """(3,) position and (3, 3) orientation of the base."""
+    """Returns position (3,) [m] and rotation matrix (3, 3) of the base; None for a fixed root."""
     if root == "fixed":
         return None, None
     if root == "planar":
@@ -195,13 +198,13 @@ def base_pose(q: Array, root: str) -> tuple[Array | None, Array | None]:
 def decompose_configuration(
     q: Array, root: str, places: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]
 ) -> Configuration:
-    """A configuration in parts."""
+    """Returns a configuration in parts."""
     values = {name: joint_value(q, places[name][0], joint) for name, joint in joints.items()}
     return Configuration(*base_pose(q, root), values)
 
 
 def random_joint_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict[str, float]:
-    """Uniform within the limits; where there are none, an angle within half a turn, a length within 1 m."""
+    """Returns joint values uniform within the limits; without limits within half a turn or 1 m of zero."""
     out = {}
     for name, joint in joints.items():
         most = 1.0 if joint.type == "prismatic" else np.pi
@@ -212,7 +215,7 @@ def random_joint_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -
 
 
 def rotate_configuration(q: Array, R: Array) -> Array:
-    """(nq,) A configuration of a robot with a free root, turned about the world's origin by R (3, 3)."""
+    """Returns a configuration (nq,) of a robot with a free root, rotated about the world's origin by R (3, 3)."""
     q = np.array(q)
     q[3:7] = pin.Quaternion(R @ pin.Quaternion(q[3:7]).toRotationMatrix()).coeffs()
     q[:3] = R @ q[:3]

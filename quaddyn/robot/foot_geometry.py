@@ -1,4 +1,4 @@
-"""The contact sphere at the end of a limb: from a foot link, a collision shape, or the end of the last link."""
+"""Contact spheres of feet: from a foot link, a collision shape, or the end of the last link."""
 
 from __future__ import annotations
 
@@ -37,10 +37,15 @@ FARTHEST_VERTEX_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootSphere:
-    """A sphere on the last body: `link` that carries it, `offset` (3,) in that link, `centre` (3,) in the body [m].
+    """Contact sphere on the last body of a limb.
 
-    `source` says in words where the centre and the radius came from, `guess` why they are guessed; "" where they are
-    read.
+    Attributes:
+        link: link that carries the sphere.
+        offset: (3,) center in the link frame [m].
+        centre: (3,) center in the body frame [m].
+        radius: radius [m].
+        source: origin of center and radius, as text.
+        guess: reason for which center or radius are assumed, as text; "" where they are read from the file.
     """
 
     link: Link
@@ -52,11 +57,11 @@ class FootSphere:
 
 
 def find_foot_sphere(body: CompositeBody) -> FootSphere:
-    """Where this terminal body touches the ground.
+    """Returns the contact sphere of a terminal body.
 
-    A link fixed to the body, well away from its joint, is the foot, and its collision shape gives the radius;
-    without one the foot is the end of the body's own collision (else visual) shapes; without any shape, twice the
-    way from the joint to the centre of mass.  A wheel touches the ground below its axle, in its own plane.
+    A link fixed to the body, far from its joint, is the foot, and its collision shape gives the radius.  Without such a
+    link the foot is the end of the collision (else visual) shapes of the body; without any shape, it is a point twice
+    as far from the joint as the center of mass.  The sphere of a wheel is centered on its axle, in its own plane.
     """
     if is_wheel(body):
         return _foot_sphere_of_wheel(body)
@@ -68,7 +73,7 @@ def find_foot_sphere(body: CompositeBody) -> FootSphere:
 
 
 def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
-    """The contact sphere of a named foot `link` of `body`."""
+    """Returns the contact sphere of a foot `link` of `body`."""
     pose = next(p for candidate, p in body.links if candidate is link)
     away = _unit_vector(pose.rotation.T @ pose.translation)
     for kind, geometries in (("collision", link.collisions), ("visual", link.visuals)):
@@ -91,7 +96,7 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
 
 
 def is_wheel(body: CompositeBody) -> bool:
-    """Whether a body turns without end about a revolute axis through its centre of mass, as wheels and rotors do."""
+    """Returns whether a body rotates without limits about an axis through its center of mass, as wheels do."""
     joint, inertial = body.joint, body.inertial
     if joint is None or joint.type != "continuous" or inertial.mass <= 0.0:
         return False
@@ -100,7 +105,7 @@ def is_wheel(body: CompositeBody) -> bool:
 
 
 def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:
-    """The contact sphere of a wheel: around the middle of its shapes on its axis, or around its centre of mass."""
+    """Returns the contact sphere of a wheel, around the middle of its shapes on its axis or its center of mass."""
     assert body.joint is not None
     axis, link = body.joint.axis, body.links[0][0]
     for kind in ("collision", "visual"):
@@ -127,7 +132,7 @@ def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:
 
 
 def _extent_about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, float, float] | None:
-    """From where to where a shape extends along an axis through the origin, and how far from it [m]."""
+    """Returns the extent of a shape along an axis through the origin (from, to), and its distance from the axis [m]."""
     points = _outer_points(shape)
     if points is None:
         return None
@@ -150,7 +155,7 @@ def _extent_about_axis(shape: Shape, pose: Pose, axis: Array) -> tuple[float, fl
 
 
 def _outer_points(shape: Shape) -> Array | None:
-    """Points (n, 3) that bound a shape in its own frame; None where a mesh is not read."""
+    """Returns points (n, 3) that bound a shape in its own frame; None for a mesh that is not read."""
     if isinstance(shape, MeshShape):
         return _mesh_vertices(shape)
     if isinstance(shape, SphereShape):
@@ -164,7 +169,7 @@ def _outer_points(shape: Shape) -> Array | None:
 
 
 def _describe_unread_mesh(geometries: Iterable[Geometry]) -> str:
-    """Which mesh gives no vertices, and why; "" where none is the reason."""
+    """Returns the mesh without vertices, and the reason, as text; "" if all meshes are read."""
     for geometry in geometries:
         shape = geometry.shape
         if isinstance(shape, MeshShape) and _mesh_vertices(shape) is None:
@@ -175,9 +180,9 @@ def _describe_unread_mesh(geometries: Iterable[Geometry]) -> str:
 
 
 def _farthest_link(body: CompositeBody) -> tuple[Link, Pose]:
-    """The link farthest from the joint; of several at one place, one with a collision shape, then the first.
+    """Returns the link farthest from the joint; among several, one with a collision shape, then the first.
 
-    A frame on the surface of a foot, such as a contact point, is at the foot's place.
+    A frame on the surface of a foot, such as a contact point, counts as at the position of the foot.
     """
     reach = max(float(np.linalg.norm(pose.translation)) for _, pose in body.links)
     there = [(x, pose) for x, pose in body.links if np.linalg.norm(pose.translation) > 0.97 * reach - 1e-9]
@@ -188,7 +193,7 @@ def _farthest_link(body: CompositeBody) -> tuple[Link, Pose]:
 
 
 def _outer_distance(link: Link, pose: Pose) -> float:
-    """Distance from the joint to where a link's collision shapes end, straight beyond the link's origin [m]."""
+    """Returns the distance from the joint to the end of a link's collision shapes, along the link's origin [m]."""
     distance = float(np.linalg.norm(pose.translation))
     if distance == 0.0:
         return 0.0
@@ -197,6 +202,7 @@ def _outer_distance(link: Link, pose: Pose) -> float:
 
 
 def _placed_shapes(body: CompositeBody) -> Iterator[tuple[Pose, Geometry]]:
+    """Yields the collision shapes of a body, or its visual shapes if it has none, with their placements."""
     for kind in ("collisions", "visuals"):
         found = [(pose @ g.placement, g) for link, pose in body.links for g in getattr(link, kind)]
         if found:
@@ -205,13 +211,14 @@ def _placed_shapes(body: CompositeBody) -> Iterator[tuple[Pose, Geometry]]:
 
 
 def _body_extent(body: CompositeBody) -> float:
-    """Distance from the joint to the farthest link, or to the centre of the farthest shape [m]."""
+    """Returns the distance from the joint to the farthest link, or to the center of the farthest shape [m]."""
     distances = [float(np.linalg.norm(pose.translation)) for _, pose in body.links]
     distances += [float(np.linalg.norm(pose.translation)) for pose, _ in _placed_shapes(body)]
     return max(distances)
 
 
 def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
+    """Returns the contact sphere at the end of a body's own shapes."""
     link = body.links[0][0]
     shapes = [(pose, g) for pose, g in _placed_shapes(body)]
     spheres = [(pose, g.shape) for pose, g in shapes if isinstance(g.shape, SphereShape)]
@@ -235,7 +242,7 @@ def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
 
 
 def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:
-    """Candidate contact spheres (centre, radius) at the far end of a shape."""
+    """Yields candidate contact spheres (center, radius) at the far end of a shape."""
     if isinstance(shape, SphereShape):
         yield pose.translation, shape.radius
     elif isinstance(shape, CylinderShape | CapsuleShape):
@@ -259,19 +266,19 @@ def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array,
 
 
 def _end_sign(axis: Array, away: Array) -> float:
-    """The end of a shape that is farther along the leg: 1 or -1 times its axis; 0, its centre, where it lies across."""
+    """Returns which end of a shape is farther along the leg: 1 or -1 times its axis; 0, its center, if it lies across."""
     along = float(axis @ away)
     return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 
 
 def _reach_order(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
-    """What tells which sphere is the lowest: how far it reaches; of equals one, whatever their order in the file."""
+    """Returns the sorting key of spheres by their reach along the leg, independent of their order in the file."""
     place = np.round(centre, LENGTH_DECIMALS).tolist()
     return (round(float(centre @ away) + radius, LENGTH_DECIMALS), radius, *place)
 
 
 def _support_distance(geometry: Geometry, direction: Array) -> float:
-    """How far a shape reaches along `direction` from the link's origin [m]; -inf where it cannot be told."""
+    """Returns the extent of a shape along `direction` from the link's origin [m]; -inf if unknown."""
     shape, pose = geometry.shape, geometry.placement
     centre, d = float(pose.translation @ direction), pose.rotation.T @ direction
     if isinstance(shape, SphereShape):
@@ -287,6 +294,7 @@ def _support_distance(geometry: Geometry, direction: Array) -> float:
 
 
 def _mesh_vertices(mesh: MeshShape) -> Array | None:
+    """Returns the scaled vertices (n, 3) of a mesh; None if it is missing, too large or unreadable."""
     if mesh.path is None or mesh.path.stat().st_size > MAX_FOOT_MESH_BYTES:
         return None
     points = read_vertices(mesh.path)
@@ -294,5 +302,6 @@ def _mesh_vertices(mesh: MeshShape) -> Array | None:
 
 
 def _unit_vector(v: Array) -> Array:
+    """Returns a vector divided by its norm; -z for a vector near zero."""
     norm = float(np.linalg.norm(v))
     return v / norm if norm > 1e-12 else np.array([0.0, 0.0, -1.0])

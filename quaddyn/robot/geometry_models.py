@@ -1,4 +1,4 @@
-"""Geometry of a robot as `pin.GeometryModel`."""
+"""Geometry of a robot as ``pin.GeometryModel``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ..urdf.tree import BoxShape, CapsuleShape, CylinderShape, Geometry, Link, M
 
 
 def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Sequence[Geometry]]) -> pin.GeometryModel:
-    """Returns the geometry of a model, as ``pin.buildGeomFromUrdf`` names and places it: "LINK_0" and so on.
+    """Returns the geometry of a model with the names and placements of ``pin.buildGeomFromUrdf``: "LINK_0" and so on.
 
     Args:
-        model: of the tree; each link is a frame of type BODY in it.
-        tree: the links.
-        geometries: those of a link.  Meshes without a file, or that cannot be read, are left out.
+        model: model of the tree; each link is a frame of type BODY in it.
+        tree: tree with the links.
+        geometries: function that returns the geometries of a link.  Meshes without a file, or that cannot be read, are
+            left out.
     """
     found, loader = pin.GeometryModel(), coal.CachedMeshLoader()
     for link in tree.links:
@@ -45,7 +46,7 @@ def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Se
 
 
 def to_coal_shape(shape: Shape) -> coal.CollisionGeometry | None:
-    """Returns coal's solid of a shape; None of a mesh."""
+    """Returns the shape as an object of the library coal; None for a mesh."""
     if isinstance(shape, SphereShape):
         return coal.Sphere(shape.radius)
     if isinstance(shape, BoxShape):

@@ -1,4 +1,4 @@
-"""`with_inertials`: a robot with other inertias, friction and rotor inertia, and the URDF that says so."""
+"""`with_inertials`: a robot with other inertias, friction and rotor inertia, and the URDF with these values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NO_LOSSES: Mapping[str, Array] = MappingProxyType({})
 def with_inertials(
     robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] = NO_LOSSES, *, said: str
 ) -> Robot:
-    """`robot` with other inertias, friction and rotor inertia; all else is as it was.
+    """Returns `robot` with other inertias, friction and rotor inertia; everything else is unchanged.
 
     Args:
         robot: the robot.
-        inertials: of composite bodies by name, in the axes of their links; the others keep theirs.
-        losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; the others keep theirs.
-        said: where the numbers come from, for the report.
+        inertials: inertias of composite bodies by name, in the axes of their links; the others are unchanged.
+        losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; the others are unchanged.
+        said: origin of the values, for the report.
 
     Raises:
-        ModelError: no physical robot has these numbers.
+        ModelError: these values are physically impossible.
     """
     tree, inertials = robot.tree, {body.name: body.inertial for body in robot.bodies} | dict(inertials)
     links = [replace(link, inertial=inertials.get(link.name)) for link in tree.links]
@@ -65,7 +65,7 @@ def with_inertials(
 
 
 def _update_document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
-    """The robot's document with its numbers of today; links tied to another by a fixed joint lose their share to it."""
+    """Returns the document with the present values; links fixed to another link lose their inertia to it."""
     root: Any = defusedxml.ElementTree.fromstring(robot.source, forbid_dtd=True)
     for link in root.iter("link"):
         for old in link.findall("inertial"):
@@ -87,7 +87,7 @@ def _update_document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
 
 
 def _set_attributes(joint: Any, tag: str, values: Mapping[str, float]) -> None:
-    """Give a joint's element attributes; what is infinite is left out."""
+    """Sets attributes of an element of a joint; infinite values are removed."""
     if not values:
         return
     element = joint.find(tag)
@@ -101,6 +101,7 @@ def _set_attributes(joint: Any, tag: str, values: Mapping[str, float]) -> None:
 
 
 def _inertial_element(inertial: Inertial) -> ElementTree.Element:
+    """Returns the <inertial> element of an inertia."""
     out = ElementTree.Element("inertial")
     place = " ".join(repr(x) for x in np.asarray(inertial.com).tolist())
     ElementTree.SubElement(out, "origin", {"xyz": place, "rpy": "0 0 0"})

@@ -1,4 +1,4 @@
-"""`JointPositions`: positions of the actuated joints as encoders read them, one number each whatever they are in q."""
+"""`JointPositions`: positions of the actuated joints as encoders measure them, one number for each joint."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .robot import Robot
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointPositions:
-    """Positions of joints out of configurations.
+    """Conversion between configurations and joint positions.
 
     Attributes:
-        at: (n,) index in q of each joint's first entry.
-        turning: (n,) which joints turn without end: (cos, sin) in q, angles within half a turn here.
+        at: (n,) index in q of the first entry of each joint.
+        turning: (n,) whether a joint is continuous: (cos, sin) in q, an angle within half a turn here.
     """
 
     at: NDArray[np.intp]
@@ -25,13 +25,13 @@ class JointPositions:
 
     @classmethod
     def actuated(cls, robot: Robot) -> JointPositions:
-        """Those of a robot's actuated joints, in torque order."""
+        """Returns the conversion for the actuated joints of a robot, in torque order."""
         endless = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
         at = np.array([robot.configuration_index(name) for name in robot.actuated], dtype=np.intp)
         return cls(at, np.array([name in endless for name in robot.actuated], dtype=bool))
 
     def of(self, q: Array) -> Array:
-        """(..., n) positions in configurations q (..., nq) [rad or m]."""
+        """Returns positions (..., n) of the joints in configurations q (..., nq) [rad or m]."""
         position = q[..., self.at]
         if self.turning.any():
             at = self.at[self.turning]
@@ -39,7 +39,7 @@ class JointPositions:
         return position
 
     def put(self, q: Array, position: Array) -> None:
-        """Write positions (n,) into a configuration q (nq,), in place."""
+        """Writes positions (n,) into a configuration q (nq,), in place."""
         if not self.turning.any():
             q[self.at] = position
             return

@@ -1,4 +1,4 @@
-"""What the names in a file say about a limb: whether it is a leg or an arm, and where on the robot it is."""
+"""Classification of limbs by the names in a file: leg or other limb, and position on the robot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIDE_LETTERS = {"l": 1, "r": -1}
 
 
 def collect_names(bodies: Sequence[CompositeBody], indices: Iterable[int]) -> list[str]:
-    """The names of the joints and links of these bodies."""
+    """Returns the names of the joints and links of these bodies."""
     out = []
     for i in indices:
         joint = bodies[i].joint
@@ -42,7 +42,7 @@ def collect_names(bodies: Sequence[CompositeBody], indices: Iterable[int]) -> li
 
 
 def classify_names(names: Iterable[str]) -> int:
-    """1 where the names are those of a leg, -1 where they are those of something else, 0 where they do not tell."""
+    """Returns 1 if the names are those of a leg, -1 if they are those of another limb, 0 if they do not tell."""
     other = False
     for name in names:
         words = [word.lower() for word in _TOKEN.findall(name)]
@@ -54,12 +54,12 @@ def classify_names(names: Iterable[str]) -> int:
 
 
 def may_be_single_leg(names: Iterable[str]) -> bool:
-    """Whether the names leave it open that a robot of one limb is a leg."""
+    """Returns whether the names permit that a robot with a single limb is a leg."""
     return not any(part in name.lower() for name in names for part in _NOT_SINGLE_LEG)
 
 
 def position_from_names(names: Iterable[str]) -> tuple[int, int]:
-    """Ahead (1) or behind (-1), left (1) or right (-1) by the words in the names; 0 where they do not tell."""
+    """Returns front (1) or rear (-1), and left (1) or right (-1), by the words in the names; 0 if unknown."""
     ahead = aside = 0
     for name in names:
         words = [word.lower() for word in _TOKEN.findall(name)]
@@ -77,12 +77,12 @@ def position_from_names(names: Iterable[str]) -> tuple[int, int]:
 
 
 def _is_word(word: str, known: Sequence[str]) -> bool:
-    """Whether a word is one of these, also with the letter of a side before it, as in "lleg", or an s behind it."""
+    """Returns whether a word is a known one, also with a side letter before it, as in "lleg", or an s behind it."""
     return word in known or (word[1:] in known and word[0] in _SIDE_LETTERS) or word.rstrip("s") in known
 
 
 def _is_side_prefix(word: str) -> bool:
-    """Whether a word is the letter of a side, or such a letter before a word for a limb."""
+    """Returns whether a word is a side letter, or a side letter before a word for a limb."""
     return word in _SIDE_LETTERS or (
         word[0] in _SIDE_LETTERS and word[1:] in (*_LEG_WORDS, *_LEG_PARTS, *_OTHER_WORDS, *_OTHER_PARTS)
     )

@@ -1,4 +1,4 @@
-"""The limbs of a robot, from its tree and its geometry alone; which of them are legs is told by `hypotheses`."""
+"""Limbs of a robot, found from its tree and geometry alone; `leg_recognition` decides which of them are legs."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LEG_PLACES = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limb:
-    """A terminal serial chain: body `indices`, its `contact` at the end, and its `chain` kinematics.
+    """Terminal serial chain: body `indices`, contact sphere `contact` at its end, and its `chain` kinematics.
 
     `hip` and `knee` are positions in the chain: the knee is the first joint that has a long lever and an axis parallel
-    to that of an earlier one, the bending hip; together they bend the leg in its plane (where no two are parallel, the
-    last two joints count).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and `tip`
-    (3,) of the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from the
-    bending hip on: the sum of its segments, seen along the axis that is normal to the leg's plane.  `alone` tells that
-    nothing else moves.
+    to that of an earlier joint, the bending hip; together they bend the leg in its plane (if no two axes are parallel,
+    these are the last two joints).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and
+    `tip` (3,) of the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from
+    the bending hip on: the sum of its segments, projected along the normal of the leg's plane.  `alone` is whether the
+    robot has no other moving joint.
     """
 
     indices: tuple[int, ...]
@@ -59,9 +59,9 @@ class Limb:
 
 
 def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] = ()) -> list[Limb]:
-    """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base.
+    """Returns every terminal chain of 2 to 7 one-dof joints on a branching body or on the base.
 
-    What closes `loops` without a foot of its own, such as the rod that bends a knee, is no part of a limb.
+    Bodies that close `loops` without a foot, such as the rod that bends a knee, are not part of a limb.
     """
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
@@ -92,7 +92,7 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
 def _remove_drive_bodies(
     bodies: Sequence[CompositeBody], children: list[list[int]], link: str, placement: Pose
 ) -> None:
-    """Leave out the bodies that end where a loop is closed, from there on inwards."""
+    """Removes the bodies that end where a loop is closed, from there inward."""
     found = [(i, pose) for i, body in enumerate(bodies) for x, pose in body.links if x.name == link]
     for i, pose in found:
         point = pose.apply(placement.translation)
@@ -106,7 +106,7 @@ def _remove_drive_bodies(
 
 
 def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact: FootSphere) -> Limb:
-    """The limb of these bodies that ends in `contact`."""
+    """Returns the limb of these bodies that ends in `contact`."""
     chain = Chain(bodies_in_trunk_frame(bodies), indices, contact.centre)
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
@@ -119,10 +119,10 @@ def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact
 
 
 def _find_hip_and_knee(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) -> tuple[int, int]:
-    """Positions of the bending hip and of the knee: the first parallel pair whose levers both count.
+    """Returns the positions of the bending hip and of the knee: the first parallel pair of axes with long levers.
 
-    The levers of a pair are the ways from its first axis to its second one, and from there to the foot, across them.
-    A roll of the hip and one of the ankle are parallel, too, but the ankle's lever is the height of a foot.
+    The levers of a pair are the distances from its first axis to its second one, and from there to the foot.  A roll
+    axis of the hip and one of the ankle are parallel as well, but the lever of the ankle is only the height of a foot.
     """
     n = len(revolute)
     pairs = [(i, j) for j in range(n) for i in reversed(range(j)) if revolute[i] and revolute[j]]
@@ -143,7 +143,7 @@ def _find_hip_and_knee(origins: Array, axes: Array, tip: Array, revolute: Sequen
 
 
 def _ends_in_wheel(body: CompositeBody, contact: FootSphere) -> bool:
-    """Whether this body is a wheel: its joint turns the contact sphere on the spot."""
+    """Returns whether a body is a wheel: its joint rotates the contact sphere about its center."""
     joint = body.joint
     if joint is None or joint.type == "prismatic":
         return False
@@ -151,7 +151,7 @@ def _ends_in_wheel(body: CompositeBody, contact: FootSphere) -> bool:
 
 
 def is_balanced_rotor(body: CompositeBody) -> bool:
-    """Whether this body is balanced on its own revolute joint's axis, as rotors and wheels are."""
+    """Returns whether a body is balanced on the axis of its revolute joint, as rotors and wheels are."""
     joint, inertial = body.joint, body.inertial
     if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:
         return False
@@ -160,7 +160,7 @@ def is_balanced_rotor(body: CompositeBody) -> bool:
 
 
 def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:
-    """Placement of the trunk in the root link's frame: not the identity where the root link is the world itself."""
+    """Returns the placement of the trunk in the root link's frame; not the identity if the root link is the world."""
     (first, identity), *others = bodies[0].links
     if first.name == WORLD and first.inertial is None and others:
         return others[0][1]
@@ -168,7 +168,7 @@ def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:
 
 
 def bodies_in_trunk_frame(bodies: Sequence[CompositeBody]) -> Sequence[CompositeBody]:
-    """The bodies, placed in the trunk's frame: which way is forward and up is the trunk's affair, not the world's."""
+    """Returns the bodies, placed in the trunk's frame, which defines the forward and upward directions."""
     base = trunk_placement(bodies)
     if base is bodies[0].links[0][1]:
         return bodies
@@ -177,12 +177,12 @@ def bodies_in_trunk_frame(bodies: Sequence[CompositeBody]) -> Sequence[Composite
 
 
 def forward_and_left(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
-    """Forward and left unit vectors of the base frame, for legs by name.
+    """Returns forward and left unit vectors of the base frame, for legs by name.
 
-    Knees bend in the sagittal plane, so their axes point sideways: knee axes along y mean that the robot looks along x,
-    knee axes along x that it looks along y; axes that point as much along x as along y mean x.  Which way along it is
-    told by the names of the legs: front legs are ahead of rear ones, and left legs to the left of right ones.  Legs of
-    other names mean the positive axis.
+    Knees bend in the sagittal plane, so that their axes point sideways: knee axes along y mean that the robot faces
+    along x, knee axes along x that it faces along y; axes with equal parts along x and y mean x.  The sign follows from
+    the names of the legs: front legs are ahead of rear ones, and left legs to the left of right ones.  Legs with other
+    names mean the positive axis.
     """
     fractions = sum((np.abs(limb.bending_axis) for limb in limbs.values()), np.zeros(3))
     along_y = fractions[0] > fractions[1] * (1.0 + FILE_ANGLE_TOLERANCE)
@@ -197,10 +197,10 @@ def forward_and_left(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
 
 
 def leg_forward_and_left(limb: Limb, forward: Array, left: Array) -> tuple[Array, Array]:
-    """Forward and left unit vectors for one leg of a robot that looks along `forward` (3,), with `left` (3,) beside it.
+    """Returns forward and left unit vectors for one leg of a robot that faces along `forward` (3,), with `left` (3,).
 
-    These are the robot's own, but for a leg that bends sideways, as those at the sides of a robot with one leg ahead
-    and one behind: its forward points outward.
+    They are those of the robot, except for a leg that bends sideways, such as those at the sides of a robot with one
+    leg in front and one behind: its forward vector points outward.
     """
     up = np.cross(forward, left)
     axis = limb.bending_axis - float(limb.bending_axis @ up) * up
