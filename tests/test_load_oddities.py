@@ -24,7 +24,7 @@ FLOATING = (
 def test_what_is_drawn_above_a_floating_joint_stands_in_the_world(shape: str) -> None:
     robot = qd.load(FLOATING.format(shape))
     assert (robot.root, robot.nv, robot.mass, robot.tree.root.name) == ("free", 7, 2.0, "base")
-    assert bool(shape) == any("stand in the world" in f.reason for f in robot.report.warnings)
+    assert bool(shape) == any("belong to the world" in f.reason for f in robot.report.warnings)
     held = qd.load(FLOATING.format(shape), root="fixed", strict=not shape)
     assert held.nv == 1
 

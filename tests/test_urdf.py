@@ -83,7 +83,7 @@ def test_nothing_that_was_read_can_be_changed() -> None:
     found = list(records(parse(pendulum(link=links, extra=other))))
     assert {type(each).__name__ for each in found} >= {
         "Tree", "Link", "Joint", "Limits", "Mimic", "Geometry", "Pose", "Inertial", "Where", "Finding",
-        "Sphere", "Box", "Cylinder", "Capsule", "Mesh",
+        "SphereShape", "BoxShape", "CylinderShape", "CapsuleShape", "MeshShape",
     }  # fmt: skip
     for each in found:
         for field in dataclasses.fields(each):  # type: ignore[arg-type]
@@ -145,13 +145,19 @@ def test_shapes_are_read() -> None:
             pendulum('<axis xyz="0 1 0"/><limit lowr="-1" upper="2" effort="3" velocity="4"/>'),
             "unknown attribute lowr=",
         ),
-        (pendulum('<axis xyz="0 1 0"/><limit effort="3" velocity="4"/>'), "neither lower nor upper"),
-        (pendulum('<axis xyz="0 1 0"/>'), "without <limit>"),
-        (pendulum('<axis xyz="0 2 0"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'), "length 2; normalized"),
+        (pendulum('<axis xyz="0 1 0"/><limit effort="3" velocity="4"/>'), "lower and upper are not given"),
+        (pendulum('<axis xyz="0 1 0"/>'), "has no <limit>"),
+        (
+            pendulum('<axis xyz="0 2 0"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'),
+            "the length is 2; the axis is normalized",
+        ),
         (pendulum('<axis xyz="0 1 0"/><limit lower="1" upper="1" effort="3" velocity="4"/>'), "is locked"),
-        (pendulum('<axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="0" velocity="0"/>'), "an exporter's blank"),
-        (pendulum(link=INERTIAL + INERTIAL), "stands twice, word for word"),
-        (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="0"')), "mass 0"),
+        (
+            pendulum('<axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="0" velocity="0"/>'),
+            "as exporters leave them",
+        ),
+        (pendulum(link=INERTIAL + INERTIAL), "is repeated identically"),
+        (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="0"')), "the mass is 0"),
         (pendulum(link=INERTIAL.replace('izz="1"', 'izz="3"')), "triangle inequality"),
         (pendulum(link=INERTIAL.replace('izz="1"', 'izz="-1"')), "not positive semi-definite"),
     ],
@@ -165,7 +171,7 @@ def test_a_point_mass_is_one_and_no_more() -> None:
     point = INERTIAL.replace('ixx="1"', 'ixx="0"').replace('iyy="1"', 'iyy="0"').replace('izz="1"', 'izz="0"')
     known = set(reasons(pendulum()))
     assert [r for r in reasons(pendulum(link=point)) if r not in known] == [
-        "a point mass of 1 kg: all moments of inertia are 0"
+        "all moments of inertia are 0; the link is a point mass of 1 kg"
     ]
 
 
@@ -177,9 +183,9 @@ def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_k
     many, one = reasons(pendulum(link=link + '<contact><lateral_friction value="1"/></contact>'))
     assert (
         many
-        == "filename='package://p/meshes/0.stl' and 29 more in 'package://p/meshes': no such file in the package roots"
+        == "filename='package://p/meshes/0.stl' and 29 more in 'package://p/meshes': the package roots contain no such file"
     )
-    assert one == "filename='package://p/other/a.stl': no such file in the package roots"
+    assert one == "filename='package://p/other/a.stl': the package roots contain no such file"
 
 
 def test_a_sound_file_has_no_findings() -> None:
@@ -193,15 +199,15 @@ def test_a_sound_file_has_no_findings() -> None:
         ("<sdf/>", "must be <robot>"),
         ("<mujoco/>", "must be <robot>"),
         ("<robot/>", "no <link>"),
-        (pendulum(kind="hinge"), "type='hinge' is no URDF joint type"),
+        (pendulum(kind="hinge"), "type='hinge' is not a URDF joint type"),
         (pendulum('<axis xyz="0 1"/>'), "expected 3 number(s), got 2"),
         (pendulum('<axis xyz="0 1,0 0"/>'), "not a finite decimal number"),
-        (pendulum('<origin xyz="0 0 1e308"/>'), "beyond 1000"),
+        (pendulum('<origin xyz="0 0 1e308"/>'), "exceeds 1000"),
         (pendulum('<origin xyz="0 0 1"/><origin xyz="0 0 2"/>'), "a second, different <origin>"),
         (pendulum(link=INERTIAL.replace("<mass", "<mas")), "<mass> is missing"),
         (pendulum(link=INERTIAL.replace('ixy="0" ', "")), "attribute 'ixy' is missing"),
         (pendulum('<dynamics damping="-1"/>'), "would create energy"),
-        (pendulum(extra='<link name="arm"/>'), "a second link of this name"),
+        (pendulum(extra='<link name="arm"/>'), "another link has this name"),
         (pendulum(extra='<link name="lost"/>'), "2 root links"),
         (pendulum().replace('name="arm"', 'name="universe"'), "reserved"),
         (pendulum().replace('child link="arm"', 'child link="ram"'), "child link 'ram' does not exist"),
@@ -280,7 +286,7 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
         path, _, reason = finder.find(uri)
         assert path is None
         assert reason == "the file is outside the package roots and is not opened"
-    assert finder.find("package://pkg/meshes/none.stl") == (None, None, "no such file in the package roots")
+    assert finder.find("package://pkg/meshes/none.stl") == (None, None, "the package roots contain no such file")
     assert finder.find("a\0b")[0] is None
 
 

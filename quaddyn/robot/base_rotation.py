@@ -21,14 +21,14 @@ ORTHOGONALITY_TOLERANCE = 1e-5
 
 
 def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
-    """(3, 3) rotation from the file's base frame to the turned one.
+    """Returns the rotation (3, 3) from the base frame of the file to the rotated one.
 
     Args:
         base: (3, 3) rotation matrix, or (3,) roll, pitch and yaw as in URDF [rad].
 
     Raises:
-        ArgumentError: no rotation.
-        ArgumentTypeError: no numbers.
+        ArgumentError: not a rotation.
+        ArgumentTypeError: not numbers.
     """
     try:
         given = np.array(base, dtype=np.float64)
@@ -48,10 +48,10 @@ def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
 
 
 def rotate_document(source: str | bytes, tree: Tree, rotation: Array) -> str | bytes:
-    """The document of `tree` with a massless root link whose frame is the turned one, fixed to what it carries.
+    """Returns the document of `tree` with a new massless root link, rotated against the old one and fixed to it.
 
-    Where the robot hangs from the world or floats by a joint of the file, that joint carries the new link.  All else in
-    the document keeps its place and its line.
+    If a joint of the file attaches the robot to the world, that joint carries the new link.  Everything else in the
+    document keeps its line number.
 
     Raises:
         ModelError: the file has a link or a joint of this name, or the joint above the robot is not found in the text.
@@ -74,7 +74,7 @@ def rotate_document(source: str | bytes, tree: Tree, rotation: Array) -> str | b
 
 
 def _attach_base_link(source: str | bytes, link: str, file: str) -> str | bytes:
-    """The document where the joint that carries `link` carries the turned base instead."""
+    """Returns the document in which the joint that carries `link` carries the new base link instead."""
     from xml.sax.saxutils import escape  # imports urllib and ssl
 
     pattern = rf"""(<child\s+link\s*=\s*)(["']){re.escape(escape(link))}\2"""

@@ -27,56 +27,56 @@ MAX_MULTIPLIER = 1e6
 
 
 class Tangent:
-    """Coordinates of all joints at some q, and their motions to first and second order.
+    """Coordinates of all joints at some q, and the first and second order relations between their motions.
 
     ``v_all = G v`` and ``a_all = G a + drift(v)``.
 
     Args:
         q: (nq_all,) coordinates of all joints.
-        G: (nv_all, nv).
+        G: (nv_all, nv) derivative of the velocities of all joints by those of the independent joints.
     """
 
     def __init__(self, q: Array, G: Array) -> None:
         self.q, self.G = q, G
 
     def velocity(self, v: Array) -> Array:
-        """(nv_all,) of all joints at v (nv,)."""
+        """Returns the velocities (nv_all,) of all joints at v (nv,)."""
         return np.asarray(self.G @ v)
 
     def acceleration(self, v: Array, a: Array) -> Array:
-        """(nv_all,) of all joints at v and a (nv,)."""
+        """Returns the accelerations (nv_all,) of all joints at v and a (nv,)."""
         return np.asarray(self.G @ a + self.drift(v))
 
     def drift(self, v: Array) -> Array:
-        """(nv_all,) accelerations of all joints at v and ``a = 0``: ``dG/dt v``."""
+        """Returns the accelerations (nv_all,) of all joints at v and ``a = 0``: ``dG/dt v``."""
         return np.zeros(len(self.G))
 
     def rate(self, v: Array) -> Array:
-        """(nv_all, nv) ``dG/dt`` at v."""
+        """Returns ``dG/dt`` (nv_all, nv) at v."""
         return np.zeros_like(self.G)
 
     def force(self, tau: Array) -> Array:
-        """(nv,) ``G^T tau``: generalized forces of the power of tau (nv_all,)."""
+        """Returns the generalized forces ``G^T tau`` (nv,) with the same power as tau (nv_all,)."""
         return np.asarray(self.columns(tau)[0])
 
     def columns(self, J: Array) -> Array:
-        """(m, nv) ``J G``: what multiplies v as J (m, nv_all) multiplies v_all."""
+        """Returns ``J G`` (m, nv) for a Jacobian J (m, nv_all)."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is noticed by who reads it
             return np.asarray(J.reshape(-1, len(self.G)) @ self.G)
 
     def square(self, M: Array) -> Array:
-        """(nv, nv) ``G^T M G`` of M (nv_all, nv_all)."""
+        """Returns ``G^T M G`` (nv, nv) for M (nv_all, nv_all)."""
         return self.columns(self.columns(M).T).T
 
     def inertia(self, M: Array) -> Array:
-        """(nv, nv) ``G^T M G`` of a symmetric M (nv_all, nv_all), exactly symmetric."""
+        """Returns ``G^T M G`` (nv, nv) for a symmetric M (nv_all, nv_all), exactly symmetric."""
         out = self.square(M)
         return np.asarray(0.5 * (out + out.T))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MimicCoupling(FrozenArrays):
-    """How the coordinates of all joints follow from those of the independent ones.
+    """Linear relation between the coordinates of all joints and those of the independent ones, with mimic joints.
 
     Attributes:
         mimics: `Mimic` by the name of each joint that follows another; its own ``joint`` is independent.
@@ -84,8 +84,8 @@ class MimicCoupling(FrozenArrays):
         q_scale, q_offset: (nq_all,) ``q_all = q_scale * q[q_from] + q_offset``.
         v_from: (nv_all,) for each entry of v_all, the entry of v that it follows.
         v_scale: (nv_all,) ``v_all = v_scale * v[v_from]``.
-        q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
-        G: (nv_all, nv) the same map as a matrix, ``v_all = G v``.
+        q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
+        G: (nv_all, nv) the same relation as a matrix, ``v_all = G v``.
     """
 
     mimics: Mapping[str, Mimic]
@@ -99,39 +99,40 @@ class MimicCoupling(FrozenArrays):
     G: Array
 
     def configuration(self, q: Array) -> Array:
-        """(..., nq_all) the coordinates of all joints at q (..., nq)."""
+        """Returns the coordinates (..., nq_all) of all joints at q (..., nq)."""
         return np.asarray(np.asarray(q)[..., self.q_from] * self.q_scale + self.q_offset)
 
     def at(self, q: Array) -> Tangent:
-        """Coordinates of all joints at q (nq,), and their tangent."""
+        """Returns the coordinates of all joints at q (nq,), and their tangent."""
         return Tangent(self.configuration(q), self.G)
 
     def closes(self, q: Array) -> bool:
-        """Every configuration can be."""
+        """Returns True: mimic joints permit every configuration."""
         return True
 
     def check(self, q: Array) -> None:
-        """Every configuration can be: nothing to refuse."""
+        """Accepts every configuration."""
 
     def chain(self, entries: Iterable[int]) -> list[int]:
-        """Entries of v that these entries of v_all follow, ascending."""
+        """Returns the entries of v that these entries of v_all follow, ascending."""
         return sorted({int(self.v_from[k]) for k in entries})
 
     @property
     def followers(self) -> dict[str, str]:
-        """What each joint that is not independent does, by its name, for messages."""
+        """Text for messages about each dependent joint, by its name."""
         return {name: f"mimics {mimic.joint!r}" for name, mimic in self.mimics.items()}
 
     def diagonal(self, x: Array, power: int = 2) -> Array:
-        """(nv,) coefficients x (nv_all,) of joints as seen by the independent ones: ``sum |scale|^power x``.
+        """Returns coefficients x (nv_all,) of all joints summed over the independent joints (nv,).
 
-        Rotor inertia and viscous friction, coefficients of ``v^2``, take power 2; Coulomb friction, of ``|v|``, 1.
+        The sum is ``sum |scale|^power x``.  Rotor inertia and viscous friction, coefficients of ``v^2``, take power 2;
+        Coulomb friction, of ``|v|``, takes power 1.
         """
         return np.asarray(np.abs(self.G.T) ** power @ x)
 
 
 def coupling(bodies: Sequence[CompositeBody], root: str) -> MimicCoupling | None:
-    """The `MimicCoupling` of joints as `resolve_mimics` leaves them; None where every joint is independent."""
+    """Returns the coupling of joints as `resolve_mimics` leaves them; None if every joint is independent."""
     joints = [body.joint for body in bodies[1:] if body.joint is not None]
     mimics = {joint.name: joint.mimic for joint in joints if joint.mimic is not None}
     if not mimics:
@@ -163,7 +164,7 @@ def coupling(bodies: Sequence[CompositeBody], root: str) -> MimicCoupling | None
 
 
 def index_array(values: object) -> Index:
-    """Read-only indices."""
+    """Returns a read-only array of indices."""
     out = np.array(values, dtype=np.intp)
     out.flags.writeable = False
     return out
@@ -171,7 +172,7 @@ def index_array(values: object) -> Index:
 
 # -- resolving the file's words ------------------------------------------------------------------------------------
 def remove_mimics(tree: Tree, findings: list[Finding]) -> Tree:
-    """The tree in which every joint moves on its own."""
+    """Returns the tree in which every joint is independent, and reports it."""
     if not (mimics := [joint for joint in tree.joints if joint.mimic is not None]):
         return tree
     names = ", ".join(joint.name for joint in mimics)
@@ -180,13 +181,13 @@ def remove_mimics(tree: Tree, findings: list[Finding]) -> Tree:
 
 
 def resolve_mimics(tree: Tree, findings: list[Finding]) -> Tree:
-    """The tree in which joints that mimic others follow independent ones directly, whose limits are narrowed.
+    """Returns the tree in which mimic joints follow independent joints directly; the limits of the latter are narrowed.
 
-    A continuous joint that follows, or is followed, becomes a revolute one without limits: its angle counts turns.
+    A continuous joint that follows, or is followed, becomes a revolute joint without limits: its angle counts turns.
 
     Raises:
-        ModelError: a joint that cannot follow as its file says: itself, in a circle, a joint that does not exist or
-            does not move by one coordinate, or with multiplier 0.
+        ModelError: an invalid <mimic>: the joint itself, a cycle, a joint that does not exist or has several degrees of
+            freedom, or multiplier 0.
     """
     if not any(joint.mimic is not None for joint in tree.joints):
         return tree
@@ -206,7 +207,7 @@ def resolve_mimics(tree: Tree, findings: list[Finding]) -> Tree:
 
 
 def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
-    """What a joint follows in the end, through joints that follow others themselves."""
+    """Returns the independent joint that a joint follows, with total multiplier and offset."""
     if joint.nv != 1:
         raise ModelError(
             f"{joint.where}: a {joint.type} joint cannot mimic another; remove <mimic>, or pass mimic=False"
@@ -245,7 +246,7 @@ def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
 
 
 def _narrow_limits(leader: Joint, follower: Joint, mimic: Mimic, findings: list[Finding]) -> Limits:
-    """The limits of a joint that another one follows: inside those of both, position and velocity."""
+    """Returns the limits of a followed joint, within those of both joints, in position and velocity."""
     own, other = leader.limits, follower.limits
     ends = sorted((x - mimic.offset) / mimic.multiplier for x in (other.lower, other.upper))
     velocity = min(own.velocity, other.velocity / abs(mimic.multiplier))

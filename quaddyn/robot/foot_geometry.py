@@ -266,13 +266,13 @@ def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array,
 
 
 def _end_sign(axis: Array, away: Array) -> float:
-    """Returns which end of a shape is farther along the leg: 1 or -1 times its axis; 0, its center, if it lies across."""
+    """Returns the sign of the end of a shape's axis that is farther along the leg; 0 if the axis lies across."""
     along = float(axis @ away)
     return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 
 
 def _reach_order(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
-    """Returns the sorting key of spheres by their reach along the leg, independent of their order in the file."""
+    """Returns the sorting key of spheres by reach along the leg, independent of their order in the file."""
     place = np.round(centre, LENGTH_DECIMALS).tolist()
     return (round(float(centre @ away) + radius, LENGTH_DECIMALS), radius, *place)
 

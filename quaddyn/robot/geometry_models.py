@@ -36,7 +36,9 @@ def geometry_model(model: pin.Model, tree: Tree, geometries: Callable[[Link], Se
                     frame_id,
                     frame.placement * pin.SE3(geometry.placement.rotation, geometry.placement.translation),
                     solid,
-                    str(shape.path) if isinstance(shape, MeshShape) else type(shape).__name__.upper(),
+                    str(shape.path)
+                    if isinstance(shape, MeshShape)
+                    else type(shape).__name__.removesuffix("Shape").upper(),
                     np.array(shape.scale if isinstance(shape, MeshShape) else (1.0, 1.0, 1.0)),
                     geometry.rgba is not None,
                     np.array(geometry.rgba or (0.9, 0.9, 0.9, 1.0)),

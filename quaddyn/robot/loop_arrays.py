@@ -1,4 +1,4 @@
-"""Kinematic loops as plain numbers, for compiled code, and the memory to close them in."""
+"""Kinematic loops as arrays for compiled code, and the workspace to close them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ..compiler import IntMatrix, IntVector, Matrix, Vector
 
 
 class Closures(NamedTuple):
-    """All loops of a robot as numbers, for compiled code.  Loops that share joints form a group.
+    """All loops of a robot as arrays, for compiled code; loops that share joints form a group.
 
     Attributes:
-        joints, loops: (groups + 1,) where the joints and the loops of each group begin.
-        size: (groups,) length [m] that closes the scale of a group.
+        joints, loops: (groups + 1,) index of the first joint and of the first loop of each group.
+        size: (groups,) characteristic length of a group [m], by which lengths are divided.
         q, v: (n,) entries of q_all and v_all of each joint, parents before children.
-        own: (n,) its entry of v, -1 for a dependent joint.
-        column: (n,) its column of K_z, or of K_y.
-        parent: (n,) the joint before, -1 for the body that the group starts from.
-        slides: (n,) 1 where prismatic, 0 where revolute.
-        placements: (n, 12) in the joint before: rotation column by column, then translation [m].
-        axes: (n, 3) unit, in the joint's frame.
-        home: (n,) coordinates that the line to a configuration begins at.
+        own: (n,) entry of v of an independent joint, -1 for a dependent joint.
+        column: (n,) column of the joint in K_z (dependent), or in K_y (independent).
+        parent: (n,) the previous joint, -1 for the body from which the group starts.
+        slides: (n,) 1 for prismatic, 0 for revolute joints.
+        placements: (n, 12) placement in the previous joint: rotation column by column, then translation [m].
+        axes: (n, 3) unit axis in the joint frame.
+        home: (n,) coordinates at home, from which the line to a configuration begins.
         sides: (m, 2) the joints that carry frames A and B of each loop, -1 as in `parent`.
-        frames: (2 m, 12) these frames in their joints; multiplier and offset of a gear, of which joint B follows A.
-        rows: (m,) constraints: 3 for a point, 5 for a revolute joint about z of both frames, 6 for a weld, 1 for a
-            gear.
-        q_index, v_index: (nq,), (nv,) where the entries of q and v are in q_all and v_all.
+        frames: (2 m, 12) these frames in their joints; for a gear, multiplier and offset with which joint B follows A.
+        rows: (m,) number of constraints: 3 for a point, 5 for a revolute joint about z of both frames, 6 for a weld, 1
+            for a gear.
+        q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
     """
 
     joints: IntVector
@@ -50,21 +50,21 @@ class Closures(NamedTuple):
 
 
 class ClosureWorkspace(NamedTuple):
-    """Memory to close loops.
+    """Workspace to close loops.
 
     Attributes:
         x, before, rate: (n,) coordinates, those at the last step, and their rates along the line.
         at: (n,) coordinates at which the joints are placed.
-        poses: (n, 12) of the joints.
-        motions: (n, 12) of the joints' origins and bodies: velocity, acceleration, angular velocity and acceleration.
+        poses: (n, 12) placements of the joints.
+        motions: (n, 12) velocity, acceleration, angular velocity and angular acceleration of the joints' bodies.
         ends: (2, 12) frames A and B.
-        K: (m, n) of one group, columns by joint.
+        K: (m, n) constraint Jacobian of one group, columns by joint.
         e: (m,) residuals.
         Kz, last: (m, n) columns of the dependent joints, and those at the last step.
-        Q: (m, n) reflectors and triangle of K_z.
+        Q: (m, n) Householder vectors and triangle of K_z.
         pivots: (n,) diagonal of the triangle.
         right: (m,) right-hand sides.
-        correction: (n,) of the dependent joints.
+        correction: (n,) corrections of the dependent joints.
     """
 
     x: Vector
@@ -85,7 +85,7 @@ class ClosureWorkspace(NamedTuple):
 
 
 def make_closure_workspace(closures: Closures) -> ClosureWorkspace:
-    """For these loops."""
+    """Returns a workspace for these loops."""
     n, m = len(closures.q), int(closures.rows.sum())
     zeros = np.zeros
     return ClosureWorkspace(
@@ -95,7 +95,7 @@ def make_closure_workspace(closures: Closures) -> ClosureWorkspace:
 
 
 def empty_closures() -> Closures:
-    """Of a robot without loops."""
+    """Returns the arrays of a robot without loops."""
     none, start, rows = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 12))
     nothing = np.zeros(0)
     return Closures(

@@ -1,4 +1,4 @@
-"""Where loops close near home, how many joints they take, and which: the judgement that comes before anything moves."""
+"""Analysis of loops before they are closed: home configuration, rank of the constraints, and dependent joints."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PERTURBATION, N_PERTURBATIONS = 0.05, 6
 
 
 class LoopAnalysis:
-    """What is known of loops before they are closed.
+    """Loops and joints of a robot before its loops are closed.
 
     Args:
-        model: of all joints.
+        model: Pinocchio model of all joints.
         found: the loops.
-        q_all: (nq_all,) home of the open tree.
-        joints: of the tree, by name.
+        q_all: (nq_all,) home configuration of the open tree.
+        joints: joints of the tree, by name.
         actuated: names of joints with motors.
         legs: names of joints of legs.
     """
@@ -60,7 +60,7 @@ class LoopAnalysis:
         self.joints, self.actuated, self.legs = joints, actuated, legs
 
     def linear(self, g: int, x: Array) -> tuple[Array, Array]:
-        """K by the group's joints, lengths as shares of the loop's size, and e."""
+        """Returns K by the group's joints, with lengths divided by the loop size, and e."""
         c = self.numbers
         rows = self.rows(g)
         K, e = np.zeros((rows, len(c.q))), np.zeros(rows)
@@ -68,19 +68,19 @@ class LoopAnalysis:
         return K[:, self.members(g)] * self.scale(g), e
 
     def members(self, g: int) -> slice:
-        """The group's joints."""
+        """Returns the joints of a group as a slice."""
         return slice(int(self.numbers.joints[g]), int(self.numbers.joints[g + 1]))
 
     def rows(self, g: int) -> int:
-        """Its constraints."""
+        """Returns the number of constraints of a group."""
         return int(self.numbers.rows[self.numbers.loops[g] : self.numbers.loops[g + 1]].sum())
 
     def scale(self, g: int) -> Array:
-        """Per joint of the group, what its coordinate counts in."""
+        """Returns, per joint of the group, the unit of its coordinate: the loop size if prismatic, otherwise 1."""
         return np.where(self.numbers.slides[self.members(g)] == 1, self.numbers.size[g], 1.0)
 
     def solve(self, g: int, x: Array, free: Mask) -> tuple[Array, float]:
-        """Coordinates at which the group is closed, near x, and the residual; only `free` joints move."""
+        """Returns coordinates near x at which the group is closed, and the residual; only `free` joints move."""
         x = x.copy()
         part = x[self.members(g)]  # a view
         best, closed = np.inf, False
@@ -99,7 +99,7 @@ class LoopAnalysis:
 
 @dataclass(frozen=True)
 class ClosedGroup:
-    """Loops that share joints: the names of those that follow and lead, the rank, and the number of constraints."""
+    """Loops that share joints: names of their dependent and independent joints, rank, and number of constraints."""
 
     cuts: tuple[LoopCut, ...]
     dependent: tuple[str, ...]
@@ -110,7 +110,7 @@ class ClosedGroup:
 
 @dataclass(frozen=True)
 class LoopVerdict:
-    """The loops' home (nq_all,), `followers` (the loop by dependent joint), and the largest `residual` there [m]."""
+    """Home (nq_all,) of the loops, `followers` (the loop by dependent joint), and the largest `residual` there [m]."""
 
     q_all: Array
     followers: Mapping[str, str]
@@ -119,10 +119,10 @@ class LoopVerdict:
 
 
 def validate_loops(assembly: LoopAnalysis) -> LoopVerdict:
-    """Find home, and the dependent joints.
+    """Finds the home configuration and the dependent joints of all loops.
 
     Raises:
-        ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
+        ModelError: a loop that does not close, is singular at home, or whose rank is undetermined there.
     """
     c = assembly.numbers
     x, found, worst = np.ascontiguousarray(c.home.copy()), [], 0.0
@@ -144,7 +144,7 @@ def validate_loops(assembly: LoopAnalysis) -> LoopVerdict:
 
 
 def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> tuple[Array, float]:
-    """Closed coordinates as near to home as can be, on the branch that the file is drawn on if it closes at zero."""
+    """Returns closed coordinates as close to home as possible, on the branch of zero if it closes there."""
     names = assembly.names[assembly.members(g)]
     everything = np.ones(len(names), dtype=np.bool_)
     on_legs = np.array([name in assembly.legs for name in names])
@@ -180,7 +180,7 @@ def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]
 
 
 def _continue_to(assembly: LoopAnalysis, g: int, start: Array, wanted: Array, free: Mask) -> tuple[Array, float] | None:
-    """Bring the joints that are not free from where the loop is closed to where they are wanted, the others along."""
+    """Moves the joints that are not free to their target; the free joints keep the loop closed."""
     at, x, held = assembly.members(g), start.copy(), ~free
     residual = np.inf
     for k in range(1, N_CONTINUATION_STEPS + 1):
@@ -193,7 +193,7 @@ def _continue_to(assembly: LoopAnalysis, g: int, start: Array, wanted: Array, fr
 
 
 def _axes_are_aligned(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> bool:
-    """Whether axes that shall be parallel point the same way: e vanishes also where they are opposite."""
+    """Returns whether axes that must be parallel point the same way; e vanishes for opposite axes, too."""
     assembly.linear(g, x)
     poses, c = assembly.work.poses, assembly.numbers
     for k, cut in enumerate(cuts):
@@ -211,7 +211,7 @@ def _axes_are_aligned(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[L
 
 
 def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> int:
-    """The rank of K at home, which must be clear, and that of all closed configurations near by."""
+    """Returns the rank of K at home; it must be well determined and equal to that of closed states nearby."""
     loop, n = cuts[0].loop, len(assembly.names[assembly.members(g)])
     here = _singular_values(assembly, g, x)
     rng, near = np.random.default_rng(0), []
@@ -241,13 +241,13 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
 
 
 def _singular_values(assembly: LoopAnalysis, g: int, x: Array) -> Array:
-    """Singular values of K as shares of the largest."""
+    """Returns the singular values of K, divided by the largest."""
     values = np.linalg.svd(assembly.linear(g, x)[0], compute_uv=False)
     return np.asarray(values / max(float(values[0]), 1e-300))
 
 
 def _is_singular(assembly: LoopAnalysis, g: int, x: Array) -> bool:
-    """Whether the rank is higher in the neighbourhood."""
+    """Returns whether the rank is higher in the neighborhood."""
     rng = np.random.default_rng(1)
     there = x.copy()
     there[assembly.members(g)] += PERTURBATION * rng.normal(size=len(assembly.scale(g))) * assembly.scale(g)
@@ -257,7 +257,7 @@ def _is_singular(assembly: LoopAnalysis, g: int, x: Array) -> bool:
 
 
 def _mimic_joints(assembly: LoopAnalysis, g: int) -> list[str]:
-    """The joints of a group that mimic others."""
+    """Returns the joints of a group that mimic others."""
     c = assembly.numbers
     return [assembly.names[c.sides[m, 1]] for m in range(int(c.loops[g]), int(c.loops[g + 1])) if c.rows[m] == 1]
 
@@ -265,7 +265,7 @@ def _mimic_joints(assembly: LoopAnalysis, g: int) -> list[str]:
 def _choose_dependent_joints(
     assembly: LoopAnalysis, names: Sequence[str], K: Array, rank: int, cuts: Sequence[LoopCut], mimics: Sequence[str]
 ) -> list[str]:
-    """Dependent joints: those that mimic others or that the loops name, or without motors, then those of no leg."""
+    """Returns the dependent joints: those that mimic or that loops name, else without motors, else outside legs."""
     loop = cuts[0].loop
     given = list(dict.fromkeys(name for cut in cuts for name in cut.loop.dependent))
     if given:
@@ -293,7 +293,7 @@ def _choose_dependent_joints(
 
 
 def _independent_columns(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[int]:
-    """Up to `rank` columns of K that are independent, one class after the other, the longest remainder first."""
+    """Returns up to `rank` independent columns of K, class after class, the longest remainder first."""
     rest, found = K.copy(), list[int]()
     for each in classes:
         left = list(each)

@@ -1,4 +1,4 @@
-"""From a robot with open branches and the loops that close them to one whose loops are closed."""
+"""Closes kinematic loops: converts a robot with open branches, and the loops between them, to one with closed loops."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ JOINT_TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "we
 
 
 def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: ArrayLike | None = None) -> Robot:
-    """A robot in which loops move the dependent joints.
+    """Returns a robot in which loops move the dependent joints.
 
     Args:
-        robot: with joints that move on their own; loops that it has already stay.
-        loops: to be closed besides.
-        q_home: (nq,) home of the closed robot, on the branch that its legs, motors or zero coordinates lead to.
+        robot: robot with independent joints; its existing loops are kept.
+        loops: further loops to close.
+        q_home: (nq,) home configuration of the closed robot, on the branch that its legs, motors or zero coordinates
+            lead to.  None: the closed configuration nearest to that of the open robot.
 
     Raises:
-        ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
+        ModelError: a loop that does not close, is singular at home, or whose rank is undetermined there.
     """
     _reject_missing_ends(robot, loops)
     findings: list[Finding] = []
@@ -81,7 +82,7 @@ def close_frames(
     name: str | None,
     dependent: Iterable[str],
 ) -> Robot:
-    """See `Robot.close_loop`."""
+    """Closes a loop between two frames; see `Robot.close_loop`."""
     if kind not in JOINT_TAGS:
         raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(JOINT_TAGS)}")
     if (axis is None) is (kind == "revolute"):
@@ -120,7 +121,7 @@ def close_frames(
 
 
 def _resolve_frame(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) -> tuple[str, Array]:
-    """The link that a frame belongs to, and where in it."""
+    """Returns the link to which a frame belongs, and the position of its point in the link [m]."""
     name, offset = (frame, (0.0, 0.0, 0.0)) if isinstance(frame, str) else frame
     point = check_vector(f"{argument}[1]", offset, (3,), "in the frame [m]")
     robot.frame_id(name)
@@ -135,7 +136,7 @@ def _format_numbers(values: Array) -> str:
 
 
 def open_loops_of(robot: Robot) -> Robot:
-    """A robot with its loops cut, every joint on its own: home and ranges are those of the closed one."""
+    """Returns a robot with its loops cut and all joints independent; home and ranges are those of the closed robot."""
     assert robot.coupling is not None
     tree = replace(robot.tree, joints=tuple(replace(j, loop=None, mimic=None) for j in robot.tree.joints), loops=())
     q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
@@ -160,7 +161,7 @@ def _make_closed_robot(
     judged: LoopVerdict,
     model: pin.Model,
 ) -> Robot:
-    """The robot of the closed tree."""
+    """Returns the robot of the closed tree."""
     own = [joint for joint in tree.joints if joint.nv and joint.independent]
     damping, friction, armature = independent_joint_losses(model, coupling)
     actuated = tuple(name for name in robot.actuated if tree.joints_by_name[name].independent)
@@ -184,7 +185,7 @@ def _make_closed_robot(
 
 
 def _with_home(robot: Robot, q_home: ArrayLike) -> Robot:
-    """The robot with another home on the branch of the present one."""
+    """Returns the robot with another home configuration on the branch of the present one."""
     coupling, model, findings = robot.coupling, robot.model, list[Finding]()
     assert coupling is not None
     q = validate_home(model, robot.algorithms, robot.bodies, robot.root, np.asarray(q_home), findings)
@@ -200,7 +201,7 @@ def _with_home(robot: Robot, q_home: ArrayLike) -> Robot:
 
 
 def _with_legs_at_home(robot: Robot) -> Robot:
-    """The robot with its legs as they are at home."""
+    """Returns the robot with its leg records evaluated at home."""
     feet = {name: leg.foot for name, leg in robot.legs.items()}
     assert robot.coupling is not None
     q_all = robot.coupling.configuration(robot.q_home)
@@ -209,6 +210,7 @@ def _with_legs_at_home(robot: Robot) -> Robot:
 
 # -- refusals --------------------------------------------------------------------------------------------------------
 def _reject_missing_ends(robot: Robot, loops: Sequence[KinematicLoop]) -> None:
+    """Raises a ModelError if a loop ends at a link that the root replaces."""
     for loop in loops:
         for link in (loop.link_a, loop.link_b):
             if link not in robot.tree.links_by_name:
@@ -219,6 +221,7 @@ def _reject_missing_ends(robot: Robot, loops: Sequence[KinematicLoop]) -> None:
 
 
 def _reject_unsupported_shape(model: pin.Model, cut: LoopCut, tree: Tree) -> None:
+    """Raises a ModelError if nothing moves in a loop, or a joint of it has several degrees of freedom."""
     loop = cut.loop
     a, b, _ = loop_branches(model, cut)
     if not a and not b:
@@ -242,7 +245,7 @@ def _reject_unsupported_shape(model: pin.Model, cut: LoopCut, tree: Tree) -> Non
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 def _merge_loops(robot: Robot, loops: Sequence[KinematicLoop], q_all: Array) -> tuple[Tree, Array]:
-    """The tree with all loops, its joints free, those on loops counting turns; and its home."""
+    """Returns the tree with all loops and all joints independent (loop joints count turns), and its home."""
     tree = replace(robot.tree, loops=(*robot.tree.loops, *loops))
     model = robot.model
     on_loops = {
@@ -267,7 +270,7 @@ def _merge_loops(robot: Robot, loops: Sequence[KinematicLoop], q_all: Array) -> 
 
 
 def _build_model(robot: Robot, tree: Tree) -> pin.Model:
-    """Of the tree, with the robot's own inertias."""
+    """Returns the Pinocchio model of the tree, with the inertias of the robot."""
     model = build_pinocchio_model(tree, robot.root, robot.bodies)
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     return model
@@ -284,6 +287,7 @@ def _stack_limits(own: Sequence[Joint], q: Array, side: str) -> Array:
 
 
 def _report_loops(tree: Tree, judged: LoopVerdict) -> list[Finding]:
+    """Returns notes on the dependent and independent joints of each loop."""
     out = []
     for group in judged.groups:
         for cut in group.cuts:

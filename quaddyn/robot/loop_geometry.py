@@ -1,6 +1,6 @@
-"""Geometry of kinematic loops, compiled: where their joints and cut frames are, K and e there, and dK/dt dx/dt.
+"""Geometry of kinematic loops in compiled code: placements of joints and cut frames, K and e, and ``dK/dt dx/dt``.
 
-In the axes of the body that a group of loops starts from; see `quaddyn.robot.loop_solver`.
+All quantities are in the axes of the body from which a group of loops starts; see `quaddyn.robot.loop_solver`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .loop_arrays import Closures, ClosureWorkspace
 # -- sizes -----------------------------------------------------------------------------------------------------------
 @compiled()
 def count_rows(closures: Closures, g: int) -> int:
-    """Constraints of a group."""
+    """Returns the number of constraints of a group."""
     total = 0
     for m in range(closures.loops[g], closures.loops[g + 1]):
         total += closures.rows[m]
@@ -23,7 +23,7 @@ def count_rows(closures: Closures, g: int) -> int:
 
 @compiled()
 def count_dependents(closures: Closures, g: int) -> int:
-    """Dependent joints of a group."""
+    """Returns the number of dependent joints of a group."""
     total = 0
     for i in range(closures.joints[g], closures.joints[g + 1]):
         if closures.own[i] < 0:
@@ -34,7 +34,7 @@ def count_dependents(closures: Closures, g: int) -> int:
 # -- kinematics ------------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def place_joints(closures: Closures, work: ClosureWorkspace, g: int, x: Vector) -> None:
-    """Poses of a group's joints at x."""
+    """Computes the placements of a group's joints at x."""
     pose, moved = local(12), local(12)
     for i in range(closures.joints[g], closures.joints[g + 1]):
         if closures.parent[i] < 0:
@@ -49,7 +49,7 @@ def place_joints(closures: Closures, work: ClosureWorkspace, g: int, x: Vector) 
 
 @compiled()
 def _joint_placement(slides: int, axis: Vector, x: float, out: Vector) -> None:
-    """Placement of what a joint carries: a rotation, or a translation."""
+    """Computes the placement of a joint's body in its joint frame: a rotation or a translation."""
     for a in range(3):
         out[9 + a] = axis[a] * x if slides == 1 else 0.0
     if slides == 1:
@@ -60,7 +60,7 @@ def _joint_placement(slides: int, axis: Vector, x: float, out: Vector) -> None:
 
 @compiled()
 def rotation_about(axis: Vector, c: float, s: float, out: Vector) -> None:
-    """Rotation about a unit axis by an angle of this cosine and sine (Rodrigues), column by column."""
+    """Writes the rotation about a unit axis by an angle with this cosine and sine (Rodrigues), column by column."""
     x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
     out[0], out[1], out[2] = c + t * x * x, t * x * y + s * z, t * x * z - s * y
     out[3], out[4], out[5] = t * x * y - s * z, c + t * y * y, t * y * z + s * x
@@ -69,7 +69,7 @@ def rotation_about(axis: Vector, c: float, s: float, out: Vector) -> None:
 
 @compiled()
 def compose(a: Vector, b: Vector, out: Vector) -> None:
-    """``out = a b`` of placements; `out` is another array."""
+    """Writes the product ``out = a b`` of placements; `out` is another array."""
     for k in range(4):
         x, y, z = b[3 * k], b[3 * k + 1], b[3 * k + 2]
         for r in range(3):
@@ -81,7 +81,7 @@ def compose(a: Vector, b: Vector, out: Vector) -> None:
 # -- constraints -----------------------------------------------------------------------------------------------------
 @compiled()
 def _place_ends(closures: Closures, work: ClosureWorkspace, loop: int) -> None:
-    """Frames A and B of a loop."""
+    """Computes the frames A and B of a loop."""
     for side in range(2):
         joint = closures.sides[loop, side]
         if joint < 0:
@@ -93,7 +93,7 @@ def _place_ends(closures: Closures, work: ClosureWorkspace, loop: int) -> None:
 
 @compiled()
 def _perpendicular_pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
-    """The directions u of A and w of B that row 3, 4 or 5 keeps perpendicular: x and z, y and z, y and x."""
+    """Writes the directions u of A and w of B that row 3, 4 or 5 keeps perpendicular: x and z, y and z, y and x."""
     of_a, of_b = (0 if row == 3 else 3), (0 if row == 5 else 6)
     for a in range(3):
         u[a], w[a] = ends[0, of_a + a], ends[1, of_b + a]
@@ -101,13 +101,13 @@ def _perpendicular_pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
 
 @compiled()
 def _cross(a: Vector, b: Vector, out: Vector) -> None:
-    """``a x b``."""
+    """Writes the cross product ``a x b``."""
     out[0], out[1], out[2] = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @compiled()
 def _joint_axis(closures: Closures, work: ClosureWorkspace, i: int, out: Vector) -> None:
-    """Of a joint."""
+    """Writes the axis of a joint."""
     pose, axis = work.poses[i], closures.axes[i]
     for a in range(3):
         out[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
@@ -115,7 +115,7 @@ def _joint_axis(closures: Closures, work: ClosureWorkspace, i: int, out: Vector)
 
 @compiled()
 def _linearize_gear(closures: Closures, work: ClosureWorkspace, loop: int, row: int, scale: float) -> None:
-    """K and e of a joint that follows another: ``x_B - (multiplier x_A + offset)``."""
+    """Writes K and e of a mimic joint: ``x_B - (multiplier x_A + offset)``."""
     a, b, z = closures.sides[loop, 0], closures.sides[loop, 1], closures.frames[2 * loop]
     share = scale if closures.slides[b] == 1 else 1.0
     work.K[row, b], work.K[row, a] = share, -share * z[0]
@@ -124,7 +124,7 @@ def _linearize_gear(closures: Closures, work: ClosureWorkspace, loop: int, row: 
 
 @compiled(inline=False)
 def linearize(closures: Closures, work: ClosureWorkspace, g: int) -> int:
-    """K and e of a group where its joints are placed; how many rows they have.  Lengths count as shares of its size."""
+    """Writes K and e of a group at its placed joints (lengths by loop size); returns the number of rows."""
     begin, end, scale, top = closures.joints[g], closures.joints[g + 1], 1.0 / closures.size[g], 0
     u, w, normal, axis, arm, turned = local(3), local(3), local(3), local(3), local(3), local(3)
     for m in range(closures.loops[g], closures.loops[g + 1]):
@@ -166,7 +166,7 @@ def linearize(closures: Closures, work: ClosureWorkspace, g: int) -> int:
 # -- motion ----------------------------------------------------------------------------------------------------------
 @compiled()
 def _point_motion(motion: Vector, arm: Vector, out: Vector) -> None:
-    """Velocity and acceleration of a point of a body that is `arm` from where the body's motion is known."""
+    """Writes velocity and acceleration of a point of a body that is `arm` away from the point of known motion."""
     v, w, alpha, swept, turned = local(3), local(3), local(3), local(3), local(3)
     for a in range(3):
         w[a], alpha[a] = motion[6 + a], motion[9 + a]
@@ -180,7 +180,7 @@ def _point_motion(motion: Vector, arm: Vector, out: Vector) -> None:
 
 @compiled(inline=False)
 def _joint_motions(closures: Closures, work: ClosureWorkspace, g: int) -> None:
-    """Motions of a group's joints at the velocities `rate` and without accelerations of theirs."""
+    """Computes the motions of a group's joints at the velocities `rate` and zero joint accelerations."""
     axis, arm, turned, still = local(3), local(3), local(3), local(12)
     for a in range(12):
         still[a] = 0.0
@@ -209,7 +209,7 @@ def _joint_motions(closures: Closures, work: ClosureWorkspace, g: int) -> None:
 
 @compiled(inline=False)
 def constraint_drift(closures: Closures, work: ClosureWorkspace, g: int) -> None:
-    """``dK/dt dx/dt`` of a group at the velocities `rate`, into `right`."""
+    """Writes ``dK/dt dx/dt`` of a group at the velocities `rate` to `right`."""
     scale, top = 1.0 / closures.size[g], 0
     u, w, arm = local(3), local(3), local(3)
     ends, of_u, of_w, first, second = local(2, 12), local(3), local(3), local(3), local(3)

@@ -1,4 +1,4 @@
-"""How far independent joints of closed loops may go: where the loops close, within the limits of all joints."""
+"""Ranges of the independent joints of closed loops: where the loops close, within the limits of all joints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIN_RANGE = 1e-3
 def limit_to_closed_range(
     model: pin.Model, coupling: LoopCoupling, q: Array, joints: Mapping[str, Joint], findings: list[Finding]
 ) -> dict[str, Joint]:
-    """The independent joints of loops, their limits narrowed to where the loops close within those of all joints."""
+    """Returns the independent joints of loops, their limits narrowed to where the loops close within all limits."""
     c, out = coupling.closures, {}
     names = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
     for g in range(len(c.size)):
@@ -87,7 +87,7 @@ def limit_to_closed_range(
 
 
 class _RangeSearch:
-    """Whether loops close, and their dependent joints are within their limits, along rays from home."""
+    """Search along rays from home for the range in which loops close and dependent joints are within their limits."""
 
     def __init__(self, coupling: LoopCoupling, limits: list[tuple[int, Limits]], q: Array) -> None:
         home = coupling.configuration(q)
@@ -98,7 +98,7 @@ class _RangeSearch:
         ]
 
     def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
-        """How much of the way from home all rays may go together; none where loops jam at once."""
+        """Returns the fraction of the rays that is feasible; 0 if the loops jam immediately."""
         good, bad, jammed = 0.0, None, False
         for k in range(1, N_SAMPLES + 1):
             state = self.judged(leaders, reach, rays, k / N_SAMPLES)
@@ -119,7 +119,7 @@ class _RangeSearch:
         return good * (1.0 - RANGE_MARGIN) if jammed else good
 
     def judged(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, share: float) -> str:
-        """What the first ray is that goes wrong, "open" or "outside"; otherwise "well"."""
+        """Returns the first violation on the rays at a fraction, "open" or "outside", otherwise "well"."""
         for ray in rays:
             q = self.q.copy()
             for (at, _), (below, above), side in zip(leaders, reach, ray, strict=True):
@@ -133,7 +133,7 @@ class _RangeSearch:
 
 
 def _cube_surface(n: int) -> Array:
-    """(rays, n) points all over the surface of the cube [-1, 1]^n, its corners first: where a loop jams soonest."""
+    """Returns points (rays, n) on the surface of the cube [-1, 1]^n, its corners first, where loops jam soonest."""
     steps = np.linspace(-1.0, 1.0, 1 + 2 * max(1, round(RAYS_PER_SIDE ** (1.0 / (n - 1)) / 2.0)))
     grid = np.stack(np.meshgrid(*[steps] * n, indexing="ij"), -1).reshape(-1, n)
     rays = grid[np.abs(grid).max(axis=1) == 1.0]
@@ -141,6 +141,7 @@ def _cube_surface(n: int) -> Array:
 
 
 def _search_width(home: float, limits: Limits, size: float, kind: str) -> tuple[float, float]:
+    """Returns the search distance below and above home."""
     far = UNBOUNDED_JOINT_RANGE if kind != "prismatic" else 4.0 * size
     ends = home - limits.lower, limits.upper - home
     below, above = (max(x, 0.0) if np.isfinite(x) else far for x in ends)

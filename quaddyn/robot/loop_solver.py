@@ -40,19 +40,23 @@ MAX_CORRECTIONS, MAX_STEPS = 12, 4000
 # -- what Python calls -----------------------------------------------------------------------------------------------
 @entry("closed loops")
 def close_loops(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
-    """q_all (nq_all,) and ``v_all = G v`` (nv_all, nv) at q; a loop that does not close, or -1 where all do."""
+    """Closes all loops at q: writes q_all (nq_all,) and G (nv_all, nv) with ``v_all = G v``.
+
+    Returns:
+        The index of a loop that does not close, or -1 if all close.
+    """
     return close_all(closures, work, q, q_all, G)
 
 
 @entry("closed loops")
 def loop_drift(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
-    """Accelerations `out` (nv_all,) of all joints where those of the independent ones are 0."""
+    """Writes the accelerations `out` (nv_all,) of all joints at zero accelerations of the independent joints."""
     drift_all(closures, work, q_all, v_all, out)
 
 
 @entry("closed loops")
 def loop_residual(closures: Closures, work: ClosureWorkspace, group: int, x: Vector, K: Matrix, e: Vector) -> None:
-    """K and e of one group at coordinates x (n,) of all loops' joints; entries of other groups stay."""
+    """Writes K and e of one group at coordinates x (n,) of all loop joints; entries of other groups are unchanged."""
     place_joints(closures, work, group, x)
     rows = linearize(closures, work, group)
     for r in range(rows):
@@ -64,7 +68,7 @@ def loop_residual(closures: Closures, work: ClosureWorkspace, group: int, x: Vec
 # -- what compiled code calls ----------------------------------------------------------------------------------------
 @compiled(inline=False)
 def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
-    """See `close_loops`."""
+    """Closes all loops; see `close_loops`."""
     for i in range(len(q_all)):
         q_all[i] = 0.0
     for i in range(len(closures.q_index)):
@@ -87,7 +91,7 @@ def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vect
 
 @compiled(inline=False)
 def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
-    """See `loop_drift`."""
+    """Computes the drift; see `loop_drift`."""
     for i in range(len(out)):
         out[i] = 0.0
     for g in range(len(closures.size)):
@@ -107,7 +111,7 @@ def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: 
 # -- continuation ----------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> bool:
-    """Bring a group from home to the independent coordinates in q_all; False, and NaN, where that cannot be."""
+    """Moves a group from home to the independent coordinates in q_all; False, with NaN, if impossible."""
     begin, end = closures.joints[g], closures.joints[g + 1]
     x, done, share, steps = work.x, 0.0, 1.0, 0
     for i in range(begin, end):
@@ -147,7 +151,7 @@ def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vec
 
 @compiled()
 def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> float:
-    """Rates along the line from home to the wanted coordinates, per whole line; how fast the fastest joint is."""
+    """Computes joint rates along the line from home to the given coordinates; returns the largest one."""
     begin, end, fastest = closures.joints[g], closures.joints[g + 1], 0.0
     rows = count_rows(closures, g)
     for r in range(rows):
@@ -167,13 +171,13 @@ def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Ve
 
 @compiled()
 def _angle_scale(closures: Closures, g: int, i: int) -> float:
-    """What a joint's coordinate is multiplied by to be compared with angles."""
+    """Returns the factor by which a joint coordinate is multiplied to be compared with angles."""
     return 1.0 / closures.size[g] if closures.slides[i] == 1 else 1.0
 
 
 @compiled(inline=False)
 def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
-    """Newton's method on the dependent joints; whether it ended near where it began, with the loop closed."""
+    """Applies Newton's method to the dependent joints; returns whether it converged close to its start."""
     begin, end, before, ended = closures.joints[g], closures.joints[g + 1], 2.0 * MAX_BRANCH_JUMP, False
     for _ in range(MAX_CORRECTIONS):
         place_joints(closures, work, g, work.x)
@@ -202,7 +206,7 @@ def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> b
 
 @compiled()
 def _store_columns(closures: Closures, work: ClosureWorkspace, g: int) -> None:
-    """Remember K_z."""
+    """Stores K_z for comparison after the next step."""
     for r in range(count_rows(closures, g)):
         for c in range(count_dependents(closures, g)):
             work.last[r, c] = work.Kz[r, c]
@@ -210,7 +214,7 @@ def _store_columns(closures: Closures, work: ClosureWorkspace, g: int) -> None:
 
 @compiled(inline=False)
 def _is_same_branch(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
-    """Whether ``det(K_z_before^T K_z) > 0``: branches meet where K_z is singular, and change the sign there."""
+    """Returns whether ``det(K_z_before^T K_z) > 0``: the sign changes where K_z is singular and branches meet."""
     n, rows, sign = count_dependents(closures, g), count_rows(closures, g), 1.0
     square = work.Q  # factored again before it is needed
     for a in range(n):
@@ -243,7 +247,7 @@ def _is_same_branch(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
 # -- linear algebra --------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def _factor(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
-    """``K_z = Q R`` by Householder's reflectors; whether its columns are independent."""
+    """Factors ``K_z = Q R`` by Householder reflections; returns whether its columns are independent."""
     n, rows, Q, largest, least = count_dependents(closures, g), count_rows(closures, g), work.Q, 0.0, 1e300
     for i in range(closures.joints[g], closures.joints[g + 1]):
         if closures.own[i] < 0:
@@ -277,7 +281,7 @@ def _factor(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
 
 @compiled(inline=False)
 def _solve(closures: Closures, work: ClosureWorkspace, g: int) -> None:
-    """``correction = K_z^+ right``; `right` is lost."""
+    """Solves ``correction = K_z^+ right``; `right` is overwritten."""
     n, rows, Q, b = count_dependents(closures, g), count_rows(closures, g), work.Q, work.right
     for k in range(n):
         square, along = 0.0, 0.0
@@ -297,7 +301,7 @@ def _solve(closures: Closures, work: ClosureWorkspace, g: int) -> None:
 
 @compiled(inline=False)
 def _write_map(closures: Closures, work: ClosureWorkspace, g: int, G: Matrix) -> None:
-    """Rows of G of a group's dependent joints, where K_z is factored."""
+    """Writes the rows of G of a group's dependent joints, after K_z is factored."""
     begin, end, rows = closures.joints[g], closures.joints[g + 1], count_rows(closures, g)
     for i in range(begin, end):
         if closures.own[i] >= 0:

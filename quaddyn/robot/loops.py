@@ -22,18 +22,19 @@ CONSTRAINT_COUNTS = {"point": 3, "revolute": 5, "weld": 6, "gear": 1}
 
 
 class LoopCoupling:
-    """How the coordinates of all joints follow from those of the independent ones, where loops move the others.
+    """Relation between the coordinates of all joints and those of the independent ones, with closed loops.
 
     ``q_all = gamma(q)`` on the branch of home, ``v_all = G(q) v`` and ``a_all = G a + g(q, v)`` (Featherstone, *Rigid
     Body Dynamics Algorithms*, 2008, section 3.2: an explicit constraint).
 
     Attributes:
-        loops: of the tree, and joints that mimic others, as loops of the kind "gear" with one constraint.
-        followers: what each dependent joint does, by its name, for messages.
-        closures: the loops as numbers.
-        planar: by group of joints, the loop where it is one of parallel axes that closes in closed form.
-        q_from, v_from: (nq_all,), (nv_all,) the entry of q or v that is one of q_all or v_all; -1 for dependent ones.
-        q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
+        loops: loops of the tree, and mimic joints as loops of the kind "gear" with one constraint.
+        followers: text for messages about each dependent joint, by its name.
+        closures: the loops as arrays.
+        planar: by group of joints, the loop if it is planar with a closed-form solution, else None.
+        q_from, v_from: (nq_all,), (nv_all,) the entry of q or v for each entry of q_all or v_all; -1 for dependent
+            joints.
+        q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
     """
 
     def __init__(self, loops: Sequence[KinematicLoop], followers: Mapping[str, str], closures: Closures) -> None:
@@ -56,11 +57,11 @@ class LoopCoupling:
         self._clear = _closed_intervals(closures, self.planar)
 
     def at(self, q: Array) -> Tangent:
-        """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
+        """Returns the coordinates of all joints at q (nq,), and their tangent; NaN if a loop does not close."""
         return self._found(q)[0]
 
     def _found(self, q: Array) -> tuple[Tangent, int]:
-        """As `at`, and a loop that does not close, or -1; the last q is kept."""
+        """Returns the result of `at`, and a loop that does not close, or -1; the result for the last q is cached."""
         q = np.ascontiguousarray(q, dtype=np.float64)
         key, last = q.tobytes(), self._last  # replaced as a whole: threads see one or the other
         if last[0] != key:
@@ -68,7 +69,7 @@ class LoopCoupling:
         return last[1], last[2]
 
     def configuration(self, q: Array) -> Array:
-        """(..., nq_all) the coordinates of all joints at q (..., nq)."""
+        """Returns the coordinates (..., nq_all) of all joints at q (..., nq)."""
         q = np.asarray(q, dtype=np.float64)
         if q.ndim == 1:
             return self.at(q).q
@@ -76,7 +77,7 @@ class LoopCoupling:
         return np.array(rows).reshape(*q.shape[:-1], len(self.q_from))
 
     def closes(self, q: Array) -> bool:
-        """Whether all loops close at q (nq,), on the branch of home."""
+        """Returns whether all loops close at q (nq,), on the branch of home."""
         if self._clear is not None:
             index, low, high = self._clear
             angles = np.asarray(q, dtype=np.float64)[index]
@@ -85,10 +86,10 @@ class LoopCoupling:
         return self._found(q)[1] < 0
 
     def check(self, q: Array) -> None:
-        """Refuse a configuration at which a loop does not close.
+        """Raises an error for a configuration at which a loop does not close.
 
         Raises:
-            ArgumentError: naming the loop and the independent joints' values.
+            ArgumentError: naming the loop.
         """
         if not self.closes(q):
             loop = self.loops[self._found(q)[1]]
@@ -99,19 +100,19 @@ class LoopCoupling:
 
     @property
     def spatial(self) -> KinematicLoop | None:
-        """A loop that does not close in closed form."""
+        """A loop without a closed-form solution; None if there is none."""
         return next((self.loops[self.closures.loops[g]] for g, x in enumerate(self.planar) if x is None), None)
 
     def alike(self, other: LoopCoupling) -> bool:
-        """Whether all numbers are the same."""
+        """Returns whether all arrays are equal to those of another coupling."""
         return all(np.array_equal(a, b) for a, b in zip(self.closures, other.closures, strict=True))
 
     def chain(self, entries: Iterable[int]) -> list[int]:
-        """Entries of v that these entries of v_all follow, ascending."""
+        """Returns the entries of v that these entries of v_all follow, ascending."""
         return sorted({k for entry in entries for k in self._reach[int(entry)]})
 
     def residual(self, q_all: Array) -> float:
-        """How far the loops are from closed where all joints are at q_all (nq_all,) [m, rad]."""
+        """Returns the largest closure error of the loops with all joints at q_all (nq_all,) [m, rad]."""
         work, c = make_closure_workspace(self.closures), self.closures
         K, e = np.zeros((int(c.rows.sum()), len(c.q))), np.zeros(int(c.rows.sum()))
         worst = 0.0
@@ -129,26 +130,26 @@ class LoopCoupling:
 
 
 class LoopTangent(Tangent):
-    """The tangent of loops at a configuration."""
+    """Tangent of closed loops at a configuration."""
 
     def __init__(self, q: Array, G: Array, closures: Closures, work: ClosureWorkspace) -> None:
         super().__init__(q, G)
         self._closures, self._room = closures, work
 
     def drift(self, v: Array) -> Array:
-        """As of `Tangent`."""
+        """Returns the accelerations (nv_all,) of all joints at v and ``a = 0``."""
         out, v_all = np.empty(len(self.G)), self.velocity(v)
         loop_drift(self._closures, make_closure_workspace(self._closures), self.q, v_all, out)
         return out
 
     def rate(self, v: Array) -> Array:
-        """As of `Tangent`: by polarization, as the drift is a square of v."""
+        """Returns ``dG/dt`` (nv_all, nv) at v, by polarization, because the drift is quadratic in v."""
         columns = [0.25 * (self.drift(v + e) - self.drift(v - e)) for e in np.eye(len(v))]
         return np.stack(columns, axis=1)
 
 
 def _closed_intervals(c: Closures, planar: Sequence[PlanarLoop | None]) -> tuple[Index, Array, Array] | None:
-    """Entries of q, and between what every loop closes for sure; None where that is not known of all loops."""
+    """Returns entries of q, and the intervals in which every loop certainly closes; None if unknown for a loop."""
     found: list[tuple[int, float, float]] = []
     for loop in planar:
         if loop is None or loop.independent < 0:
@@ -166,7 +167,7 @@ def _inverse_index(index: Index, size: int) -> Index:
 
 
 def _moving_entries(c: Closures) -> list[tuple[int, ...]]:
-    """Per entry of v_all the entries of v that move it."""
+    """Returns, per entry of v_all, the entries of v that move it."""
     out: list[tuple[int, ...]] = [
         (int(k),) for k in _inverse_index(index_array(c.v_index), len(c.v_index) + int((c.own < 0).sum()))
     ]
@@ -182,7 +183,7 @@ def _moving_entries(c: Closures) -> list[tuple[int, ...]]:
 # -- making ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class LoopCut:
-    """Where a loop is cut: by side, the number of the joint that carries the frame, and (12,) its placement there."""
+    """Cut of a loop: by side, the number of the joint that carries the frame, and its placement (12,) there."""
 
     loop: KinematicLoop
     joints: tuple[int, int]
@@ -190,7 +191,7 @@ class LoopCut:
 
 
 def cut_loops(model: pin.Model, loops: Iterable[KinematicLoop]) -> list[LoopCut]:
-    """The loops in a model's numbers."""
+    """Returns the cuts of loops in the joint numbers of a model."""
     out = []
     for loop in loops:
         frames = [model.frames[model.getFrameId(link, pin.FrameType.BODY)] for link in (loop.link_a, loop.link_b)]
@@ -204,7 +205,7 @@ def cut_loops(model: pin.Model, loops: Iterable[KinematicLoop]) -> list[LoopCut]
 
 
 def mimic_constraints(model: pin.Model, joints: Iterable[Joint]) -> list[LoopCut]:
-    """Joints that mimic others in a model's numbers: loops of a single constraint."""
+    """Returns mimic joints in the joint numbers of a model, as loops with a single constraint."""
     out = []
     for joint in joints:
         if joint.mimic is not None:
@@ -218,14 +219,14 @@ def mimic_constraints(model: pin.Model, joints: Iterable[Joint]) -> list[LoopCut
 
 
 def loop_branches(model: pin.Model, cut: LoopCut) -> tuple[list[int], list[int], int]:
-    """Joints of both sides of a loop, outermost first, and the joint whose body they start from."""
+    """Returns the joints of both sides of a loop, outermost first, and the joint whose body they start from."""
     a, b = (_ancestors(model, joint) for joint in cut.joints)
     base = next(joint for joint in a if joint in set(b))
     return a[: a.index(base)], b[: b.index(base)], base
 
 
 def group_loops(model: pin.Model, found: Sequence[LoopCut]) -> list[tuple[list[LoopCut], list[int], int]]:
-    """Loops that share joints: the loops, their joints parents first, and the joint whose body they start from."""
+    """Returns groups of loops that share joints: loops, joints (parents first), and the joint at their base."""
     around = {id(cut): _involved_joints(model, cut) for cut in found}
     left = [([cut], around[id(cut)]) for cut in found]
     joined: list[tuple[list[LoopCut], set[int]]] = []
@@ -256,7 +257,7 @@ def group_loops(model: pin.Model, found: Sequence[LoopCut]) -> list[tuple[list[L
 
 
 def _involved_joints(model: pin.Model, cut: LoopCut) -> set[int]:
-    """Joints that a loop is about: those of both branches, or the two of a gear."""
+    """Returns the joints of a loop: those of both branches, or the two of a gear."""
     if cut.loop.kind == "gear":
         return set(cut.joints)
     a, b, _ = loop_branches(model, cut)
@@ -266,14 +267,14 @@ def _involved_joints(model: pin.Model, cut: LoopCut) -> set[int]:
 def make_closures(
     model: pin.Model, found: Sequence[LoopCut], home: Array, dependent: Iterable[str], joints: Mapping[str, Joint]
 ) -> tuple[list[LoopCut], Closures]:
-    """The loops as numbers, and in the order in which these have them.
+    """Returns the loops as arrays, and the loops in the order of these arrays.
 
     Args:
-        model: of all joints.
+        model: Pinocchio model of all joints.
         found: the loops.
-        home: (nq_all,) where they are closed.
-        dependent: names of the joints that follow.
-        joints: of the tree, by name.
+        home: (nq_all,) configuration in which they are closed.
+        dependent: names of the dependent joints.
+        joints: joints of the tree, by name.
     """
     names, following = list(model.names), set(dependent)
     free_q = np.ones(model.nq, dtype=np.bool_)
@@ -323,7 +324,7 @@ def make_closures(
 
 
 def loop_coupling(model: pin.Model, tree: Tree, q_home: Array) -> LoopCoupling:
-    """The coupling of a tree whose loops are closed."""
+    """Returns the coupling of a tree with closed loops."""
     followers = {joint.name: joint.loop for joint in tree.joints if joint.loop is not None}
     q_all = np.full(model.nq, np.nan)
     for joint in tree.joints:
@@ -349,7 +350,7 @@ def _flatten_placement(at: pin.SE3) -> Array:
 
 
 def _ancestors(model: pin.Model, joint: int) -> list[int]:
-    """A joint and all before it, the world (0) last."""
+    """Returns a joint and all joints before it, the world (0) last."""
     out = [joint]
     while out[-1]:
         out.append(int(model.parents[out[-1]]))

@@ -1,4 +1,4 @@
-"""Vertices of STL and OBJ files: just enough geometry to size a foot."""
+"""Vertices of STL and OBJ files, to determine the size of a foot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_FOOT_MESH_BYTES = 300_000
 
 
 def read_vertices(path: Path) -> Array | None:
-    """Vertices (N, 3) of an .stl (binary or text) or .obj file; None for other or broken files."""
+    """Returns the vertices (N, 3) of an .stl (binary or text) or .obj file; None for other or invalid files."""
     data = path.read_bytes()
     points: Array | None = None
     try:

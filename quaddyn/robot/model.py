@@ -1,9 +1,9 @@
-"""`Tree` + root -> ``pin.Model``, built joint by joint, so that Pinocchio reads our record and never the file.
+"""Builds the ``pin.Model`` of a `Tree` and a root, joint by joint, so that Pinocchio does not read the file.
 
-The result equals what Pinocchio's own importer makes of a sound file: same joint order, same joint models, same
-frames.  Differences, on purpose: a planar joint obeys its axis (the importer ignores it), a continuous joint about an
-unaligned axis turns about z in a turned joint frame, limits that mean "none" are infinite, damping and Coulomb
-friction are filled in, and foot frames are added.
+The result equals that of Pinocchio's importer for a valid file: same joint order, joint models and frames.  Intended
+differences: a planar joint obeys its axis (the importer ignores it), a continuous joint about an unaligned axis rotates
+about z in a rotated joint frame, limits that mean "none" are infinite, damping and Coulomb friction are set, and foot
+frames are added.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PLANAR_ROOT = (("root_x", pin.JointModelPX), ("root_z", pin.JointModelPZ), ("roo
 
 
 def to_se3(pose: Pose) -> pin.SE3:
-    """The same placement as Pinocchio's type."""
+    """Returns a placement as Pinocchio's type."""
     return pin.SE3(pose.rotation.copy(), pose.translation.copy())
 
 
 def joint_model(joint: Joint) -> pin.JointModel:
-    """Pinocchio's joint model: the aligned, faster one where the axis is exactly +x, +y or +z."""
+    """Returns Pinocchio's joint model: the aligned, faster one if the axis is exactly +x, +y or +z."""
     if joint.type == "floating":
         return pin.JointModelFreeFlyer()
     if joint.type == "planar":
@@ -50,10 +50,10 @@ def joint_model(joint: Joint) -> pin.JointModel:
 
 
 def joint_frame_rotation(joint: Joint) -> pin.SE3:
-    """Pinocchio's joint frame in the file's joint frame, for joint models that know the z axis only.
+    """Returns Pinocchio's joint frame in the joint frame of the file, for joint models that support only the z axis.
 
-    These are planar joints (the importer ignores their axis), and continuous joints about an axis that is not
-    aligned (their joint model cannot be given one from Python).
+    These are planar joints (the importer ignores their axis), and continuous joints about an axis that is not aligned
+    (their joint model cannot be given one from Python).
     """
     if joint.type == "planar" or (joint.type == "continuous" and tuple(joint.axis) not in _AXES):
         return pin.SE3(rotation_to(joint.axis), np.zeros(3))
@@ -61,7 +61,7 @@ def joint_frame_rotation(joint: Joint) -> pin.SE3:
 
 
 def rotation_to(axis: Array) -> Array:
-    """Rotation (3, 3) that turns z into `axis` by the shortest way: a plane's x and y are its first columns."""
+    """Returns the smallest rotation (3, 3) from z to `axis`; its first columns are x and y of a plane."""
     z = np.array([0.0, 0.0, 1.0])
     v, c = np.cross(z, axis), float(axis[2])
     if c < -1.0 + 1e-12:
@@ -71,9 +71,9 @@ def rotation_to(axis: Array) -> Array:
 
 
 def build_pinocchio_model(tree: Tree, root: str, repaired: Iterable[CompositeBody] | None = None) -> pin.Model:
-    """The model of `tree` on a "free", "planar" or "fixed" root.
+    """Returns the Pinocchio model of `tree` on a "free", "planar" or "fixed" root.
 
-    With `repaired` bodies, their inertias replace the sums over the links.
+    The inertias of `repaired` bodies, if given, replace the sums over the links.
     """
     model = pin.Model()
     model.name = tree.name
@@ -125,9 +125,9 @@ def build_pinocchio_model(tree: Tree, root: str, repaired: Iterable[CompositeBod
 def independent_joint_losses(
     model: pin.Model, coupling: MimicCoupling | LoopCoupling | None
 ) -> tuple[Array, Array, Array]:
-    """(nv,) damping, Coulomb friction and rotor inertia as the independent joints feel them.
+    """Returns damping, Coulomb friction and rotor inertia (nv,) in the coordinates of the independent joints.
 
-    Rotors that closed loops move are felt by way of M alone, and friction of such joints is left out.
+    Rotors that closed loops move contribute through M only; friction of such joints is left out.
     """
     damping, friction, armature = model.damping, model.upperDryFrictionLimit, model.armature
     if coupling is None:
@@ -153,7 +153,7 @@ def _add_body_frame(
 
 
 def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
-    """Add a frame of each foot's name at the centre of its contact sphere, with the axes of its link."""
+    """Adds a frame with each foot's name at the center of its contact sphere, with the axes of its link."""
     for foot in feet:
         parent = model.getFrameId(foot.frame, pin.FrameType.BODY)
         carrier = model.frames[parent]
@@ -162,5 +162,5 @@ def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
 
 
 def body_joint(model: pin.Model, body: CompositeBody) -> int:
-    """Index of the joint of `model` that carries `body` (0, the universe, for a fixed base)."""
+    """Returns the index of the joint of `model` that carries `body` (0, the universe, for a fixed base)."""
     return int(model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].parentJoint)

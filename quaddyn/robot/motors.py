@@ -1,4 +1,4 @@
-"""`Motors`: torques and speeds of the motors behind a robot's joints, through gears, couplings and closed loops."""
+"""`Motors`: torques and speeds of the motors that drive a robot's joints through gears, couplings and closed loops."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Motors:
         self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
 
     def to_motors(self, q: Array, tau: Array) -> Array:
-        """(nu,) torques of the motors [N m] that give those of the joints.
+        """Returns the motor torques (nu,) [N m] that produce given joint torques.
 
         Args:
             q: (nq,) configuration.
@@ -87,7 +87,7 @@ class Motors:
         return np.asarray(found)
 
     def to_joints(self, q: Array, tau: Array) -> Array:
-        """(nu,) torques of ``robot.actuated`` [N m] under those of the motors.
+        """Returns the torques (nu,) of ``robot.actuated`` [N m] for given motor torques.
 
         Args:
             q: (nq,) configuration.
@@ -96,12 +96,12 @@ class Motors:
         return np.asarray(self.matrix(q).T @ check_vector("tau", tau, (len(self.joints),), "the motors"))
 
     def speeds(self, q: Array, v: Array) -> Array:
-        """(nu,) of the motors [rad/s] at q (nq,) and v (nv,)."""
+        """Returns the motor speeds (nu,) [rad/s] at q (nq,) and v (nv,)."""
         v = check_vector("v", v, (self._nv,), "the robot")
         return np.asarray(self.matrix(q) @ v[self._index])
 
     def matrix(self, q: Array) -> Array:
-        """(nu, nu) speeds of the motors at unit speeds of the actuated joints, ``N G_m``, at q (nq,)."""
+        """Returns the motor speeds at unit speeds of the actuated joints, ``N G_m`` (nu, nu), at q (nq,)."""
         q = check_vector("q", q, (self._nq,), "the robot")
         if self._coupling is None:
             return np.array(self.ratios)
@@ -118,7 +118,7 @@ class Motors:
 
 
 def _set_coupled_ratios(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
-    """Write the ratios of motors that turn several joints together."""
+    """Writes the ratios of motors that drive several joints together."""
     known = [joint for joint in pair.joints if joint in joints]
     if not known:
         return
@@ -136,7 +136,7 @@ def _assign_to_followers(
     told: dict[str, float],
     index: Index,
 ) -> None:
-    """Replace joints without a transmission by those that follow them and have one."""
+    """Replaces joints without a transmission by those that follow them and have one."""
     names, driven, taken = {entry: name for name, entry in entries.items()}, index.tolist(), set[int]()
     for other in [name for name in coupling.followers if name in told]:
         movers = coupling.chain([entries[other]])

@@ -30,14 +30,14 @@ COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 class PackageDescription(NamedTuple):
-    """A file of robot_descriptions, and the folders in which its meshes are looked for."""
+    """File of robot_descriptions, and the folders in which its meshes are searched."""
 
     file: Path
     packages: tuple[Path, ...]
 
 
 def is_xacro(data: bytes | str, name: str) -> bool:
-    """Whether a document has to go through xacro before it is a URDF."""
+    """Returns whether a document must be expanded by xacro before it is a URDF."""
     raw = data.encode(errors="replace") if isinstance(data, str) else data
     return name.endswith(".xacro") or UNEXPANDED.search(COMMENT.sub(b"", raw)) is not None
 
@@ -45,17 +45,16 @@ def is_xacro(data: bytes | str, name: str) -> bool:
 def expand_xacro(
     path: Path | None, name: str, finder: MeshFinder, arguments: Mapping[str, str]
 ) -> tuple[bytes, tuple[Path, ...]]:
-    """A xacro file as URDF, and the folders of the packages that it asks for.
+    """Expands a xacro file; returns the URDF and the folders of the packages that it names.
 
     Args:
-        path: of the file; None for text, which cannot be expanded.
-        name: for the message.
-        finder: finds the packages that ``$(find ...)`` names; those that it does not find are left to ROS, if that is
-            installed.
+        path: path of the file; None for text, which cannot be expanded.
+        name: name of the file, for the message.
+        finder: finds the packages that ``$(find ...)`` names; ROS, if installed, finds the others.
         arguments: values of ``$(arg ...)``.
 
     Raises:
-        ModelError: the package xacro is not installed, or refuses the file; or a package is not found.
+        ModelError: the package xacro is not installed, or rejects the file; or a package is not found.
     """
     if path is None or importlib.util.find_spec("xacro") is None:
         command = f"xacro {name} > robot.urdf" if path is not None else "xacro on the file"
@@ -84,7 +83,7 @@ def expand_xacro(
 
 
 class _PackageIndex:
-    """Folders of packages by name; `found` and `missing` list what was asked for."""
+    """Folders of packages by name; `found` and `missing` list the packages requested."""
 
     def __init__(self, finder: MeshFinder) -> None:
         self.finder = finder
@@ -94,7 +93,7 @@ class _PackageIndex:
         self._ros = importlib.import_module(f"{ROS_INDEX}.packages") if installed else None
 
     def folder(self, package: str) -> str:
-        """The folder of a package.
+        """Returns the folder of a package.
 
         Raises:
             LookupError: there is none.
@@ -120,7 +119,7 @@ _XACRO = threading.Lock()
 
 @contextmanager
 def _resolving_packages_by(folder: Callable[[str], str]) -> Iterator[None]:
-    """Has `folder` answer in ROS's place when xacro asks for the folder of a package."""
+    """Makes xacro call `folder`, instead of ROS, for the folder of a package."""
     index, packages = ModuleType(ROS_INDEX), ModuleType(f"{ROS_INDEX}.packages")
     packages.__dict__["get_package_share_directory"] = folder
     index.__dict__["packages"] = packages
@@ -138,12 +137,12 @@ def _resolving_packages_by(folder: Callable[[str], str]) -> Iterator[None]:
 
 
 def find_robot_description(name: str) -> PackageDescription | None:
-    """The robot of this name in the package robot_descriptions; None where either is missing.
+    """Returns the robot of this name in the package robot_descriptions; None if either is missing.
 
-    The package may fetch the robot's files at its first use.
+    The package may download the robot's files at its first use.
 
     Raises:
-        ModelError: the package has this robot, but neither as a URDF nor as an MJCF, or cannot fetch it.
+        ModelError: the package has this robot, but neither as a URDF nor as an MJCF, or cannot download it.
     """
     if not name.isidentifier() or importlib.util.find_spec("robot_descriptions") is None:
         return None

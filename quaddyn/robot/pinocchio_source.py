@@ -1,4 +1,4 @@
-"""The URDF document of a `pin.Model` that was made elsewhere."""
+"""Writes the URDF of a ``pin.Model`` that was built elsewhere."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ BODY_FRAME, FIXED_JOINT_FRAME = pin.FrameType.BODY, pin.FrameType.FIXED_JOINT
 def write_urdf(model: pin.Model) -> tuple[str, str]:
     """Returns the URDF of a model, and its root: "free" or "fixed".
 
-    Every joint of the model is one of the document, with its limits, damping, friction and rotor inertia, and every
-    frame of type BODY is a link.  The mass properties of a joint stand at the first link on it.
+    Every joint of the model becomes one of the document, with its limits, damping, friction and rotor inertia, and
+    every frame of type BODY becomes a link.  The mass properties of a joint are those of the first link on it.
 
     Args:
         model: joints with one degree of freedom, on a free flyer or a fixed base.
@@ -53,10 +53,10 @@ def write_urdf(model: pin.Model) -> tuple[str, str]:
 
 
 def check_joint_order(given: pin.Model, made: pin.Model, file: str) -> None:
-    """Refuses a model whose joints stand in another order than those of the robot made of it: q would not be the same.
+    """Rejects a model whose joint order differs from that of the robot built from it, because q would differ.
 
     Args:
-        given: the model that the document was written of.
+        given: the model from which the document was written.
         made: the model of the robot.
         file: name of the document, for messages.
 
@@ -73,7 +73,7 @@ def check_joint_order(given: pin.Model, made: pin.Model, file: str) -> None:
 
 
 def _body_frames_by_joint(model: pin.Model) -> dict[int, list[int]]:
-    """The frames of type BODY on each joint, in their order."""
+    """Returns the frames of type BODY on each joint, in their order."""
     found: dict[int, list[int]] = {}
     for i, frame in enumerate(model.frames):
         if frame.type == BODY_FRAME:
@@ -89,7 +89,7 @@ def _unique_name(name: str, taken: set[str]) -> str:
 
 
 def _fixed_joint_name(model: pin.Model, link: int, names: set[str]) -> str:
-    """The name of the fixed joint that holds a link."""
+    """Returns the name of the fixed joint that holds a link."""
     parent = model.frames[model.frames[link].parentFrame]
     return parent.name if parent.type == FIXED_JOINT_FRAME else _unique_name(f"{model.frames[link].name}_fixed", names)
 
@@ -108,7 +108,7 @@ def _joint_element(robot: Element, name: str, kind: str, parent: str, child: str
 
 
 def _moving_joint_element(robot: Element, model: pin.Model, j: int, parent: str, child: str) -> None:
-    """The j-th joint of the model."""
+    """Writes the j-th joint of the model."""
     joint, name = model.joints[j], model.names[j]
     motion = _joint_axis(model, j)
     if motion is None:
@@ -132,7 +132,7 @@ def _moving_joint_element(robot: Element, model: pin.Model, j: int, parent: str,
 
 
 def _joint_axis(model: pin.Model, j: int) -> tuple[str, Array] | None:
-    """Whether a joint turns or slides, and its axis; None of other joints."""
+    """Returns whether a joint is revolute or prismatic, and its axis; None for other joints."""
     joint = model.joints[j]
     if joint.nv != 1 or "Mimic" in joint.shortname() or "Helical" in joint.shortname():
         return None

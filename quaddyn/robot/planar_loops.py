@@ -26,18 +26,18 @@ FLATNESS_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PlanarLoop:
-    """Pivots around a loop, in the order in which one meets them, and the bars between them.
+    """Pivots around a planar loop in their order along it, and the bars between them.
 
     Attributes:
         joints: per pivot its joint, as an index of `Closures`; -1 where the tree is cut.
-        senses: per pivot 1 where its joint turns the bar behind it against the one before it, -1 the other way about.
-        bars: per pivot the bar behind it, to the next one, where all joints are at home: x + i y in the loop's plane,
-            as a share of the loop's size.
-        corners: the three that follow, as indices of `joints`; where another pivot is between two of them, then it is
-            so between the first and the second.
-        mirrored: 1 where the corners lie counterclockwise at home, -1 where they lie clockwise.
-        ends: of the independent joint, where the loop is flat on either side of home; infinite where there is none,
-            and with several independent joints.
+        senses: per pivot 1 if its joint rotates the bar after it against the one before it, -1 for the opposite sense.
+        bars: per pivot the bar to the next pivot with all joints at home: x + i y in the plane, divided by the loop
+            size.
+        corners: the three dependent pivots, as indices of `joints`; further pivots are between the first and the
+            second.
+        mirrored: 1 if the corners are counterclockwise at home, -1 if clockwise.
+        ends: coordinates of the independent joint at which the loop is flat, on either side of home; infinite if there
+            are none, and with several independent joints.
     """
 
     joints: tuple[int, ...]
@@ -49,18 +49,18 @@ class PlanarLoop:
 
     @property
     def independent(self) -> int:
-        """The joint that all others follow; -1 where there are several such, so that `ends` does not tell all."""
+        """The joint that all others follow; -1 if there are several, for which `ends` is not defined."""
         free = [i for k, i in enumerate(self.joints) if k not in self.corners]
         return free[0] if len(free) == 1 else -1
 
     def side(self, corner: int) -> range:
-        """Pivots from one of the corners (0, 1, 2) to before the next, counted on beyond the last."""
+        """Returns the pivots from one of the corners (0, 1, 2) to before the next one, counted on past the last."""
         first, last = self.corners[corner], self.corners[(corner + 1) % 3]
         return range(first, last if last > first else last + len(self.joints))
 
 
 def find_planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
-    """The loop of a group of joints, if it is a planar one of three pivots that follow."""
+    """Returns the loop of a group of joints if it is planar with three dependent pivots, else None."""
     c, joints = closures, range(int(closures.joints[group]), int(closures.joints[group + 1]))
     loops = range(int(c.loops[group]), int(c.loops[group + 1]))
     if len(loops) != 1 or c.rows[loops[0]] == 1 or any(c.slides[i] for i in joints):
@@ -105,7 +105,7 @@ def find_planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
 
 
 def _flat_positions(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
-    """As `PlanarLoop.ends`: the square of the side with the pivot is ``A + B cos(t)``, between those of the others."""
+    """Returns `PlanarLoop.ends`: the squared side with the pivot, ``A + B cos(t)``, is bounded by the other sides."""
     if loop.independent < 0:
         return -math.inf, math.inf
     places = [k % len(loop.joints) for k in loop.side(0)]
@@ -138,12 +138,12 @@ def _cross(a: complex, b: complex) -> float:
 
 
 def _remove_rounding(x: complex) -> complex:
-    """`x` without parts that are rounding beside the loop's size."""
+    """Returns `x` without parts that are rounding errors relative to the loop size."""
     return complex(*(0.0 if abs(part) < 1e-16 else part for part in (x.real, x.imag)))
 
 
 def _joints_inward(c: Closures, joint: int) -> list[int]:
-    """Joints from this one inwards."""
+    """Returns the joints from this one inward."""
     out = []
     while joint >= 0:
         out.append(joint)
@@ -152,7 +152,7 @@ def _joints_inward(c: Closures, joint: int) -> list[int]:
 
 
 def _placements_at_home(c: Closures, group: int) -> tuple[Array, Array]:
-    """(n, 12) placements of a group's joints in the body that it starts from, and (12,) that of the last loop's end."""
+    """Returns placements (n, 12) of a group's joints in its base body, and that (12,) of the end of its last loop."""
     work, rows = make_closure_workspace(c), int(c.rows.sum())
     loop_residual(c, work, group, c.home, np.zeros((rows, len(c.q))), np.zeros(rows))
     return work.poses, work.ends[0]

@@ -1,4 +1,4 @@
-"""A `Robot` as plain data that files can hold, and back: the document with every number that `load` resolved."""
+"""Records of a `Robot` as plain data for files: the document and every value that `load` resolved."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ RECORD_FORMAT = 1
 
 
 def to_record(robot: Robot) -> dict[str, Any]:
-    """What `from_record` makes the same robot of, in JSON's types: numbers are the same to the last bit.
+    """Returns the data, in JSON types, from which `from_record` restores the same robot; numbers are exact.
 
-    It holds the URDF and what does not follow from its text alone: feet that meshes gave their radius, and whatever
-    arguments of `load` have changed.
+    The record contains the URDF and what does not follow from its text alone: radii of feet from meshes, and values
+    that arguments of `load` have changed.
     """
     joints = {b.joint.name: b.joint for b in robot.bodies if b.joint is not None and b.joint.nv == 1}
     plain = build_pinocchio_model(robot.tree, robot.root)
@@ -63,17 +63,17 @@ def from_record(
     source: str | os.PathLike[str] | None = None,
     packages: Iterable[str | os.PathLike[str]] = (),
 ) -> Robot:
-    """The robot that `to_record` was given.
+    """Restores the robot of a record of `to_record`.
 
     Args:
-        record: of `to_record`; one from elsewhere is refused where `load` would refuse it.
-        source: a catalogue name or file of the same robot, for the meshes that a viewer draws; by default the
-            catalogue's where that is the same document, else the text without meshes.
-        packages: as of `load`.
+        record: record of `to_record`; one from elsewhere is rejected where `load` would reject it.
+        source: a catalog name or file of the same robot, for the meshes that a viewer draws.  None: the file of the
+            catalog if it is the same document, else the text without meshes.
+        packages: package roots, see `load`.
 
     Raises:
-        ArgumentError: no such record, or of another format.
-        ModelError: its URDF is refused.
+        ArgumentError: not a record, or of another format.
+        ModelError: its URDF is rejected.
     """
     try:
         if record["format"] != RECORD_FORMAT:
@@ -114,7 +114,7 @@ def from_record(
 
 
 def _find_in_catalogue(urdf: str) -> str | None:
-    """Name of the robot of the catalogue whose file this is."""
+    """Returns the catalog name of the robot with this document; None if there is none."""
     data = urdf.encode("utf-8", "surrogateescape")
     for name in CATALOGUE:
         path = find_entry(name).path

@@ -1,4 +1,4 @@
-"""What `load` was given - a catalogue name, a path or text of URDF or MJCF - becomes one document, safely read."""
+"""Reads the source given to `load` (a catalog name, a path or text of URDF or MJCF) into one document."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ from .pinocchio_source import write_urdf
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A URDF: its `data`, `name` for messages, `folder` (None for text), package roots and the catalogue's root.
+    """URDF document.
 
-    `path` is that of a file that may be xacro.  Of an MJCF (`converted`), `data` is the URDF that it was turned into,
-    `findings` are those on the way, and `home` is its keyframe of that name.
+    Attributes:
+        data: the document itself.
+        name: name for messages.
+        folder: folder of the file; None for text.
+        packages: package roots.
+        root: root that the catalog prescribes; None if it is detected.
+        path: path of a file that may be xacro.
+        findings: findings of the conversion from MJCF.
+        home: keyframe "home" of an MJCF.
+        converted: whether `data` was converted from MJCF.
     """
 
     data: bytes | str
@@ -45,18 +53,18 @@ def read_source(
     packages: Iterable[str | os.PathLike[str]],
     arguments: Mapping[str, str | float] | None = None,
 ) -> Document:
-    """Read `source`.
+    """Reads `source` into a URDF document.
 
     Args:
-        source: a catalogue name, a path, text of URDF or MJCF, or a ``pin.Model``.
+        source: a catalog name, a path, text of URDF or MJCF, or a ``pin.Model``.
         packages: package roots.
         arguments: values of the arguments of a xacro file.
 
     Raises:
-        ModelError: nothing is named; the file is missing, no regular file, too large or unreadable.
-        UnknownNameError: neither a catalogue name nor something that looks like a file.
-        ArgumentError: a package root that is no folder, a source of the wrong type, or arguments that are none or of
-            no xacro file.
+        ModelError: nothing is named; the file is missing, not a regular file, too large or unreadable.
+        UnknownNameError: neither a catalog name nor a file name.
+        ArgumentError: a package root that is not a folder, a source of the wrong type, or arguments that are invalid or
+            given for a file that is not xacro.
     """
     document = _read_document(source, packages)
     values = _xacro_arguments(arguments)
@@ -74,7 +82,7 @@ def read_source(
 
 
 def _xacro_arguments(arguments: Mapping[str, str | float] | None) -> dict[str, str]:
-    """The arguments of a xacro file as the texts that it takes."""
+    """Returns the arguments of a xacro file as texts."""
     if arguments is None:
         return {}
     if not isinstance(arguments, Mapping):
@@ -129,7 +137,7 @@ def _read_document(source: str | os.PathLike[str] | pin.Model, packages: Iterabl
 
 
 def is_text(source: str) -> bool:
-    """Whether a text is a document, and no name of a robot or file."""
+    """Returns whether a string is a document, not the name of a robot or file."""
     return source.lstrip("\ufeff \t\r\n").startswith("<")
 
 
@@ -145,7 +153,7 @@ def _is_existing_path(name: str) -> bool:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The bytes of a file."""
+    """Returns the bytes of a file."""
     try:
         return read_regular(path, MAX_BYTES)
     except OSError as error:
@@ -153,7 +161,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def insert_element(source: str | bytes, tag: str) -> str | bytes:
-    """The document with one more element, or several, at its end."""
+    """Returns the document with one or several elements added at its end."""
     if isinstance(source, bytes):
         end = source.rfind(b"</robot")
         return source[:end] + tag.encode() + b"\n" + source[end:]

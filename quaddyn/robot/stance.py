@@ -1,4 +1,4 @@
-"""Standing configurations: feet level, knees bent within their limits, centre of mass between the feet."""
+"""Standing configurations: feet level, knees bent within their limits, center of mass between the feet."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Solution:
 
 
 class _LegStance:
-    """One leg's share of the problem, in its own joint values (angles for continuous joints)."""
+    """Stance problem of one leg, in its own joint values (angles for continuous joints)."""
 
     def __init__(self, limb: Limb, forward: Array, left: Array) -> None:
         self.limb, self.chain = limb, limb.chain
@@ -65,20 +65,20 @@ class _LegStance:
 
     @functools.cached_property
     def samples(self) -> Array:
-        """(N, n) a grid over the joint ranges, for first guesses."""
+        """(N, n) grid over the joint ranges, for initial guesses."""
         k = _SAMPLES_PER_JOINT[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
 
     @functools.cached_property
     def sampled(self) -> _Features:
-        """The features of all `samples`."""
+        """Features of all `samples`."""
         return self.measure(self.samples)
 
     def measure(self, q: Array) -> _Features:
-        """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; offset of the knee [m].
+        """Returns foot position ahead of the hip, leg extension, foot height, plane normal and knee offset [m].
 
-        The normal is given as its parts upward (tilt), forward (turn) and to the left.
+        The normal of the leg plane is given by its components upward (tilt), forward (turn) and to the left.
         """
         origins, axes, tip = self.chain.forward(q)
         hip, knee = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :]
@@ -89,15 +89,15 @@ class _LegStance:
         return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, offset
 
     def turned(self, plane: Array) -> NDArray[np.bool_]:
-        """Whether the leg is turned over, front to back or outside in, from the middle of its range."""
+        """Returns whether the leg is turned over, front to back or outside in, relative to the middle of its range."""
         return np.asarray(plane[..., 2] * self.side < -0.1)
 
     def hip_height(self) -> float:
-        """Height of the bending hip in the base frame at the middle configuration [m]."""
+        """Returns the height of the bending hip in the base frame at the middle configuration [m]."""
         return float(self.chain.forward(self.middle)[0][self.limb.hip] @ self.up)
 
     def extension_range(self) -> tuple[float, float]:
-        """Shortest and longest comfortable distance from hip to foot [m]."""
+        """Returns the shortest and longest comfortable distance from hip to foot [m]."""
         bending = self.chain.n - self.limb.hip - 1  # the hip itself and what lies above it do not stretch the leg
         k = {0: 1, 1: 33}.get(bending, _SAMPLES_PER_JOINT[bending] if bending else 1)
         axes = [np.linspace(a, b, k) for a, b in zip(self.low[-bending:], self.high[-bending:], strict=True)]
@@ -108,7 +108,7 @@ class _LegStance:
         return low + 0.05 * (high - low), high - 0.05 * (high - low)
 
     def residual(self, q: Array, height: float, shift: float) -> Array:
-        """What must vanish: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m]."""
+        """Returns the residuals: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m]."""
         return self._residual(self.measure(q), height, shift)
 
     def _residual(self, features: _Features, height: float, shift: float) -> Array:
@@ -118,7 +118,7 @@ class _LegStance:
         return np.stack((ahead, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
     def solve(self, height: float, shift: float, knee_direction: str, guesses: Sequence[Array] = ()) -> _Solution:
-        """Try the guesses; else sample, pick, refine by damped Gauss-Newton inside the limits."""
+        """Solves for a posture: tries the guesses, else samples and refines by damped Gauss-Newton."""
         reach = self.limb.reach
         for guess in guesses:  # legs of one robot often have one solution
             inside = guess.shape == self.low.shape and bool(((guess >= self.low) & (guess <= self.high)).all())
@@ -192,7 +192,7 @@ class _LegStance:
 
 
 def knee_offset(limb: Limb, angles: Array, forward: Array, up: Array) -> float:
-    """How far the knee stands off the line from hip to foot in the sagittal plane [m]; forward positive."""
+    """Returns the distance of the knee from the line hip to foot in the sagittal plane [m]; forward positive."""
     origins, _, tip = limb.chain.forward(angles)
     hip = origins[limb.hip]
     return float(_distance_from_line(tip - hip, origins[limb.knee] - hip, forward, up))
@@ -205,16 +205,16 @@ def _distance_from_line(line: Array, part: Array, forward: Array, up: Array) -> 
 
 @renamed_parameters(bend="knee_direction")
 def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping[str, str] | None = None) -> Array:
-    """A standing configuration of `robot` on flat ground.
+    """Returns a standing configuration of `robot` on flat ground.
 
-    The base is level; every leg's bending plane is vertical; feet stand below their hips, moved together fore or aft
-    when the centre of mass asks for it; the lowest points of all foot spheres lie on z = 0.
+    The base is level; the bending plane of every leg is vertical; feet are below their hips, moved together fore or aft
+    to balance the center of mass; the lowest points of all foot spheres are at z = 0.
 
     Args:
         robot: a robot with legs.
-        height: distance from the ground to the base frame's origin [m]; the default extends the legs to 0.8 of
-            their stretched length, or as near as the limits allow.
-        knee_direction: "forward" or "backward" by leg: where its knee points; the default keeps that of `robot.legs`.
+        height: height of the origin of the base frame above the ground [m].  None: the legs are extended to 0.8 of
+            their stretched length, or as close to it as the limits permit.
+        knee_direction: "forward" or "backward" by leg name; legs that are not given keep the direction of `robot.legs`.
 
     Returns:
         (nq,) configuration.
@@ -222,7 +222,7 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
     Raises:
         ArgumentError: the robot has no legs, `height` or `knee_direction` is invalid, or no level stance at this height
             is within the joint limits.
-        UnknownNameError: `knee_direction` names a leg that the robot has not.
+        UnknownNameError: `knee_direction` names a leg that the robot does not have.
     """
     if not robot.legs:
         raise ArgumentError(f"robot: {robot.name!r} has no legs to stand on")
@@ -246,7 +246,7 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
 
 
 def check_knee_directions(knee_directions: Mapping[str, str], legs: Iterable[str]) -> None:
-    """Refuse wishes for legs that there are not, or that name no direction.
+    """Validates knee directions by leg name.
 
     Raises:
         UnknownNameError: no such leg.
@@ -261,7 +261,7 @@ def check_knee_directions(knee_directions: Mapping[str, str], legs: Iterable[str
 
 
 class StanceProblem:
-    """The stance of all legs of one robot together."""
+    """Stance problem of all legs of one robot."""
 
     def __init__(
         self,
@@ -280,9 +280,9 @@ class StanceProblem:
     def solve(
         self, *, height: float | None = None, knee_direction: Mapping[str, str] | None = None
     ) -> tuple[Array, float, dict[str, str]]:
-        """The configuration (nq,), the worst foot error [m] and the knee direction found for each leg.
+        """Returns the configuration (nq,), the largest foot error [m] and the knee direction of each leg.
 
-        Without a wish in `knee_direction` a leg's knee points backward if its limits let it, else forward.
+        A leg without an entry in `knee_direction` bends backward if its limits permit it, else forward.
         """
         wishes = dict(knee_direction or {})
         q, residual, knee_directions = self._attempt(height, 0.0, wishes)
@@ -318,7 +318,7 @@ class StanceProblem:
         return best
 
     def _plane(self, share: float) -> float:
-        """Height of the ground in the base frame [m] at which every leg is extended by about `share` of its length."""
+        """Returns the height of the ground in the base frame [m] for this fraction of the leg length."""
         wishes, lows, highs = [], [], []
         for name, leg in self.legs.items():
             hip, radius = leg.hip_height(), self.limbs[name].contact.radius
@@ -343,7 +343,7 @@ class StanceProblem:
         return q
 
     def _imbalance(self, q: Array) -> float:
-        """How far the centre of mass lies ahead of the middle of the feet [m]."""
+        """Returns the distance of the center of mass ahead of the middle of the feet [m]."""
         feet, com = self._feet_and_com(q)
         return float((com - feet.mean(axis=0)) @ self.forward)
 
@@ -369,7 +369,7 @@ class StanceProblem:
 def mid_range_configuration(
     model: pin.Model, pinocchio: Algorithms, bodies: Sequence[CompositeBody], root: str
 ) -> Array:
-    """(nq,) configuration with every 1-dof joint in the middle of its range (0 where that is unbounded)."""
+    """Returns the configuration (nq,) with every 1-dof joint in the middle of its range (0 if unbounded)."""
     q, places = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
     for joint in independent_joints(bodies).values():
         if joint.nq != 1:
