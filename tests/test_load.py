@@ -31,8 +31,8 @@ EXAMPLES = sorted(p.relative_to(example_robot_folder()).as_posix() for p in exam
 # inertias that no body can have; and hands whose fingers mimic joints that their file does not have.
 REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": "mimics a joint that does not exist",
-    "hector_description/robots/quadrotor_base.urdf": "nothing moves",
-    "iris_description/robots/iris_simple.urdf": "nothing moves",
+    "hector_description/robots/quadrotor_base.urdf": "no moving joint",
+    "iris_description/robots/iris_simple.urdf": "no moving joint",
     "ur_description/urdf/ur3.urdf": "no <link>",
     "human_description/robots/human.urdf": "no mass",
     "icub_description/robots/icub.urdf": "not positive definite",

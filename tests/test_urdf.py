@@ -183,7 +183,8 @@ def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_k
     many, one = reasons(pendulum(link=link + '<contact><lateral_friction value="1"/></contact>'))
     assert (
         many
-        == "filename='package://p/meshes/0.stl' and 29 more in 'package://p/meshes': the package roots contain no such file"
+        == "filename='package://p/meshes/0.stl' and 29 more in 'package://p/meshes': the package roots contain no such "
+        "file"
     )
     assert one == "filename='package://p/other/a.stl': the package roots contain no such file"
 
