@@ -15,7 +15,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from oracle import EVERYTHING, KINDS, tree
-from quaddyn.verification.compare_with_mujoco import compare_with_mujoco
 from sparing import others_slow
 from wild import Urdf
 
@@ -30,6 +29,7 @@ from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare
 from quaddyn.verification.bodies import _format_value
 from quaddyn.verification.check import read_reference
 from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS
+from quaddyn.verification.third_opinion import compare_with_mujoco
 
 #: What the guard refuses: bodies that no matter can have, a file without links, and mimics of joints that are missing.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}

@@ -16,10 +16,10 @@ from wild import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
 
 import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology
-from quaddyn.robot.bodies import merge
-from quaddyn.robot.catalogue import example_robots
-from quaddyn.robot.leg_recognition import classify_legs
-from quaddyn.robot.limb_names import kind_named, place_named
+from quaddyn.robot.bodies import merge_fixed_links
+from quaddyn.robot.catalogue import example_robot_folder
+from quaddyn.robot.leg_recognition import recognize_legs
+from quaddyn.robot.limb_names import classify_names, position_from_names
 from quaddyn.robot.limbs import find_limbs
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf.reader import parse
@@ -49,8 +49,8 @@ def lowest_points(robot: qd.Robot) -> np.ndarray:
 
 def found_legs(urdf: Urdf) -> dict[str, str]:
     """The first joints of the legs, without loading the robot."""
-    bodies = merge(parse(str(urdf)))
-    legs = classify_legs(bodies, find_limbs(bodies), "").best.legs
+    bodies = merge_fixed_links(parse(str(urdf)))
+    legs = recognize_legs(bodies, find_limbs(bodies), "").best.legs
     return {name: limb.chain.joints[0].name for name, limb in legs.items()}
 
 
@@ -262,7 +262,7 @@ def test_a_roll_of_hip_and_ankle_is_no_knee() -> None:
         Segment(slanted, (0, 0, -0.02)), Segment(X, (0, 0, -0.05)), Segment(Z, (0, 0, -0.35)),
         Segment(Y, (0, 0, -0.35)), Segment(X, (0, 0, -0.03)), Segment(Y, (0, 0, -0.05)),
     )  # fmt: skip
-    limbs = find_limbs(merge(parse(str(dog(leg, hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))))
+    limbs = find_limbs(merge_fixed_links(parse(str(dog(leg, hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))))
     assert [limb.chain.joints[limb.knee].name for limb in limbs] == ["FL_3_joint", "FR_3_joint"]
 
 
@@ -299,7 +299,7 @@ REAL = {
 
 @pytest.mark.parametrize("path", others_slow(REAL, [*REAL][:4]))
 def test_real_robots_are_what_they_are_without_names_and_with_y_mirrored(path: str) -> None:
-    urdf, new = nameless(Urdf.parse(example_robots() / path))
+    urdf, new = nameless(Urdf.parse(example_robot_folder() / path))
     for mimic in urdf.root.iter("mimic"):
         mimic.attrib["joint"] = new[mimic.attrib["joint"]]
     joints = [new[name] for name in REAL[path]]
@@ -321,7 +321,7 @@ def test_real_robots_are_what_they_are_without_names_and_with_y_mirrored(path: s
     ],
 )
 def test_real_humanoids_have_two_legs_and_upper_bodies_none(path: str, legs: dict[str, str]) -> None:
-    robot = qd.load(example_robots() / path, allow_massless=True, repair=["inertia"])
+    robot = qd.load(example_robot_folder() / path, allow_massless=True, repair=["inertia"])
     assert first_joints(robot) == legs
     assert ("no legs: " in verdict(robot)) and "arm" in verdict(robot)
     assert warned(robot, "looks along -x") == ("icub" in path)
@@ -329,15 +329,15 @@ def test_real_humanoids_have_two_legs_and_upper_bodies_none(path: str, legs: dic
 
 def test_names_tell_legs_from_arms_and_places() -> None:
     for name in ("LF_HAA", "rleg_joint0", "lHipYaw", "thigh_fl", "LLEG_HIP_R", "front_left_foot"):
-        assert kind_named([name]) == 1, name
+        assert classify_names([name]) == 1, name
     for name in ("l_shoulder", "RightWristYaw", "gripper_left", "robot_arm", "cart_to_pole"):
-        assert kind_named([name]) == -1, name
+        assert classify_names([name]) == -1, name
     for name in ("base_footprint", "joint_3", "charm", "alarm", "panel"):
-        assert kind_named([name]) == 0, name
+        assert classify_names([name]) == 0, name
     places = {
         "LF_HAA": (1, 1), "RH_KFE": (-1, -1), "hl.hx": (-1, 1), "front_right_knee": (1, -1),
         "motor_back_leftR": (-1, 1), "rl_calf": (-1, 1), "RR_hip": (-1, -1), "torso_to_abduct_fr_j": (1, -1),
         "l_hip_pitch": (0, 1), "8": (0, 0), "LLEG_HIP_R": (0, 1), "RHipYaw": (0, -1), "j_pelvis_l": (0, 1),
         "BL_HFE": (-1, 1), "MR_hip": (0, -1),
     }  # fmt: skip
-    assert {name: place_named([name]) for name in places} == places
+    assert {name: position_from_names([name]) for name in places} == places

@@ -35,7 +35,7 @@ from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.plot import draw
 from quaddyn.demo.time_series import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Morphology
-from quaddyn.robot.configuration import turned
+from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import Simulation
 from quaddyn.viewer import Viewer
 
@@ -218,7 +218,7 @@ def test_grounds_are_read_by_name_and_numbers() -> None:
     np.testing.assert_allclose(
         slope.tilt @ [0.0, 0.0, 1.0], [0.0, -np.sin(np.radians(20)), np.cos(np.radians(20))], atol=1e-12
     )
-    q = turned(robot.q_home, slope.tilt)
+    q = rotate_configuration(robot.q_home, slope.tilt)
     feet = [qd.Dynamics(robot).frame_placement(q, foot).translation for foot in robot.feet]
     radius = robot.legs["FL"].foot.radius
     away = [foot @ slope.tilt[:, 2] - radius for foot in feet]

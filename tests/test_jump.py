@@ -13,7 +13,7 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from quaddyn.locomotion.command import JUMPS
 from quaddyn.locomotion.jump_plan import place_footprint
-from quaddyn.robot.configuration import put, simple_joints
+from quaddyn.robot.configuration import independent_joints, set_joint_value
 from quaddyn.simulation import Simulation
 
 DT = 2e-3
@@ -46,7 +46,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     p, limits = controller.morphology, robot.effort_limits
     plan = controller.plan_jump(height=0.1 * p.length)
     low, high = controller._quadruped.capability.jump_planner._dynamics.heights
-    dynamics, joints = qd.Dynamics(robot), simple_joints(robot.bodies)
+    dynamics, joints = qd.Dynamics(robot), independent_joints(robot.bodies)
     legs = {foot: LegKinematics(robot, foot) for foot in FEET}
     weight, step = p.mass * p.gravity, 1e-5
 
@@ -56,7 +56,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
             for foot, (x, y), r in zip(FEET, p.nominal_stance.tolist(), p.radii.tolist(), strict=True):
                 values = legs[foot].inverse(np.array([x, y, r]) - q[:3]).q
                 for name, value in zip(legs[foot].joints, values.tolist(), strict=True):
-                    put(q, robot.configuration_index(name), joints[name], value)
+                    set_joint_value(q, robot.configuration_index(name), joints[name], value)
             q[:3] += np.array([0.0, 0.0, height]) - dynamics.center_of_mass(q)
         return q
 

@@ -22,7 +22,7 @@ from quaddyn.locomotion.path_reference import ComPreview, PathReference
 from quaddyn.locomotion.slope_limiter import SlopeLimiter
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
 from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, TrunkController
-from quaddyn.robot.configuration import turned
+from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import WholeBodyController
 
@@ -69,7 +69,9 @@ def test_trunks_are_as_low_on_felt_slopes_as_legs_reach() -> None:
     assert SlopeStatics(qd.load("hyq"), Morphology.from_robot(qd.load("hyq"))).slope_lowering == KNOWN_SLOPE_LOWERING
     deep = SlopeStatics(robot, p).slope_lowering
     assert deep == BLIND_SLOPE_LOWERINGS[0] > KNOWN_SLOPE_LOWERING
-    state = qd.Dynamics(robot).update(turned(np.array(robot.q_home), Plane.slope(0.3).tilt), np.zeros(robot.nv))
+    state = qd.Dynamics(robot).update(
+        rotate_configuration(np.array(robot.q_home), Plane.slope(0.3).tilt), np.zeros(robot.nv)
+    )
     heights = []
     for share in (KNOWN_SLOPE_LOWERING, deep):
         for known in (False, True):
@@ -208,7 +210,7 @@ def test_a_robot_on_a_slope_that_is_told_to_be_too_slippery_stands_and_says_so()
     controller, dynamics = LocomotionController(robot, dt=2e-3, friction=0.4), qd.Dynamics(robot)
     ground, p = Plane.slope(np.radians(19.0)), controller.morphology
     plant = qd.Simulation(robot, dt=2e-3, friction=0.8, terrain=[ground])
-    plant.reset(turned(np.array(robot.q_home), ground.tilt), np.zeros(robot.nv))
+    plant.reset(rotate_configuration(np.array(robot.q_home), ground.tilt), np.zeros(robot.nv))
     for k in range(700):
         wanted = 0.25 * p.speed_scale if k > 150 else 0.0
         command = controller.compute(dynamics.update(np.array(plant.q), np.array(plant.v)), (wanted, 0.0, 0.0))
@@ -223,7 +225,7 @@ def test_who_begins_on_a_slope_is_not_dropped_to_the_height_it_has_there(angle: 
     robot = qd.load("solo12")
     slope = Plane.slope(np.radians(angle), heading=0.5 * np.pi)
     controller, dyn = LocomotionController(robot), qd.Dynamics(robot)
-    q, weight = turned(np.array(robot.q_home), slope.tilt), robot.mass * controller.morphology.gravity
+    q, weight = rotate_configuration(np.array(robot.q_home), slope.tilt), robot.mass * controller.morphology.gravity
     command = controller.compute(dyn.update(q, np.zeros(robot.nv)), (0.0, 0.0, 0.0))
     assert sum(force[2] for force in command.desired_forces.values()) > 0.95 * weight
 

@@ -27,7 +27,7 @@ from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.steering import REFERENCE_WAIT_TIME, Steering
 from quaddyn.locomotion.velocity_limits import VelocityLimits
-from quaddyn.robot import guard
+from quaddyn.robot import validation
 from quaddyn.simulation import Simulation
 from quaddyn.urdf import parse
 from quaddyn.wbc import FramePositionTask, VelocityController, WholeBodyController

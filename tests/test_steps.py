@@ -26,7 +26,7 @@ from quaddyn.locomotion.step_lookahead import (
 )
 from quaddyn.locomotion.step_lookahead_kernel import fill_ditches
 from quaddyn.locomotion.velocity_limits import VelocityLimits
-from quaddyn.robot.legs import limbs_of
+from quaddyn.robot.legs import make_limbs
 from quaddyn.urdf.tree import Array
 
 TROT = GAITS["trot"]
@@ -183,7 +183,7 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
     robot = qd.load(name)
     p = Morphology.from_robot(robot)
     for i, foot in enumerate(FEET):
-        room, leg = measure_foot_lift(limbs_of(robot)[foot].chain, i, p), LegKinematics(robot, foot)
+        room, leg = measure_foot_lift(make_limbs(robot)[foot].chain, i, p), LegKinematics(robot, foot)
         base = np.array([0.0, 0.0, p.height]) + p.base_offset
         for k in (6, 8, 10):
             heights = np.linspace(0.0, 1.2, 121)
@@ -197,7 +197,7 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
                 upto = heights[np.argmin(good)] if not good.all() else heights[-1]
                 assert room[k] > upto - 0.06, (foot, k)
     hyq_rear = measure_foot_lift(
-        limbs_of(qd.load("hyq"))["RL"].chain, FEET.index("RL"), Morphology.from_robot(qd.load("hyq"))
+        make_limbs(qd.load("hyq"))["RL"].chain, FEET.index("RL"), Morphology.from_robot(qd.load("hyq"))
     )
     assert hyq_rear[12] < hyq_rear[8] < 0.5  # a rear leg lifts its foot less far ahead than below its hip
 
@@ -233,6 +233,6 @@ def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd
 
 def test_legs_of_many_joints_are_not_looked_at_posture_by_posture() -> None:
     centauro = qd.load("centauro")
-    chain = limbs_of(centauro)["FL"].chain
+    chain = make_limbs(centauro)["FL"].chain
     assert chain.n > 3 and (measure_foot_lift(chain, 0, Morphology.from_robot(centauro)) == UNLIMITED_HEIGHT).all()
     assert within(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..deprecation import renamed_names
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 
 
 def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
@@ -101,7 +101,7 @@ def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] 
         ArgumentError: an argument out of range.
     """
     for name, value in (("probability", probability), ("risk", risk)):
-        if not 0.0 < number(name, value) < 1.0:
+        if not 0.0 < check_number(name, value) < 1.0:
             raise ArgumentError(f"{name}: expected a number between 0 and 1, got {value}")
     if not failures or any(a >= b for a, b in itertools.pairwise(failures)) or failures[0] < 0:
         raise ArgumentError(f"failures: expected increasing counts, got {failures}")
@@ -124,7 +124,7 @@ def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] 
 def _check(successes: int, trials: int, confidence: float) -> None:
     if not (trials > 0 and 0 <= successes <= trials):
         raise ArgumentError(f"successes, trials: expected 0 <= successes <= trials > 0, got {successes} of {trials}")
-    if not 0.0 < number("confidence", confidence) < 1.0:
+    if not 0.0 < check_number("confidence", confidence) < 1.0:
         raise ArgumentError(f"confidence: expected a number between 0 and 1, got {confidence}")
 
 

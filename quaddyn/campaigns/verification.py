@@ -10,7 +10,7 @@ from typing import ClassVar
 from ..deprecation import renamed_names
 from ..errors import ArgumentError, ModelError
 from ..robot import load
-from ..robot.catalogue import example_robots, own_robots
+from ..robot.catalogue import example_robot_folder, own_robot_folder
 from ..verification import cross_check
 from .campaign import Campaign, Record, hash_texts
 
@@ -51,8 +51,8 @@ class VerificationCampaign(Campaign[VerificationCase]):
 
     def files(self) -> list[str]:
         """Of the robots, as in `VerificationCase.file`."""
-        found = [str(p.relative_to(example_robots())) for p in sorted(example_robots().rglob("*.urdf"))]
-        found += [p.name for p in sorted(own_robots().glob("*.urdf"))]
+        found = [str(p.relative_to(example_robot_folder())) for p in sorted(example_robot_folder().rglob("*.urdf"))]
+        found += [p.name for p in sorted(own_robot_folder().glob("*.urdf"))]
         return [f for f in found if not self.names or any(n in Path(f).name for n in self.names)]
 
     def count(self) -> int:
@@ -80,7 +80,7 @@ class VerificationCampaign(Campaign[VerificationCase]):
         """
         path = path_of(case.file)
         try:
-            robot = load(path, packages=[example_robots().parent.parent])
+            robot = load(path, packages=[example_robot_folder().parent.parent])
         except ModelError as error:
             return {"success": True, "refused": str(error)}
         found = cross_check(
@@ -105,8 +105,8 @@ class VerificationCampaign(Campaign[VerificationCase]):
 
 def path_of(file: str) -> Path:
     """Where a file of a case is on this machine."""
-    own = own_robots() / file
-    return own if own.is_file() else example_robots() / file
+    own = own_robot_folder() / file
+    return own if own.is_file() else example_robot_folder() / file
 
 
 __getattr__ = renamed_names(

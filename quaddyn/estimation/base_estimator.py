@@ -8,11 +8,11 @@ import numpy as np
 import pinocchio as pin
 
 from ..deprecation import renamed_attributes, renamed_parameters
-from ..dynamics.arguments import check_unit
-from ..dynamics.state_terms import terms_of_tick
+from ..dynamics.arguments import check_unit_norms
+from ..dynamics.state_terms import make_tick_terms
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import Numbers, check_vector, number, several, whole
-from ..robot.configuration import rotation_of
+from ..robot.arguments import Numbers, check_integer, check_number, check_sequence, check_vector
+from ..robot.configuration import rotation_matrix
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -77,13 +77,13 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         if robot.root != "free" or not robot.feet:
             found = f"root={robot.root!r}" if robot.root != "free" else "no feet"
             raise ArgumentError(f'robot: expected root="free" and feet, {robot.name!r} has {found}')
-        if not (np.isfinite(number("dt", dt)) and dt > 0.0):
+        if not (np.isfinite(check_number("dt", dt)) and dt > 0.0):
             raise ArgumentError(f"dt: expected a positive number, got {dt}")
         noise = SensorNoise() if noise is None else noise
         if not isinstance(noise, SensorNoise):
             raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
         self.robot, self.dt, self.noise, self.flat_ground = robot, float(dt), noise, bool(flat_ground)
-        self._terms = terms_of_tick(robot, robot.feet)
+        self._terms = make_tick_terms(robot, robot.feet)
         self._model = self._make_model(imu or robot.bodies[0].name)
         self._joints = JointPositions.actuated(robot)
         self._rates = robot.actuated_index
@@ -132,7 +132,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         robot = self.robot
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_unit(robot, q)
+        check_unit_norms(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
         self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders keep these values
@@ -190,11 +190,11 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
         gyro = np.ascontiguousarray(check_vector("gyro", gyro, (3,), "x, y, z"))
         accelerometer = np.ascontiguousarray(check_vector("accelerometer", accelerometer, (3,), "x, y, z"))
-        feet = several("stance", stance, "names of feet")
+        feet = check_sequence("stance", stance, "names of feet")
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
-        periods = whole("periods", periods)
+        periods = check_integer("periods", periods)
         self._stance[:] = [foot in feet for foot in robot.feet]
         self._compute_terms(position, velocity)
         self._estimate(self._values, gyro, accelerometer, self._stance, periods)
@@ -242,11 +242,11 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         """
         f = self._memory
         for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
-            if not (np.isfinite(number(name, value)) and value > 0.0):
+            if not (np.isfinite(check_number(name, value)) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive standard deviation, got {value}")
         measured = None if position is None else check_vector("position", position, (3,), "x, y, z")
         if orientation is not None:
-            R = rotation_of("orientation", orientation)
+            R = rotation_matrix("orientation", orientation)
             core.correct_attitude(f, np.array(pin.log3(f.R @ R.T)), float(orientation_noise) ** 2)
         if measured is not None:
             core.correct_position(f, measured + f.R @ self._model.lever, float(position_noise) ** 2)

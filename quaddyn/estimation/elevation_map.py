@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, floats, number, positive
+from ..robot.arguments import check_array, check_number, check_positive, check_vector
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose, frozen
 
@@ -77,7 +77,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         outlier_gate: float = 3.0,
     ) -> None:
         lengths = check_vector("size", size, (2,), "lengths along x and y")
-        self.resolution = positive("resolution", resolution)
+        self.resolution = check_positive("resolution", resolution)
         if not (lengths > 0.0).all():
             raise ArgumentError(f"size: expected positive lengths [m], got {size}")
         if not float(np.prod(lengths / self.resolution + 1.0)) <= MAX_CELLS:
@@ -86,7 +86,10 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             )
         n, m = (int(np.ceil(x / self.resolution - 1e-9)) + 1 for x in lengths)
         self.shape = (n, m)
-        self.drift_rate, self.outlier_gate = number("drift_rate", drift_rate), positive("outlier_gate", outlier_gate)
+        self.drift_rate, self.outlier_gate = (
+            check_number("drift_rate", drift_rate),
+            check_positive("outlier_gate", outlier_gate),
+        )
         if not 0.0 <= self.drift_rate < np.inf:
             raise ArgumentError(f"drift_rate: expected 0 or more, got {drift_rate}")
         self._first = self._first_cell(check_vector("center", center, (2,), "x and y"))
@@ -118,7 +121,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             raise ArgumentTypeError(f"function: expected something to call, got {type(function).__name__}")
         out = cls(size, resolution=resolution, center=center)
         X, Y = np.meshgrid(*out.axes, indexing="ij")
-        heights = floats("function", function(X, Y))
+        heights = check_array("function", function(X, Y))
         if heights.shape not in ((), out.shape):
             raise ArgumentError(f"function: expected heights of shape {out.shape}, got {heights.shape}")
         out._height[:] = np.where(np.isfinite(heights), heights, np.nan)
@@ -157,7 +160,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         Returns:
             Heights of that shape; NaN outside the window and where a cell with nonzero weight is unknown.
         """
-        X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
+        X, Y = np.broadcast_arrays(check_array("x", x), check_array("y", y))
         u, v = X / self.resolution - self._first[0], Y / self.resolution - self._first[1]
         n, m = self.shape
         edge = LINE_TOLERANCE
@@ -183,8 +186,8 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         Returns:
             (..., 3) normals, world; NaN where one of these heights is unknown.
         """
-        d = self.resolution if stencil is None else positive("stencil", stencil)
-        X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
+        d = self.resolution if stencil is None else check_positive("stencil", stencil)
+        X, Y = np.broadcast_arrays(check_array("x", x), check_array("y", y))
         slope = [
             (self.height(X + dx, Y + dy) - self.height(X - dx, Y - dy)) / (2.0 * d) for dx, dy in ((d, 0.0), (0.0, d))
         ]
@@ -222,14 +225,14 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         """
         if not isinstance(pose, Pose):
             raise ArgumentTypeError(f"pose: expected a Pose, got {type(pose).__name__}")
-        cloud = floats("points", points)
+        cloud = check_array("points", points)
         if cloud.ndim != 2 or cloud.shape[1] != 3:
             raise ArgumentError(f"points: expected shape (k, 3), got {cloud.shape}")
-        sigma = floats("noise", noise)
+        sigma = check_array("noise", noise)
         if sigma.shape not in ((), (len(cloud),)) or not (np.isfinite(sigma) & (sigma > 0.0)).all():
             raise ArgumentError(f"noise: expected one positive number or {len(cloud)} [m], got shape {sigma.shape}")
         for name, value in (("position_deviation", position_deviation), ("tilt_deviation", tilt_deviation)):
-            if not 0.0 <= number(name, value) < np.inf:
+            if not 0.0 <= check_number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected 0 or more, got {value}")
         position = check_vector("pose", pose.translation, (3,), "position of the sensor")
         turned = check_vector("pose", pose.rotation, (3, 3), "rotation of the sensor")

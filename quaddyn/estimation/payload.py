@@ -11,7 +11,7 @@ from ..contact.contact_kinematics import cross_matrix
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.payload import with_payload
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -93,8 +93,8 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
             raise UnknownNameError("link", self.link, robot.frame_names)
         self.observer = MomentumObserver(robot, dt=dt, gain=np.inf)  # a filter would mix successive stances
         self._feet = ContactSet.of_feet(robot)
-        span = 0.1 * robot.mass ** (1.0 / 3.0) if max_offset is None else number("max_offset", max_offset)
-        max_std = 0.5 * robot.mass if max_mass is None else number("max_mass", max_mass)
+        span = 0.1 * robot.mass ** (1.0 / 3.0) if max_offset is None else check_number("max_offset", max_offset)
+        max_std = 0.5 * robot.mass if max_mass is None else check_number("max_mass", max_mass)
         self._gravity = np.array(robot.model.gravity.linear)
         if noise is None:
             noise = 0.01 * robot.mass * float(np.linalg.norm(self._gravity)) * span
@@ -104,7 +104,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
             ("max_mass", max_std),
             ("max_offset", span),
         ):
-            if not 0.0 < number(name, value) < np.inf:
+            if not 0.0 < check_number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._decay = float(np.exp(-self.observer.dt / time_constant))
         self._weight = self.observer.dt / noise**2  # per time, since successive readings are correlated

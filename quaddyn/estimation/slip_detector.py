@@ -10,7 +10,7 @@ import numpy as np
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -100,7 +100,12 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         noise = SensorNoise() if noise is None else noise
         if not isinstance(noise, SensorNoise):
             raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
-        self.robot, self.dt, self.length, self.noise = robot, number("dt", dt), number("length", length), noise
+        self.robot, self.dt, self.length, self.noise = (
+            robot,
+            check_number("dt", dt),
+            check_number("length", length),
+            noise,
+        )
         for name, value in (("dt", self.dt), ("length", self.length)):
             if not 0.0 < value < math.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
@@ -171,7 +176,9 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         Args:
             min_slip_time: minimum time of slip without deceleration, minus the time with it [s].
         """
-        friction = float(estimate_slip_friction(self._model, self._memory, number("time", min_slip_time) / self.dt))
+        friction = float(
+            estimate_slip_friction(self._model, self._memory, check_number("time", min_slip_time) / self.dt)
+        )
         return None if friction == math.inf else friction
 
     @property

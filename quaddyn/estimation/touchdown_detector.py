@@ -9,7 +9,7 @@ import numpy as np
 from ..contact import ContactEvent, ContactEvents
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -60,19 +60,19 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
             raise ArgumentError(f"robot: expected one with feet, got {robot.name!r}")
         weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear)) / len(robot.feet)
         self.touchdown_threshold = (
-            0.2 * weight if touchdown_threshold is None else number("touchdown_threshold", touchdown_threshold)
+            0.2 * weight if touchdown_threshold is None else check_number("touchdown_threshold", touchdown_threshold)
         )
         self.liftoff_threshold = (
             0.5 * self.touchdown_threshold
             if liftoff_threshold is None
-            else number("liftoff_threshold", liftoff_threshold)
+            else check_number("liftoff_threshold", liftoff_threshold)
         )
         if not 0.0 < self.liftoff_threshold < self.touchdown_threshold < np.inf:
             raise ArgumentError(
                 "touchdown_threshold, liftoff_threshold: expected 0 < liftoff < touchdown [N], got "
                 f"{self.liftoff_threshold} and {self.touchdown_threshold}"
             )
-        self.dwell_time = number("dwell_time", dwell_time)
+        self.dwell_time = check_number("dwell_time", dwell_time)
         if not 0.0 <= self.dwell_time < np.inf:
             raise ArgumentError(f"dwell_time: expected a time of 0 or more [s], got {dwell_time}")
         self._feet, n = robot.feet, len(robot.feet)
@@ -101,7 +101,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         Args:
             force: normal force that may be an error of the estimate [N].
         """
-        scale = max(1.0, number("force", force) / self.touchdown_threshold)
+        scale = max(1.0, check_number("force", force) / self.touchdown_threshold)
         self._trigger = self._trigger._replace(
             touchdown_threshold=scale * self.touchdown_threshold, liftoff_threshold=scale * self.liftoff_threshold
         )
@@ -123,7 +123,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         """
         trigger, forced = self._trigger, self._forces
         n = forced.set_normals(normal)
-        time = number("time", time)
+        time = check_number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
         forced.set_forces(forces)

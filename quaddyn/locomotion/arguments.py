@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_number, check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
@@ -24,7 +24,7 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
         raise ArgumentTypeError(
             "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
         )
-    names = several("measured_contacts", measured_contacts, "names of feet")
+    names = check_sequence("measured_contacts", measured_contacts, "names of feet")
     for name in names:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)
@@ -41,10 +41,13 @@ def validate_jump(
         ArgumentTypeError: an argument is not a number.
     """
     if height is not None:
-        height = number("height", height)
+        height = check_number("height", height)
         if not (math.isfinite(height) and height > 0.0):
             raise ArgumentError(f"height: expected a rise above 0 m, or None, got {height}")
-    displacement, turn = [number("distance", x) for x in several("distance", distance, "numbers")], number("turn", turn)
+    displacement, turn = (
+        [check_number("distance", x) for x in check_sequence("distance", distance, "numbers")],
+        check_number("turn", turn),
+    )
     if len(displacement) != 2 or not all(map(math.isfinite, (*displacement, turn))):
         raise ArgumentError(
             "distance, turn: expected two finite lengths, forward and leftward [m], and a finite angle [rad], got "
@@ -106,4 +109,4 @@ def parse_friction(friction: float | str, assumed: float) -> tuple[float, bool, 
     """
     if isinstance(friction, str):
         return assumed, False, is_estimated("friction", friction, "nominal")
-    return number("friction", friction), True, True
+    return check_number("friction", friction), True, True

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_number, check_sequence
 from ..urdf.tree import Array
 from .vertical_force import LOADING_TIME, VerticalForceProfile, compute_vertical_force_profile
 
@@ -49,9 +49,9 @@ class Gait:
     max_stride: float = 0.6
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
+        if not (np.isfinite(check_number("period", self.period)) and self.period > 0.0):
             raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
-        if not MIN_DUTY_FACTOR <= number("duty_factor", self.duty_factor) <= 1.0:
+        if not MIN_DUTY_FACTOR <= check_number("duty_factor", self.duty_factor) <= 1.0:
             raise ArgumentError(
                 f"duty_factor: expected a fraction of the period in [{MIN_DUTY_FACTOR}, 1], got {self.duty_factor}"
             )
@@ -59,15 +59,15 @@ class Gait:
             "phase_offsets",
             "footprint_scale",
         ):  # tuples whatever came, so that gaits compare by their numbers
-            values = several(field, getattr(self, field), "numbers")
-            object.__setattr__(self, field, tuple(number(field, value) for value in values))
+            values = check_sequence(field, getattr(self, field), "numbers")
+            object.__setattr__(self, field, tuple(check_number(field, value) for value in values))
         if len(self.phase_offsets) != 4 or not all(0.0 <= o < 1.0 for o in self.phase_offsets):
             raise ArgumentError(f"phase_offsets: expected four phases in [0, 1), FL FR RL RR, got {self.phase_offsets}")
         if len(self.footprint_scale) != 2 or not all(0.0 < s <= 2.0 for s in self.footprint_scale):
             raise ArgumentError(
                 f"footprint_scale: expected two factors in (0, 2], of length and width, got {self.footprint_scale}"
             )
-        if not 0.0 < number("max_stride", self.max_stride) <= 1.0:
+        if not 0.0 < check_number("max_stride", self.max_stride) <= 1.0:
             raise ArgumentError(f"max_stride: expected a fraction of the leg length in (0, 1], got {self.max_stride}")
 
     @property

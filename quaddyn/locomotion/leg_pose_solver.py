@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kinematics import LegKinematics
-from ..robot.configuration import put, simple_joints
+from ..robot.configuration import independent_joints, set_joint_value
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .morphology import FEET
@@ -27,7 +27,7 @@ class LegPoseSolver:
     __slots__ = ("_joint_entries", "legs")
 
     def __init__(self, robot: Robot) -> None:
-        known = simple_joints(robot.bodies)
+        known = independent_joints(robot.bodies)
         self.legs = {foot: LegKinematics(robot, foot) for foot in FEET}
         self._joint_entries = {
             foot: [(robot.configuration_index(joint), known[joint]) for joint in leg.joints]
@@ -51,5 +51,5 @@ class LegPoseSolver:
         rows, values = np.atleast_2d(q), np.atleast_2d(found.q)
         for row, angles in zip(rows, values.tolist(), strict=True):
             for (index, joint), value in zip(self._joint_entries[foot], angles, strict=True):
-                put(row, index, joint, value)
+                set_joint_value(row, index, joint, value)
         return True

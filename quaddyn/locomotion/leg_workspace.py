@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..robot.legs import limbs_of
+from ..robot.legs import make_limbs
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array
@@ -37,7 +37,7 @@ class LegWorkspace:
     __slots__ = ("_cache", "_limbs", "_p", "_poses")
 
     def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
-        self._p, self._poses, self._limbs = morphology, poses, limbs_of(robot)
+        self._p, self._poses, self._limbs = morphology, poses, make_limbs(robot)
         self._cache: dict[tuple[float, float], list[list[float]] | None] = {}
 
     def max_stride_scale(

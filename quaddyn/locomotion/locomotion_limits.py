@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds
@@ -126,8 +126,8 @@ class LocomotionLimits:
         Raises:
             ArgumentError: the angle is not in [0, pi / 2), or the friction is negative.
         """
-        angle, direction = number("angle", angle), number("direction", direction)
-        friction = number("friction", friction)
+        angle, direction = check_number("angle", angle), check_number("direction", direction)
+        friction = check_number("friction", friction)
         if not (0.0 <= angle < 0.5 * math.pi and math.isfinite(direction) and friction >= 0.0):
             raise ArgumentError(
                 "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "

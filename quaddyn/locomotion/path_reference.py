@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..urdf.tree import Array
 from .com_preview_kernel import N_SAMPLES, Footfalls, PathMotion, preview_com, write_footholds
 from .gait import GaitScheduler
@@ -41,7 +41,7 @@ def as_velocity_command(velocity: Sequence[float] | Array) -> Array:
             return np.array(velocity)
     values = np.array(velocity, dtype=object)
     if values.shape == (3,):
-        command = np.array([number("velocity", x) for x in values])
+        command = np.array([check_number("velocity", x) for x in values])
         if np.isfinite(command).all():
             return command
     raise ArgumentError(f"velocity: expected three finite numbers (forward, leftward, yaw rate), got {velocity}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
@@ -123,7 +123,7 @@ class Quadruped:
         wbc: WholeBodyController | None,
     ) -> None:
         self.morphology = p = Morphology.from_robot(robot)
-        self.robot, self.dt = robot, number("dt", dt)
+        self.robot, self.dt = robot, check_number("dt", dt)
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self.gait = find_gait(gait)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..robot.chain import Chain
-from ..robot.legs import limbs_of
+from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .foothold_map import EVEN_TERRAIN_TOLERANCE
@@ -108,7 +108,7 @@ class StepLookahead:
     def __init__(self, robot: Robot, morphology: Morphology, legs: VelocityLimits) -> None:
         self._p, self._legs = morphology, legs
         self._stance: list[float] = np.abs(morphology.nominal_stance).max(axis=0).tolist()
-        limbs = limbs_of(robot)
+        limbs = make_limbs(robot)
         self._foot_lifts = [measure_foot_lift(limbs[foot].chain, i, morphology) for i, foot in enumerate(FEET)]
         self.reset()
 

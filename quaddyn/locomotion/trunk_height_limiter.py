@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..robot.chain import Chain
-from ..robot.legs import limbs_of
+from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
@@ -44,7 +44,7 @@ class TrunkHeightLimiter:
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
         self._p = morphology
-        limbs = limbs_of(robot)
+        limbs = make_limbs(robot)
         self.max_leg_length = np.array([measure_leg_reach(limbs[foot].chain) for foot in FEET])
 
     def required_lowering(

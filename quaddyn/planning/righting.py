@@ -16,7 +16,7 @@ from ..errors import ArgumentError, QuaddynError
 from ..locomotion.leg_folding import folded_pose
 from ..locomotion.morphology import Morphology
 from ..locomotion.righting import SIDES, RightingMotion, RightingPlan
-from ..robot.arguments import whole
+from ..robot.arguments import check_integer
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .righting_search import RightingSearch, SearchResult, find_motion
@@ -67,8 +67,8 @@ def plan_righting(
     """
     morphology, max_trials, seed = (
         Morphology.from_robot(robot),
-        whole("max_trials", max_trials),
-        whole("seed", seed, least=0),
+        check_integer("max_trials", max_trials),
+        check_integer("seed", seed, least=0),
     )
     pose = folded_pose(robot)
     if pose is None:

@@ -7,7 +7,7 @@ import pinocchio as pin
 
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import from_record, to_record
 from ..simulation import Simulation
@@ -117,7 +117,7 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
             roll: roll angle [rad].
             pitch: pitch angle [rad].
         """
-        self._goal = np.array([number("roll", roll), number("pitch", pitch), 0.0])
+        self._goal = np.array([check_number("roll", roll), check_number("pitch", pitch), 0.0])
 
     def perform(self, what: OperatorPrompt) -> None:
         """Performs the action that a preflight prompt requests from a person."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..deprecation import renamed_attributes, renamed_fields, renamed_overrides, renamed_parameters
 from ..errors import ArgumentError
 from ..locomotion.path_reference import as_velocity_command
-from ..robot.arguments import Numbers, number
+from ..robot.arguments import Numbers, check_number
 from ..strict_attributes import StrictAttributes
 from .stages import Stage
 
@@ -45,7 +45,7 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
 
     @renamed_parameters(dead_man="deadman_timeout")
     def __init__(self, *, deadman_timeout: float = math.inf) -> None:
-        self.deadman_timeout = number("deadman_timeout", deadman_timeout)
+        self.deadman_timeout = check_number("deadman_timeout", deadman_timeout)
         if not self.deadman_timeout > 0.0:
             raise ArgumentError(f"deadman_timeout: expected a positive time [s], got {deadman_timeout}")
         self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)

@@ -16,7 +16,7 @@ from ..control import JointPD
 from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_number, check_sequence
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array
@@ -433,18 +433,18 @@ def preflight(
         ArgumentError: a fraction out of range, or a robot that cannot hang.
         UnknownNameError: a joint that the robot does not have.
     """
-    if not 0.0 < number("torque_fraction", torque_fraction) <= 1.0:
+    if not 0.0 < check_number("torque_fraction", torque_fraction) <= 1.0:
         raise ArgumentError(
             f"torque_fraction: expected a fraction of the effort limits, above 0 and up to 1, got {torque_fraction}"
         )
     robot = interface.robot
     if robot.root == "planar" or not robot.nu:
         raise ArgumentError(f"interface: {robot.name!r} cannot be checked: it needs a free or fixed root and motors")
-    joints = robot.actuated if joints is None else several("joints", joints, "joint names")
+    joints = robot.actuated if joints is None else check_sequence("joints", joints, "joint names")
     for name in joints:
         if name not in robot.actuated:
             raise UnknownNameError("actuated joint", name, robot.actuated)
-    steps = _Preflight(robot, number("dt", dt), torque_fraction, prompt, joints)
+    steps = _Preflight(robot, check_number("dt", dt), torque_fraction, prompt, joints)
     if limits is None:
         limits = SafetyLimits(
             max_torque=np.minimum(robot.effort_limits, np.maximum(2.0 * steps.max_torque, 1e-6)),

@@ -9,7 +9,7 @@ import numpy as np
 from ..control import JointPD
 from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError
-from ..robot.arguments import Numbers, floats, positive
+from ..robot.arguments import Numbers, check_array, check_positive
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -102,7 +102,7 @@ class SafetyLimits:
             return _each(name, default if value is None else value, nu)
 
         def ticks(name: str) -> int:
-            return max(1, round(positive(name, getattr(self, name)) / dt))
+            return max(1, round(check_positive(name, getattr(self, name)) / dt))
 
         effort = each("max_torque", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
@@ -119,11 +119,11 @@ class SafetyLimits:
             max_position_jump=each("max_position_jump"),
             is_continuous=JointPositions.actuated(robot).turning.astype(np.int64),
             imu_rotation=_rotation(imu_rotation),
-            max_power=min(positive("max_power", self.max_power, infinite=True), NO_LIMIT),
-            min_cos_tilt=float(np.cos(positive("max_tilt", self.max_tilt, infinite=True))),
-            max_overtravel=positive("max_overtravel", self.max_overtravel, infinite=True),
-            max_tilt_drift_rate=positive("max_tilt_drift_rate", self.max_tilt_drift_rate, infinite=True),
-            max_torque_tracking_error=positive(
+            max_power=min(check_positive("max_power", self.max_power, infinite=True), NO_LIMIT),
+            min_cos_tilt=float(np.cos(check_positive("max_tilt", self.max_tilt, infinite=True))),
+            max_overtravel=check_positive("max_overtravel", self.max_overtravel, infinite=True),
+            max_tilt_drift_rate=check_positive("max_tilt_drift_rate", self.max_tilt_drift_rate, infinite=True),
+            max_torque_tracking_error=check_positive(
                 "max_torque_tracking_error", self.max_torque_tracking_error, infinite=True
             ),
             period=dt,
@@ -135,7 +135,7 @@ class SafetyLimits:
 
 def _each(name: str, value: Numbers | None, size: int) -> Array:
     """Returns (size,) from a number or as many numbers, all positive; infinity becomes `NO_LIMIT`."""
-    array = floats(name, value)
+    array = check_array(name, value)
     if array.shape not in ((), (size,)):
         raise ArgumentError(f"{name}: expected a number or {size} of them, got shape {array.shape}")
     if not (array > 0.0).all():  # also true of NaN
@@ -144,7 +144,7 @@ def _each(name: str, value: Numbers | None, size: int) -> Array:
 
 
 def _rotation(imu_rotation: Numbers | None) -> Array:
-    R = np.eye(3) if imu_rotation is None else floats("imu_rotation", imu_rotation).astype(np.float64)
+    R = np.eye(3) if imu_rotation is None else check_array("imu_rotation", imu_rotation).astype(np.float64)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0.0:
         raise ArgumentError("imu_rotation: expected a rotation matrix (3, 3)")
     return np.ascontiguousarray(R)

@@ -16,7 +16,7 @@ from ..estimation import BaseEstimator
 from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
 from ..locomotion.modes import LocomotionMode
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
@@ -72,10 +72,10 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         imu: str | None = None,
         delay: float = 0.0,
     ) -> None:
-        self.robot, self.dt = robot, number("dt", dt)
+        self.robot, self.dt = robot, check_number("dt", dt)
         self.locomotion = LocomotionController(robot, dt=self.dt, gait=gait, friction=friction)
         self.estimator = BaseEstimator(robot, dt=self.dt, imu=imu)
-        if not 0.0 <= number("delay", delay) <= MAX_COMPENSATED_DELAY:
+        if not 0.0 <= check_number("delay", delay) <= MAX_COMPENSATED_DELAY:
             raise ArgumentError(f"delay: expected a time from 0 to {MAX_COMPENSATED_DELAY} s, got {delay}")
         self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu, "delay": delay}
         self._delay_ticks = round(delay / self.dt)

@@ -9,7 +9,7 @@ import numpy as np
 from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_number, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.mjcf import import_mujoco
@@ -70,12 +70,12 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         if not (columns > 0 and rows > 0 and columns * rows <= MAX_PIXELS):
             raise ArgumentError(f"resolution: expected 1 to {MAX_PIXELS:,} pixels, got {resolution}")
         self.resolution = (columns, rows)
-        if not 0.0 < number("field_of_view", field_of_view) < np.pi:
+        if not 0.0 < check_number("field_of_view", field_of_view) < np.pi:
             raise ArgumentError(f"field_of_view: expected an angle between 0 and pi [rad], got {field_of_view}")
         self._near, self._far = check_vector("depth_range", depth_range, (2,), "minimum and maximum").tolist()
         if not 0.0 <= self._near < self._far:
             raise ArgumentError(f"depth_range: expected 0 <= minimum < maximum [m], got {depth_range}")
-        self._noise = number("noise", noise)
+        self._noise = check_number("noise", noise)
         if not 0.0 <= self._noise < np.inf:
             raise ArgumentError(f"noise: expected a fraction, 0 or more, got {noise}")
         self._rng, self._dynamics = rng, Dynamics(robot)
@@ -139,7 +139,7 @@ def camera_pose(pitch: float, *, position: tuple[float, float, float] = (0.0, 0.
         pitch: angle of the optical axis below the x axis [rad].
         position: (3,) position of the camera in the frame [m].
     """
-    s, c = np.sin(number("down", pitch)), np.cos(pitch)
+    s, c = np.sin(check_number("down", pitch)), np.cos(pitch)
     ahead, right = np.array([c, 0.0, -s]), np.array([0.0, -1.0, 0.0])
     return Pose.of(
         np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("position", position, (3,), "a position")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..compiler import IntVector, Matrix, Vector
 from ..errors import QuaddynError
-from ..robot.coupling import Coupling
-from ..robot.loop_arrays import Closures, no_closures
-from ..robot.loops import Loops
+from ..robot.coupling import MimicCoupling
+from ..robot.loop_arrays import Closures, empty_closures
+from ..robot.loops import LoopCoupling
 from ..urdf.tree import Array
 
 IntArray = NDArray[np.int64]
@@ -98,7 +98,9 @@ class PointForces(NamedTuple):
     wrenches: Matrix
 
 
-def make_kinematic_tree(model: pin.Model, armature: Array, coupling: Coupling | Loops | None = None) -> KinematicTree:
+def make_kinematic_tree(
+    model: pin.Model, armature: Array, coupling: MimicCoupling | LoopCoupling | None = None
+) -> KinematicTree:
     """Returns the kinematic tree of a Pinocchio model.
 
     Args:
@@ -135,7 +137,7 @@ def make_kinematic_tree(model: pin.Model, armature: Array, coupling: Coupling | 
     own, tree = np.arange(model.nv, dtype=np.int64), integers(above)
     sizes = integers(joint.nv for joint in joints)
     follows, rotors = np.full((2, len(joints)), -1, dtype=np.int64), np.zeros(len(joints))
-    if isinstance(coupling, Loops):
+    if isinstance(coupling, LoopCoupling):
         q, v, row, own, above = _rows(model, coupling, q, v, sizes, follows)
         rotors[follows[1] >= 0] = model.armature[follows[1][follows[1] >= 0]]
         tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
@@ -164,7 +166,7 @@ def make_kinematic_tree(model: pin.Model, armature: Array, coupling: Coupling | 
         tree,
         armature.copy(),
         model.gravity.linear.copy(),
-        coupling.closures if isinstance(coupling, Loops) else no_closures(),
+        coupling.closures if isinstance(coupling, LoopCoupling) else empty_closures(),
         follows[0],
         follows[1],
         rotors,
@@ -172,7 +174,7 @@ def make_kinematic_tree(model: pin.Model, armature: Array, coupling: Coupling | 
 
 
 def _rows(
-    model: pin.Model, loops: Loops, q: IntArray, v: IntArray, sizes: IntArray, follows: IntArray
+    model: pin.Model, loops: LoopCoupling, q: IntArray, v: IntArray, sizes: IntArray, follows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Returns entries of q and v, first row, entry of v of each row, and preceding row, for a model with closed loops.
 

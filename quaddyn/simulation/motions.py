@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Vector, compiled, local
-from ..robot.loop_geometry import turn
+from ..robot.loop_geometry import rotation_about
 from .kinematic_tree import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, KinematicTree
 
 #: Angle below which the exponential map is computed by a series [rad].
@@ -30,7 +30,7 @@ def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
         out[9], out[10], out[11] = q[0], q[1], q[2]
         _quaternion_rotation(q[3:], out)
         return
-    turn(axis, c, s, out)
+    rotation_about(axis, c, s, out)
 
 
 @compiled()

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, UnknownNameError
-from ..robot.bodies import Body
-from ..robot.configuration import simple_joints
-from ..robot.loops import Loops
+from ..robot.bodies import CompositeBody
+from ..robot.configuration import independent_joints
+from ..robot.loops import LoopCoupling
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
@@ -243,14 +243,14 @@ def _mimic_losses(robot: Robot) -> tuple[Array, Array, Array]:
     """
     out = np.zeros((3, robot.nv))
     if robot.coupling is not None:
-        for name, joint in simple_joints(robot.bodies).items():
+        for name, joint in independent_joints(robot.bodies).items():
             v = robot.velocity_index(name)
             out[:, v] = robot.armature[v], robot.damping[v], robot.friction[v]
             out[:, v] -= joint.armature, joint.damping, joint.friction
     return out[0], out[1], out[2]
 
 
-def body_name(body: Body) -> str:
+def body_name(body: CompositeBody) -> str:
     """Returns the name of `body` in the MuJoCo model: its own, unless MuJoCo reserves that for the world."""
     return "world (link)" if body.name == "world" else body.name
 
@@ -283,7 +283,7 @@ def _root(mujoco: Any, made: Any, root: str) -> None:
             made.add_joint(name=name, type=kind, axis=axis)
 
 
-def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> None:
+def _joint(mujoco: Any, made: Any, robot: Robot, body: CompositeBody, stops: bool) -> None:
     """Adds the joint of a body, with damping, friction and armature."""
     joint, kinds = body.joint, mujoco.mjtJoint
     assert joint is not None
@@ -386,5 +386,5 @@ def make_coordinate_map(
     zero = np.zeros(model.nq) if zero is None else zero
     return MujocoCoordinateMap(
         pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics),
-        LoopJoints(robot.coupling, followers) if isinstance(robot.coupling, Loops) else None,
+        LoopJoints(robot.coupling, followers) if isinstance(robot.coupling, LoopCoupling) else None,
     )  # fmt: skip

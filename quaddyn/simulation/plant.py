@@ -14,11 +14,11 @@ from eigenpy import is_approx  # Pinocchio's own array layer
 from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
-from ..dynamics.arguments import check_unit
+from ..dynamics.arguments import check_unit_norms
 from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..exclusive_call import OneCall
-from ..robot.arguments import Numbers, check_vector, check_wrench, number
+from ..robot.arguments import Numbers, check_number, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
@@ -95,7 +95,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        dt = number("dt", dt)
+        dt = check_number("dt", dt)
         if not 0.0 < dt <= MAX_TIME_STEP:  # also true of NaN
             raise ArgumentError(
                 f"dt: expected a time step [s], more than 0 and at most {MAX_TIME_STEP:g}, got {dt}: a longer step "
@@ -141,7 +141,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_unit(robot, q)
+        check_unit_norms(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = frozen(q), frozen(v)
         self._tau = frozen(np.zeros(robot.nu))
@@ -310,7 +310,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             ArgumentError: a force of a wrong shape or not finite, or a duration that is not positive.
             UnknownNameError: no frame of that name.
         """
-        duration = number("duration", duration)
+        duration = check_number("duration", duration)
         if not duration > 0.0:
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
@@ -349,9 +349,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             DivergenceError: the state became non-finite.
         """
         ratio = (
-            1 if control_dt is None else _whole_multiple("control_dt", number("control_dt", control_dt), self.dt, "dt")
+            1
+            if control_dt is None
+            else _whole_multiple("control_dt", check_number("control_dt", control_dt), self.dt, "dt")
         )
-        ticks = _whole_multiple("duration", number("duration", duration), ratio * self.dt, "control_dt")
+        ticks = _whole_multiple("duration", check_number("duration", duration), ratio * self.dt, "control_dt")
         if not callable(controller):
             raise ArgumentTypeError(f"controller: expected a callable, got {type(controller).__name__}")
         if ticks > self.MAX_TICKS:
@@ -528,7 +530,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
 def _check_friction(friction: float) -> float:
     """Returns a friction coefficient as a float, or raises."""
-    value = number("friction", friction)
+    value = check_number("friction", friction)
     if not 0.0 <= value <= MAX_FRICTION:
         raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
     return value
@@ -539,7 +541,7 @@ def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Ite
     surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
-    floor = number("floor", floor)
+    floor = check_number("floor", floor)
     if not floor < np.inf:  # also true of NaN
         raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
     return Terrain((*surfaces, Plane.floor(floor)) if floor > -np.inf else surfaces)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..deprecation import renamed_fields
-from ..dynamics.arguments import check_unit
+from ..dynamics.arguments import check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import Numbers, check_vector, floats, several, whole
+from ..robot.arguments import Numbers, check_array, check_integer, check_sequence, check_vector
 from ..urdf.tree import Array, FrozenArrays
 from .simulation import Simulation
 
@@ -74,18 +74,18 @@ def rollout(
     robot, count = sims[0].robot, len(sims)
     starts = None
     if q is not None:
-        configurations = np.atleast_2d(floats("q", q))
+        configurations = np.atleast_2d(check_array("q", q))
         count = len(configurations)
         configurations = check_vector("q", configurations, (count, robot.nq), f"n, nq of {robot.name}")
         for each in configurations:
-            check_unit(robot, each)
-        velocities = floats("v", np.zeros(robot.nv) if v is None else v)
+            check_unit_norms(robot, each)
+        velocities = check_array("v", np.zeros(robot.nv) if v is None else v)
         if velocities.shape == (robot.nv,):
             velocities = np.tile(velocities, (count, 1))
         starts = configurations, check_vector("v", velocities, (count, robot.nv), f"n, nv of {robot.name}")
     elif v is not None:
         raise ArgumentError("v: initial velocities need initial configurations q")
-    given = floats("torques", torques)
+    given = check_array("torques", torques)
     if given.ndim not in (2, 3):
         wanted = f"(steps, {robot.nu}) or ({count}, steps, {robot.nu})"
         raise ArgumentError(f"torques: expected shape {wanted}, got {given.shape}")
@@ -118,7 +118,7 @@ def rollout(
 
 def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]:
     """Returns the plants as a tuple, or raises if they cannot be used together."""
-    sims = (plants,) if isinstance(plants, Simulation) else several("plants", plants, "Simulations")
+    sims = (plants,) if isinstance(plants, Simulation) else check_sequence("plants", plants, "Simulations")
     for sim in sims:
         if not isinstance(sim, Simulation):
             raise ArgumentTypeError(f"plants: expected Simulations, got {type(sim).__name__}")
@@ -138,4 +138,4 @@ def _threads(threads: int | None) -> int:
     """Returns the maximum number of threads."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole("threads", threads)
+    return check_integer("threads", threads)

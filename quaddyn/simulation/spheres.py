@@ -13,12 +13,23 @@ import pinocchio as pin
 from ..contact import Contact
 from ..contact.contact import surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
-from ..robot.bodies import Body
-from ..robot.mesh_vertices import vertices
-from ..robot.model import body_joint, se3
+from ..robot.arguments import check_number, check_sequence
+from ..robot.bodies import CompositeBody
+from ..robot.mesh_vertices import read_vertices
+from ..robot.model import body_joint, to_se3
 from ..robot.robot import Robot
-from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen
+from ..urdf.tree import (
+    Array,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    FrozenArrays,
+    Geometry,
+    MeshShape,
+    Pose,
+    SphereShape,
+    frozen,
+)
 
 #: Difference of lengths [m] that is attributed to rounding: for a sphere halfway to the foot, or one on the ground.
 EQUAL_LENGTH_TOLERANCE = 1e-9
@@ -51,7 +62,7 @@ class ContactSphere(FrozenArrays):
     def __post_init__(self) -> None:
         if not isinstance(self.frame, str):
             raise ArgumentTypeError(f"frame: expected a name, got {self.frame!r}")
-        radius = number("radius", self.radius)
+        radius = check_number("radius", self.radius)
         if not 0.0 <= radius < np.inf:
             raise ArgumentError(f"radius: expected a finite length, 0 or more, got {radius}")
         object.__setattr__(self, "radius", radius)
@@ -163,7 +174,7 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
         UnknownNameError: no link of that name.
     """
     known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
-    chosen = tuple(known) if links is None else several("links", links, "link names")
+    chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
     out: dict[str, ContactSphere] = {}
     for name in chosen:
         if name not in known:
@@ -231,7 +242,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
 
 def _vertices(path: Path) -> Array | None:
     """Returns the vertices of a mesh (n, 3), or None if its file is too large or of another format."""
-    return vertices(path) if path.stat().st_size <= MAX_MESH_BYTES else None
+    return read_vertices(path) if path.stat().st_size <= MAX_MESH_BYTES else None
 
 
 def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, Array, Array, float]]:
@@ -243,7 +254,7 @@ def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, 
     return [found[i] for i in np.unique(np.argmax(centres @ away.T + radii[:, None], axis=0))]
 
 
-def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
+def _feet_on(robot: Robot, body: CompositeBody, link: str) -> list[Array]:
     """Returns the centers of the feet on a body, in the frame of one of its links [m]."""
     here = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
     return [
@@ -255,39 +266,41 @@ def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
 
 def _contains_point(geometry: Geometry, point: Array) -> bool:
     """Returns whether a collision shape contains a point in the frame of its link."""
-    local, shape = se3(geometry.placement).actInv(np.array(point)), geometry.shape
-    if isinstance(shape, Sphere):
+    local, shape = to_se3(geometry.placement).actInv(np.array(point)), geometry.shape
+    if isinstance(shape, SphereShape):
         return bool(np.linalg.norm(local) <= shape.radius)
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         return bool((np.abs(local) <= 0.5 * np.array(shape.size)).all())
-    if isinstance(shape, Cylinder | Capsule):
-        long = 0.5 * shape.length + (shape.radius if isinstance(shape, Capsule) else 0.0)
+    if isinstance(shape, CylinderShape | CapsuleShape):
+        long = 0.5 * shape.length + (shape.radius if isinstance(shape, CapsuleShape) else 0.0)
         return bool(abs(local[2]) <= long and np.hypot(local[0], local[1]) <= shape.radius)
-    if isinstance(shape, Mesh) and shape.path is not None and (points := vertices(shape.path)) is not None:
+    if isinstance(shape, MeshShape) and shape.path is not None and (points := read_vertices(shape.path)) is not None:
         points = points * np.array(shape.scale)
         return bool((points.min(axis=0) <= local).all() and (local <= points.max(axis=0)).all())
     return False
 
 
-def _shape_spheres(geometry: Geometry, read: Callable[[Path], Array | None] = vertices) -> list[tuple[Array, float]]:
+def _shape_spheres(
+    geometry: Geometry, read: Callable[[Path], Array | None] = read_vertices
+) -> list[tuple[Array, float]]:
     """Returns center and radius of the spheres that represent a collision shape, in the frame of its link [m]."""
     pose: Pose = geometry.placement
     shape = geometry.shape
-    if isinstance(shape, Sphere):
+    if isinstance(shape, SphereShape):
         return [(pose.translation, shape.radius)]
-    if isinstance(shape, Mesh):
+    if isinstance(shape, MeshShape):
         points = None if shape.path is None else read(shape.path)
         if points is None:
             return []
         points = points * np.array(shape.scale)
         outmost = np.unique(np.argmax(points @ DIRECTIONS.T, axis=0))
         return [(pose.apply(p), 0.0) for p in points[outmost]]
-    if isinstance(shape, Box):
+    if isinstance(shape, BoxShape):
         half = 0.5 * np.array(shape.size)
         signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
         return [(pose.apply(s * half), 0.0) for s in signs]
     half_length = 0.5 * shape.length
-    if isinstance(shape, Cylinder):
+    if isinstance(shape, CylinderShape):
         half_length = max(half_length - shape.radius, 0.0)
     ends = (np.array([0.0, 0.0, -half_length]), np.array([0.0, 0.0, half_length]))
     return [(pose.apply(end), shape.radius) for end in ends]

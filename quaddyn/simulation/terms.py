@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Vector, compiled, local
-from ..robot.closure import close_all, drift_all
+from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
 from ..robot.loop_geometry import compose
-from ..robot.loop_numbers import Closing, room_for_closing
+from ..robot.loop_solver import close_all, drift_all
 from .kinematic_tree import FREE, INERTIA, PLANAR, PRISMATIC, KinematicTree, PointForces
 from .motions import joint_placement
 
@@ -57,7 +57,7 @@ class StepTerms(NamedTuple):
     v_all: Vector
     drift: Vector
     G: Matrix
-    closing: Closing
+    closing: ClosureWorkspace
 
 
 def make_step_terms(bodies: KinematicTree) -> StepTerms:
@@ -70,7 +70,7 @@ def make_step_terms(bodies: KinematicTree) -> StepTerms:
     return StepTerms(
         whole((nv, nv)), whole(nv), whole((nr, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
         whole((n, 6)), whole((n, 6)), whole((n, 6)),
-        whole(nq_all), whole(nv_all), whole(nv_all), whole((nv_all, nv)), room_for_closing(bodies.closures),
+        whole(nq_all), whole(nv_all), whole(nv_all), whole((nv_all, nv)), make_closure_workspace(bodies.closures),
     )  # fmt: skip
 
 

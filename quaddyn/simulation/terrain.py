@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import floats, number, several, whole
+from ..robot.arguments import check_array, check_integer, check_number, check_sequence
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .collisions import TerrainArrays
 
@@ -81,7 +81,7 @@ class Plane(FrozenArrays):
             height: height of the plane [m].
             friction: friction coefficient; None: that of the plant.
         """
-        return cls(np.array([0.0, 0.0, number("height", height)]), np.array([0.0, 0.0, 1.0]), friction)
+        return cls(np.array([0.0, 0.0, check_number("height", height)]), np.array([0.0, 0.0, 1.0]), friction)
 
     @classmethod
     def slope(cls, angle: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
@@ -92,7 +92,7 @@ class Plane(FrozenArrays):
             heading: direction in which it rises [rad] from the x axis.
             friction: friction coefficient; None: that of the plant.
         """
-        angle, heading = number("angle", angle), number("heading", heading)
+        angle, heading = check_number("angle", angle), check_number("heading", heading)
         if not (abs(angle) < 0.5 * np.pi and np.isfinite(heading)):
             raise ArgumentError(f"angle: expected less than a right angle [rad], got {angle}")
         s = np.sin(angle)
@@ -107,11 +107,11 @@ class Plane(FrozenArrays):
             heading: direction of the wall [rad] from the x axis.
             friction: friction coefficient; None: that of the plant.
         """
-        heading = number("heading", heading)
+        heading = check_number("heading", heading)
         if not np.isfinite(heading):
             raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
         out = np.array([np.cos(heading), np.sin(heading), 0.0])
-        return cls(number("distance", distance) * out, -out, friction)
+        return cls(check_number("distance", distance) * out, -out, friction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +228,7 @@ class HeightField(FrozenArrays):
         """
         if not callable(function):
             raise ArgumentTypeError(f"function: expected a callable, got {type(function).__name__}")
-        spacing = number("spacing", spacing)
+        spacing = check_number("spacing", spacing)
         if not spacing > 0.0:
             raise ArgumentError(f"spacing: expected a positive length, got {spacing}")
         axes = []
@@ -298,9 +298,9 @@ def stairs(
     Raises:
         ArgumentError: no step, or a length that is not positive.
     """
-    n_steps = whole("n_steps", n_steps)
+    n_steps = check_integer("n_steps", n_steps)
     lengths = {"rise": rise, "tread": tread, "distance": distance, "width": width, "heading": heading}
-    rise, tread, distance, width, heading = (number(name, value) for name, value in lengths.items())
+    rise, tread, distance, width, heading = (check_number(name, value) for name, value in lengths.items())
     if not np.isfinite(heading):
         raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
     c, s = np.cos(heading), np.sin(heading)
@@ -331,7 +331,7 @@ class Terrain:
     _bounds: Array = field(init=False, repr=False)  # (4, n) of the surfaces
 
     def __post_init__(self) -> None:
-        _set(self, "surfaces", several("surfaces", self.surfaces, "surfaces"))
+        _set(self, "surfaces", check_sequence("surfaces", self.surfaces, "surfaces"))
         for surface in self.surfaces:
             if not isinstance(surface, Surface):
                 raise ArgumentTypeError(
@@ -346,7 +346,7 @@ class Terrain:
             return terrain
         if isinstance(terrain, Surface):
             return cls((terrain,))
-        return cls(several("terrain", terrain, "surfaces"))
+        return cls(check_sequence("terrain", terrain, "surfaces"))
 
     def height(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Returns the height of the highest surface at x and y.
@@ -358,7 +358,7 @@ class Terrain:
         Returns:
             Heights of that shape [m]; NaN where there is no surface.
         """
-        X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
+        X, Y = np.broadcast_arrays(check_array("x", x), check_array("y", y))
         out = np.full(X.shape, np.nan)
         if not out.size:
             return out
@@ -422,7 +422,7 @@ def _friction(value: float | None) -> float | None:
     """Returns a friction coefficient or None, or raises."""
     if value is None:
         return None
-    value = number("friction", value)
+    value = check_number("friction", value)
     if not 0.0 <= value <= MAX_FRICTION:
         raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {value}")
     return value

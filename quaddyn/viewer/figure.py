@@ -9,9 +9,20 @@ import numpy as np
 import pinocchio as pin
 
 from ..deprecation import renamed_fields
-from ..robot.bodies import Body
+from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
-from ..urdf.tree import Array, Box, Capsule, Cylinder, Geometry, Link, Mesh, Pose, Shape, Sphere
+from ..urdf.tree import (
+    Array,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    Geometry,
+    Link,
+    MeshShape,
+    Pose,
+    Shape,
+    SphereShape,
+)
 from . import shapes
 from .mesh import read_mesh
 from .parts import Material, MeshError, Part
@@ -107,7 +118,7 @@ class Figure:
         try:
             self._add(slot, shape, geometry.rgba, place @ geometry.placement)
         except MeshError as error:
-            assert isinstance(shape, Mesh)
+            assert isinstance(shape, MeshShape)
             substitute = self._stand_in(slot, link, place, geometry)
             self.missing_meshes.append(MissingMesh(link.name, shape.uri, str(error), substitute))
 
@@ -132,9 +143,9 @@ class Figure:
     def _add(self, slot: int, shape: Shape, rgba: tuple[float, ...] | None, placement: Pose) -> None:
         """Adds a shape to a slot."""
         own = _GREY if rgba is None else Material((rgba[0], rgba[1], rgba[2], rgba[3]))
-        scale = shape.scale if isinstance(shape, Mesh) else (1.0, 1.0, 1.0)
+        scale = shape.scale if isinstance(shape, MeshShape) else (1.0, 1.0, 1.0)
         for number, part in enumerate(self._read(shape)):
-            key = (str(shape.path), number) if isinstance(shape, Mesh) else shape
+            key = (str(shape.path), number) if isinstance(shape, MeshShape) else shape
             # A material inside the mesh file takes precedence, as in RViz, since many URDFs specify white for all
             # meshes.
             material = self.scene.material(part.material or own)
@@ -143,15 +154,15 @@ class Figure:
     def _read(self, shape: Shape) -> tuple[Part, ...]:
         """Returns the parts of a shape; mesh files are read once."""
         match shape:
-            case Sphere(radius):
+            case SphereShape(radius):
                 return (shapes.sphere(radius),)
-            case Box(size):
+            case BoxShape(size):
                 return (shapes.box(size),)
-            case Cylinder(radius, length):
+            case CylinderShape(radius, length):
                 return (shapes.cylinder(radius, length),)
-            case Capsule(radius, length):
+            case CapsuleShape(radius, length):
                 return (shapes.capsule(radius, length),)
-            case Mesh(uri, path, _, root):
+            case MeshShape(uri, path, _, root):
                 if path is None:
                     raise MeshError("no such file in the package roots")
                 if uri not in self._parts:
@@ -164,7 +175,7 @@ class Figure:
                     raise found
                 return found
 
-    def _sticks(self, slot: int, index: int, body: Body, inside: Pose) -> None:
+    def _sticks(self, slot: int, index: int, body: CompositeBody, inside: Pose) -> None:
         """Draws lines from the body's joint to the next joints and to its foot, and a ball at the joint."""
         r = 0.02 * self.size
         material = self.scene.material(_STICK)

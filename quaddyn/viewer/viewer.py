@@ -21,7 +21,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold
-from ..robot.arguments import number, positive
+from ..robot.arguments import check_number, check_positive
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import ContactPoint
@@ -98,8 +98,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise ArgumentError(f"port: expected an integer from 0 to 65535, got {port!r}")
-        positive("fps", fps)
-        positive("max_frames", max_frames)
+        check_positive("fps", fps)
+        check_positive("max_frames", max_frames)
         self.robot = robot
         self._scene = Scene()
         self._figure = Figure(self._scene, robot, meshes=meshes)
@@ -107,7 +107,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if newtons_per_meter is None:
             weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
             newtons_per_meter = weight / (1.5 * size) if weight > 0 else 1.0
-        self.newtons_per_meter = positive("newtons_per_meter", newtons_per_meter)
+        self.newtons_per_meter = check_positive("newtons_per_meter", newtons_per_meter)
         self._landscape = Landscape(self._scene, size)
         self._drawing = Drawing(robot, self._scene, self._figure, self._landscape, self.newtons_per_meter)
         self._signals = plotted.Signals()
@@ -264,7 +264,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         )
         torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
         panels = plotted.validate_signals(signals)
-        if time is not None and not np.isfinite(number("time", time)):
+        if time is not None and not np.isfinite(check_number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         drawing = self._drawing
         poses = drawing.update_poses(snapshot)
@@ -334,7 +334,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             UnknownNameError: no frame of a name.
             ArgumentError: `dots` is not positive.
         """
-        positive("dots", dots)
+        check_positive("dots", dots)
         self._drawing.show_trails(checks.names(names), int(dots))
 
     def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:

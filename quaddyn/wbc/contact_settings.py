@@ -20,7 +20,7 @@ from ..contact.wrench_cones import wrench_facets
 from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -166,7 +166,7 @@ class ContactSettings(StrictAttributes):
         Raises:
             ArgumentError: not ``0 <= minimum <= maximum``, or a NaN.
         """
-        low, high = number("minimum", minimum), number("maximum", maximum)
+        low, high = check_number("minimum", minimum), check_number("maximum", maximum)
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
         self._minimum, self._maximum = low, high
@@ -197,7 +197,7 @@ class ContactSettings(StrictAttributes):
 
     @surface_height.setter
     def surface_height(self, value: float) -> None:
-        given = number("height", value)
+        given = check_number("height", value)
         if not np.isfinite(given):
             raise ArgumentError(f"height: expected a finite number, got {value}")
         self._height = given
@@ -333,7 +333,7 @@ def coefficient(friction: float) -> float:
     Raises:
         ArgumentError: the coefficient is not in [0, 10].
     """
-    mu = number("friction", friction)
+    mu = check_number("friction", friction)
     if not 0.0 <= mu <= 10.0:
         raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {friction}")
     return mu

@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
-from ..dynamics.arguments import ENERGETIC, FAR, UNIT_NORM_TOLERANCE
+from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
 from .contact_ramps import ContactRamps, advance_contacts, set_ramp
 from .element_codes import (
     FORCE_TASK,
@@ -76,7 +76,7 @@ def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
         if not math.isfinite(q[i]):
             return NOT_A_NUMBER
         square += q[i] * q[i]
-    if not math.sqrt(square) < FAR:
+    if not math.sqrt(square) < MAX_CONFIGURATION_NORM:
         return INVALID_STATE
     for i in range(e.units.shape[0]):
         length = 0.0
@@ -133,7 +133,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         torque: (nu,) takes the torques [N m].
     """
     last, outcome = embedded_result(e, e.last), INVALID_STATE
-    if kinetic_energy(e.data.terms.M, v) < ENERGETIC:
+    if kinetic_energy(e.data.terms.M, v) < MAX_KINETIC_ENERGY:
         advance_embedded_contacts(e)
         for i in range(len(e.values)):
             e.values[i] = math.nan

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import floats, number
+from ..robot.arguments import check_array, check_number
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 
@@ -80,7 +80,7 @@ class ScalarParameter:
         return self if owner is None else float(owner.block[self.at])
 
     def __set__(self, owner: ParameterBlock, value: float) -> None:
-        given = number(self.name, value)
+        given = check_number(self.name, value)
         if not (0.0 <= given < np.inf and (self.zero or given > 0.0)):
             raise ArgumentError(f"{self.name}: expected a finite number {'>=' if self.zero else '>'} 0, got {value}")
         owner.block[self.at] = given
@@ -116,7 +116,7 @@ class VectorParameter:
         return owner.block[self.start + self.row * size : self.start + (self.row + 1) * size]
 
     def __set__(self, owner: ParameterBlock, value: Any) -> None:
-        to, given = self.__get__(owner, type(owner)), floats(self.name, value)
+        to, given = self.__get__(owner, type(owner)), check_array(self.name, value)
         sound = (given >= self.minimum) & (np.isfinite(given) | (not self.finite))
         if given.shape not in ((), to.shape) or not sound.all():
             minimum = "" if self.minimum == -np.inf else f", none below {self.minimum:g}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
-from ...robot.arguments import number
+from ...robot.arguments import check_number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Element
@@ -62,7 +62,7 @@ def tolerance(what: str, value: float) -> float:
     Raises:
         ArgumentError: not in [0, 1).
     """
-    given = number(what, value)
+    given = check_number(what, value)
     if not 0.0 <= given < 1.0:
         raise ArgumentError(f"{what}: expected a number in [0, 1), got {value}")
     return given

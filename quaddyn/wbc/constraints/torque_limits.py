@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...compiler import compiled
 from ...deprecation import renamed_parameters
-from ...robot.arguments import positive
+from ...robot.arguments import check_positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
@@ -47,7 +47,7 @@ class TorqueLimits(Constraint):
     ) -> None:
         super().__init__(name, robot.nu, robot=robot)
         bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self.limits = bound * positive("scale", scale, zero=True)
+        self.limits = bound * check_positive("scale", scale, zero=True)
         self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
 
     @classmethod

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ...compiler import compiled
 from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ...robot.arguments import FLOAT, floats, several
+from ...robot.arguments import FLOAT, check_array, check_sequence
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Element, Layout, ReferenceResolver, RowCounts
@@ -67,7 +67,7 @@ class ForceTask(Element, fixed=("contacts",)):
         bandwidth: float = 20.0,
     ) -> None:
         self.robot, self.name = robot, name
-        self._contacts = None if contacts is None else several("contacts", contacts, "names of contacts")
+        self._contacts = None if contacts is None else check_sequence("contacts", contacts, "names of contacts")
         self._attach(np.zeros(2))
         self.weight = 1.0 / robot.mass if weight is None else weight
         self.bandwidth = bandwidth
@@ -131,7 +131,7 @@ class ForceTask(Element, fixed=("contacts",)):
             if self._known is not None and name not in self._known:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
             fits = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
-            force = np.array(value if fits else floats(f"{self.name}.reference[{name!r}]", value))
+            force = np.array(value if fits else check_array(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
             force.flags.writeable = False

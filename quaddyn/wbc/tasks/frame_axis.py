@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ...compiler import Vector, compiled
 from ...dynamics import State
 from ...errors import ArgumentError
-from ...robot.arguments import floats
+from ...robot.arguments import check_array
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_points import add_cross
@@ -103,7 +103,7 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
 
     def _unit(self, direction: object) -> Array:
         """Returns the direction as a unit vector."""
-        d = floats(f"{self.name}.reference: position", direction)
+        d = check_array(f"{self.name}.reference: position", direction)
         length = direction_length(*d.tolist()) if d.shape == (3,) else 0.0
         if length == 0.0:
             raise ArgumentError(f"{self.name}.reference: position: expected a direction (3,), got {np.array2string(d)}")

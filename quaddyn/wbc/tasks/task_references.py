@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...deprecation import renamed_attributes
 from ...errors import ArgumentError
-from ...robot.arguments import FLOAT, floats
+from ...robot.arguments import FLOAT, check_array
 from ...urdf.tree import Array, frozen
 from .task_gains import TaskGains
 
@@ -84,7 +84,7 @@ class TaskReferences(TaskGains):
         """Validates `value` and copies it to `destination`; `what` names it in errors."""
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
         if given is None:
-            given = floats(f"{self.name}.reference: {what}", value)
+            given = check_array(f"{self.name}.reference: {what}", value)
             if given.ndim == 0 and len(destination) == 1:
                 given = given[np.newaxis]
         # the sum of squares is finite only if every entry is (an overflow is rejected, too)
