@@ -19,7 +19,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
 from ..locomotion import FEET, LocomotionCommand, LocomotionController, LocomotionMode, Morphology, as_velocity_command
 from ..robot import Robot
-from ..robot.configuration import put, turned
+from ..robot.configuration import rotate_configuration, set_joint_value
 from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
@@ -131,7 +131,7 @@ def crouched_configuration(robot: Robot, height_fraction: float) -> Array:
             q[2] -= depth * lowest
             for foot, leg in legs.items():
                 for name, value in zip(leg.joints, found[foot].q, strict=True):
-                    put(q, robot.configuration_index(name), joints[name], float(value))
+                    set_joint_value(q, robot.configuration_index(name), joints[name], float(value))
             return q
     return home
 
@@ -220,7 +220,7 @@ def run_locomotion_demo(
     controller.warmup()
     if isinstance(simulated_plant, Simulation):
         simulated_plant.warmup()
-    simulated_plant.reset(turned(crouched_configuration(robot, CROUCH_HEIGHT_FRACTION), tilt))
+    simulated_plant.reset(rotate_configuration(crouched_configuration(robot, CROUCH_HEIGHT_FRACTION), tilt))
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
