@@ -37,7 +37,6 @@ DUPLICATE_CLASS_NAMES = frozenset(
     Loop Operations Options Pose RneaDerivatives Verdict _Reader _Writer
     """.split()
 )
-)
 
 #: A unit in brackets, such as [m/s] or [m, rad]; code such as x[0] or a list of strings does not match.
 UNIT = re.compile(r"(?<![\w\])])\[(?![\"'])[^\[\]]+\]")

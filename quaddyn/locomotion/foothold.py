@@ -34,19 +34,6 @@ MIN_PRINTED_COST, MIN_PRINTED_DISTANCE = 0.005, 5e-4
 N_CELLS_PER_SIDE = 2 * SEARCH_RADIUS + 1
 
 
-@renamed_attributes(
-    place="position",
-    wanted="nominal",
-    chosen="selected",
-    other="next_best",
-    why="reason",
-    cut="clipped_distance",
-    edge="edge_distance",
-    terms="cost_terms",
-    ruled_out="rejected",
-    blind="is_blind",
-    ground="terrain_window",
-)
 class FootholdSelection(NamedTuple):
     """Data of a foothold selection that a tick stores: enough to evaluate candidates and costs later.
 
@@ -108,6 +95,19 @@ class FootholdCandidate:
         return f"{where}: cost {self.cost:.2f}" + (f" = {' + '.join(parts)}" if parts else "")
 
 
+@renamed_attributes(
+    place="position",
+    wanted="nominal",
+    chosen="selected",
+    other="next_best",
+    why="reason",
+    cut="clipped_distance",
+    edge="edge_distance",
+    terms="cost_terms",
+    ruled_out="rejected",
+    blind="is_blind",
+    ground="terrain_window",
+)
 class Foothold:
     """Next foothold of a swing foot.
 
