@@ -42,6 +42,7 @@ from .language import (
 )
 from .small_arrays import (
     block3,
+    column3,
     cross,
     diagonal3,
     exp3,
@@ -74,6 +75,7 @@ __all__ = [
     "alignment",
     "block3",
     "broadcast8",
+    "column3",
     "compiled",
     "cross",
     "diagonal3",

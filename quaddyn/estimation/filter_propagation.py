@@ -1,8 +1,8 @@
-"""Propagation of the invariant filter between readings: state, covariance, and rolling of the feet."""
+"""Propagation of the invariant filter between readings: state, covariance, and how stance feet roll."""
 
 import math
 
-from ..compiler import Matrix, Vector, compiled, local
+from ..compiler import Matrix, Vec3, Vector, column3, compiled, cross, exp3, mat3, orthonormalized, vec3
 from .filter_state import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -17,51 +17,43 @@ from .filter_state import (
     VELOCITY,
     FilterMemory,
     FilterModel,
-    rotate_frame,
 )
-from .rotations import cross, multiply
 
-# Variance added to the positions of the feet, so that collinear feet give a level plane [m^2].
+# What makes the plane of feet in a line a level one [m^2].
 COLLINEAR_FEET_VARIANCE = 1e-4
-# Squared width of a uniform distribution divided by its variance.
+# Of a range, squared, over the variance of what may be anywhere in it.
 UNIFORM_VARIANCE_RATIO = 12.0
 
 
 @compiled(inline=False)
 def apply_transition(f: FilterMemory, m: FilterModel) -> None:
-    """Computes ``P = Phi P`` with the transition matrix Phi of the error over a period."""
-    n, dt = len(f.P), m.dt
-    column, by_gyro, by_force, shift = local(3), local(3), local(3), local(3)
-    for j in range(n):
-        # Rotation rate and acceleration by the errors of both biases, world axes.
-        for i in range(3):
-            column[i] = f.P[GYRO_BIAS + i, j]
-        multiply(f.R, column, by_gyro)
-        for i in range(3):
-            column[i] = f.P[ACCELEROMETER_BIAS + i, j]
-        multiply(f.R, column, by_force)
-        cross(f.p, by_gyro, shift)
-        for i in range(3):
-            f.P[POSITION + i, j] += dt * (f.P[VELOCITY + i, j] - shift[i])
-        for i in range(3):
-            column[i] = f.P[ATTITUDE + i, j]
-        cross(m.gravity, column, shift)
-        for i in range(3):
-            f.P[VELOCITY + i, j] += dt * (shift[i] - by_force[i])
-        cross(f.v, by_gyro, shift)
-        for i in range(3):
-            f.P[VELOCITY + i, j] -= dt * shift[i]
-            f.P[ATTITUDE + i, j] -= dt * by_gyro[i]
+    """Computes ``P = Phi P`` with Phi the transition of the error over a period (see `invariant_filter`)."""
+    dt, P, R = m.dt, f.P, mat3(f.R)
+    for j in range(len(P)):
+        # How the errors of both biases rotate and accelerate the robot, world axes.
+        rotation, acceleration = R @ column3(P, GYRO_BIAS, j), R @ column3(P, ACCELEROMETER_BIAS, j)
+        velocity, attitude = column3(P, VELOCITY, j), column3(P, ATTITUDE, j)
+        add_to_column(P, POSITION, j, (velocity - cross(vec3(f.p), rotation)) * dt)
+        add_to_column(
+            P, VELOCITY, j, (cross(vec3(m.gravity), attitude) - acceleration - cross(vec3(f.v), rotation)) * dt
+        )
+        add_to_column(P, ATTITUDE, j, -rotation * dt)
         for foot in range(len(f.has_foothold)):
             if f.has_foothold[foot] != 0:
-                cross(f.feet[foot], by_gyro, shift)
-                for i in range(3):
-                    f.P[FEET + 3 * foot + i, j] -= dt * shift[i]
+                add_to_column(P, FEET + 3 * foot, j, -cross(vec3(f.feet[foot]), rotation) * dt)
+
+
+@compiled()
+def add_to_column(P: Matrix, i: int, j: int, x: Vec3) -> None:
+    """Adds x to three rows from i of column j."""
+    P[i, j] += x[0]
+    P[i + 1, j] += x[1]
+    P[i + 2, j] += x[2]
 
 
 @compiled(inline=False)
 def transpose_in_place(P: Matrix) -> None:
-    """Transposes a square matrix in place."""
+    """Transposes a square matrix."""
     for i in range(len(P)):
         for j in range(i):
             P[i, j], P[j, i] = P[j, i], P[i, j]
@@ -69,30 +61,22 @@ def transpose_in_place(P: Matrix) -> None:
 
 @compiled(inline=False)
 def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
-    """Adds the covariance of the process noise over a period, for given variances of gyroscope and accelerometer."""
+    """Adds the covariance that noise of these variances of gyroscope and accelerometer causes within a period."""
     dt, P, N = m.dt, f.P, f.scratch[0]
-    # The effect of the gyroscope noise is that of its bias; in world axes, since the noise is isotropic.
-    axis, shift = local(3), local(3)
+    # Column k: effect of component k of the gyroscope's noise in world axes, where isotropic noise is as in base axes.
     for k in range(3):
-        for i in range(3):
-            axis[i] = 1.0 if i == k else 0.0
-            N[ATTITUDE + i, k] = axis[i]
-        cross(f.v, axis, shift)
-        for i in range(3):
-            N[VELOCITY + i, k] = shift[i]
-        cross(f.p, axis, shift)
-        for i in range(3):
-            N[POSITION + i, k] = shift[i]
-            N[GYRO_BIAS + i, k] = 0.0
-            N[ACCELEROMETER_BIAS + i, k] = 0.0
+        axis = vec3(1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+        for i in range(len(P)):
+            N[i, k] = 0.0
+        add_to_column(N, ATTITUDE, k, axis)
+        add_to_column(N, VELOCITY, k, cross(vec3(f.v), axis))
+        add_to_column(N, POSITION, k, cross(vec3(f.p), axis))
         for foot in range(len(f.has_foothold)):
-            cross(f.feet[foot], axis, shift)
-            for i in range(3):
-                N[FEET + 3 * foot + i, k] = shift[i] if f.has_foothold[foot] != 0 else 0.0
-    turning = gyro * dt * dt
+            if f.has_foothold[foot] != 0:
+                add_to_column(N, FEET + 3 * foot, k, cross(vec3(f.feet[foot]), axis))
     for i in range(len(P)):
         for j in range(i + 1):
-            x = turning * (N[i, 0] * N[j, 0] + N[i, 1] * N[j, 1] + N[i, 2] * N[j, 2])
+            x = gyro * dt * dt * (vec3(N[i]) @ vec3(N[j]))
             P[i, j] += x
             if j < i:
                 P[j, i] += x
@@ -109,61 +93,47 @@ def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float
 def propagate(
     m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, remaining: int
 ) -> None:
-    """Propagates state and covariance over a period by the IMU; stance feet roll.
+    """Propagates state and covariance over a period by the IMU; stance feet roll along.
 
-    With more than one period remaining until the present reading, lost readings are interpolated.  They may have had
-    any value between both readings, and unmeasured impacts accelerate a legged robot by about its weight.
-
-    Args:
-        m: parameters.
-        f: state and covariance; updated.
-        terms: kinematic terms of the feet, see `update_estimate`.
-        gyro: (3,) angular velocity, IMU axes [rad/s].
-        accelerometer: (3,) specific force, IMU axes [m/s^2].
-        remaining: number of periods until the present reading.
+    With more than one period remaining until the present reading, the missing readings are interpolated.  Their
+    variance is that of a uniform distribution between both readings; an impact without a reading accelerates a legged
+    robot about as much as gravity does, which is added.
     """
     dt = m.dt
-    omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
-    multiply(m.imu, gyro, omega)
-    multiply(m.imu, accelerometer, force)
-    turning, throwing = m.variance[GYRO], m.variance[FORCE]
+    omega, force = mat3(m.imu) @ vec3(gyro), mat3(m.imu) @ vec3(accelerometer)
+    # Without a reading before, this one has held all the time.
+    has_last = f.last_reading[6] != 0.0
+    last_omega = vec3(f.last_reading[0:3]) if has_last else omega
+    last_force = vec3(f.last_reading[3:6]) if has_last else force
+    gyro_variance, force_variance = m.variance[GYRO], m.variance[FORCE]
     if remaining > 1:
-        for i in range(3):
-            change = omega[i] - f.last_reading[i] if f.last_reading[6] != 0.0 else 0.0
-            omega[i] -= change * (remaining - 1) / remaining
-            turning += change * change / UNIFORM_VARIANCE_RATIO
-            change = force[i] - f.last_reading[3 + i] if f.last_reading[6] != 0.0 else 0.0
-            force[i] -= change * (remaining - 1) / remaining
-            throwing += change * change / UNIFORM_VARIANCE_RATIO + m.gravity[i] * m.gravity[i]
+        gyro_change, force_change = omega - last_omega, force - last_force
+        omega -= gyro_change * (remaining - 1) / remaining
+        force -= force_change * (remaining - 1) / remaining
+        gyro_variance += gyro_change @ gyro_change / UNIFORM_VARIANCE_RATIO
+        force_variance += force_change @ force_change / UNIFORM_VARIANCE_RATIO + vec3(m.gravity) @ vec3(m.gravity)
     apply_transition(f, m)
     transpose_in_place(f.P)
     apply_transition(f, m)
-    add_process_noise(f, m, turning, throwing)
-    for i in range(3):
-        # The rotation between two readings is that of their mean.
-        mean = 0.5 * (omega[i] + f.last_reading[i]) if f.last_reading[6] != 0.0 else omega[i]
-        f.last_reading[i] = omega[i]
-        f.last_reading[3 + i] = force[i]
-        f.omega[i] = omega[i] - f.gyro_bias[i]
-        phi[i] = dt * (mean - f.gyro_bias[i])
-        force[i] -= f.force_bias[i]
+    add_process_noise(f, m, gyro_variance, force_variance)
+    f.last_reading[0:3] = omega
+    f.last_reading[3:6] = force
     f.last_reading[6] = 1.0
-    rotate_frame(f, phi)
-    multiply(f.R, force, x)
-    for i in range(3):
-        acceleration = x[i] + m.gravity[i]
-        f.p[i] += dt * (f.v[i] + 0.5 * dt * acceleration)
-        f.v[i] += dt * acceleration
+    f.omega[:] = omega - vec3(f.gyro_bias)
+    # The mean of the rates at both ends has rotated the robot in between.
+    R = orthonormalized(mat3(f.R) @ exp3(((omega + last_omega) * 0.5 - vec3(f.gyro_bias)) * dt))
+    f.R[:] = R
+    acceleration = R @ (force - vec3(f.force_bias)) + vec3(m.gravity)
+    f.p[:] += (vec3(f.v) + acceleration * (0.5 * dt)) * dt
+    f.v[:] += acceleration * dt
     for foot in range(len(f.has_foothold)):
         if f.has_foothold[foot] != 0:
-            compute_rolling_velocity(m, f, terms, foot, x, y)
-            for i in range(3):
-                f.feet[foot, i] += dt * y[i]
+            f.feet[foot] += rolling_velocity(m, f, terms, foot) * dt
 
 
 @compiled(inline=False)
 def update_ground_normal(f: FilterMemory) -> None:
-    """Fits the ground normal to all footholds by least squares; vertical until three feet have had one."""
+    """The normal of the plane through the places of all feet, by least squares; vertical until three have stood."""
     x, y, z, n = 0.0, 0.0, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:
@@ -174,7 +144,7 @@ def update_ground_normal(f: FilterMemory) -> None:
     f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
     if n < 3.0:
         return
-    # Across a line of feet the ground is assumed level.
+    # Feet in a line say nothing across it: there the ground is level.
     xx, xy, yy, xz, yz = COLLINEAR_FEET_VARIANCE, 0.0, COLLINEAR_FEET_VARIANCE, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:
@@ -191,13 +161,8 @@ def update_ground_normal(f: FilterMemory) -> None:
 
 
 @compiled(inline=False)
-def compute_rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
-    """Computes the velocity of the center of a foot sphere that rolls on the ground, world axes; x is scratch."""
+def rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> Vec3:
+    """Returns the velocity of the center of a foot's sphere that rolls on the ground, world axes [m/s]."""
     at = m.velocity[foot] + 3
-    spin = local(3)
-    for i in range(3):
-        spin[i] = terms[at + i] + f.omega[i]
-    multiply(f.R, spin, x)
-    cross(x, f.normal, out)
-    for i in range(3):
-        out[i] *= m.radius[foot]
+    spin = mat3(f.R) @ (vec3(terms[at : at + 3]) + vec3(f.omega))
+    return cross(spin, vec3(f.normal)) * m.radius[foot]

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, local
-from .rotations import compute_exponential, orthonormalize
+from ..compiler import IntVector, Matrix, Tensor, Vector
 
 # First entry of each part of the error; the footholds follow the biases, three entries each.
 ATTITUDE, VELOCITY, POSITION, GYRO_BIAS, ACCELEROMETER_BIAS, FEET = 0, 3, 6, 9, 12, 15
@@ -58,14 +57,3 @@ class FilterMemory(NamedTuple):
     odometry_offset: Vector  # (3,) position of the odometry minus that of the state, world axes [m]
     P: Matrix  # (15 + 3 nf, 15 + 3 nf) covariance of (xi, zeta)
     scratch: Tensor  # (5, 15 + 3 nf, 3)
-
-
-@compiled(inline=False)
-def rotate_frame(f: FilterMemory, phi: Vector) -> None:
-    """Computes ``R = R exp(phi)`` and orthonormalizes R against rounding."""
-    E, J, rows = local(3, 3), local(3, 3), local(3, 3)
-    compute_exponential(phi, E, J)
-    for i in range(3):
-        for k in range(3):
-            rows[i, k] = f.R[i, 0] * E[0, k] + f.R[i, 1] * E[1, k] + f.R[i, 2] * E[2, k]
-    orthonormalize(rows, f.R)
