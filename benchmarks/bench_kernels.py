@@ -40,8 +40,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from random_trees import random_states
 
 import quaddyn as qd
-from quaddyn.compiler.machine import host
-from quaddyn.kernels.operations import Options, traced
+from quaddyn.compiler.machine import kernel_machine
+from quaddyn.kernels.operations import KernelOptions, trace_operation
 
 N = 1024
 ROUNDS = 15
@@ -208,7 +208,7 @@ def measure(name: str) -> dict[str, Pair]:
 def first_use(name: str) -> float:
     """Seconds from a robot to a first torque, nothing cached; the median of five."""
     robot = robot_of(name)
-    host()
+    kernel_machine()
     times = []
     q, v, a = (x[0].copy() for x in random_states(robot, np.random.default_rng(0), 1))
     before = os.environ.get("QUADDYN_CACHE")
@@ -230,7 +230,7 @@ def rivals(name: str, others: bool) -> dict[str, Pair | str]:
     """Ours against the same program run by CasADi and JAX, and against MuJoCo's inverse dynamics; or why not."""
     robot = robot_of(name)
     q, v, a = random_states(robot, np.random.default_rng(0), N)
-    program = traced("rnea", robot, Options())
+    program = trace_operation("rnea", robot, KernelOptions())
     fast = qd.compile(robot, "rnea")
     tau = fast.rnea(q, v, a)
     out: dict[str, Pair | str] = {}
@@ -349,7 +349,7 @@ def main() -> int:
     parser.add_argument("--no-rivals", action="store_true", help="without CasADi and JAX")
     options = parser.parse_args()
     console = Console(width=160)
-    machine = host()
+    machine = kernel_machine()
     console.print(f"{cpu()}, {machine.bits}-bit vectors; Pinocchio {pin.__version__}, numpy {np.__version__}")
     fine = tables(console)
     share = 1.0 if machine.bits == 512 else 0.5

@@ -32,10 +32,18 @@ from rich.table import Table
 import quaddyn as qd
 from quaddyn.campaigns import process_pool, run
 from quaddyn.campaigns.identification import IdentificationCampaign, merge_results
-from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, save, solve
-from quaddyn.identification.consistent_fit import spread_out
+from quaddyn.identification import (
+    Accumulator,
+    Samples,
+    base_parameters,
+    fit_accumulated,
+    group_by_rule,
+    identify,
+    save_samples,
+)
+from quaddyn.identification.consistent_fit import thicken_pseudo_inertia
 from quaddyn.identification.inertia import parameters_of, pseudo_inertia
-from quaddyn.identification.samples import Measured
+from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import StackedRegressor, random_states
 
 MEMORY_BAR, FLOOR_BAR, STREAMING_BAR, MERGING_BAR = 1e9, 2.0, 1e-10, 1e-12  # [B], [-], [-], [-]
@@ -58,7 +66,7 @@ class Machine:
         delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
         for row, body in zip(delta, robot.bodies, strict=True):
             if row[9] > 0.0:
-                L = np.linalg.cholesky(spread_out(pseudo_inertia(row[:10])))
+                L = np.linalg.cholesky(thicken_pseudo_inertia(pseudo_inertia(row[:10])))
                 U = np.eye(4) + 0.2 * np.triu(rng.standard_normal((4, 4)))
                 row[:10] = parameters_of(L @ U @ U.T @ L.T)
             if body.joint is not None:
@@ -70,7 +78,7 @@ class Machine:
         self.force_noise = 0.0
         if robot.root != "fixed":  # the feet carry the motion with the least forces
             rest = dict.fromkeys(robot.feet, np.zeros((pool, 3)))
-            J = Measured(robot).jacobians(Samples(self._q, self._v, self._a, y[:, 6:], rest, "ground"))
+            J = MeasuredForces(robot).jacobians(Samples(self._q, self._v, self._a, y[:, 6:], rest, "ground"))
             self._f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, :6].transpose(0, 2, 1)), y[:, :6])
             y = y - np.einsum("nij,ni->nj", J, self._f)
             self.force_noise = NOISE * float(np.sqrt(np.mean(self._f**2)))
@@ -91,7 +99,7 @@ def written(machine: Machine, count: int, folder: Path) -> tuple[str, ...]:
     paths = []
     for start in range(0, count, FILE):
         paths.append(str(folder / f"log {len(paths)}.npz"))
-        save(paths[-1], machine.robot, machine.draw(min(FILE, count - start)))
+        save_samples(paths[-1], machine.robot, machine.draw(min(FILE, count - start)))
     return tuple(paths)
 
 
@@ -107,7 +115,7 @@ def ranks() -> bool:
             angle = rules.disagreement(base)
             agree &= angle < 1e-8
             cells += [str(base.certificate.columns), str(base.size), str(rules.rank), f"{angle:.0e}"]
-            sure = "" if base.certificate.certain else f", {base.certificate.ambiguous.size} ambiguous"
+            sure = "" if base.certificate.is_unambiguous else f", {base.certificate.ambiguous.size} ambiguous"
             gaps.append(f"{np.log10(base.certificate.gap):.1f}{sure}")
         table.add_row(name, *cells, " / ".join(gaps))
     console.print(table)
@@ -132,13 +140,13 @@ def streaming(name: str, count: int, seed: int, force_noise: bool, jobs: int) ->
         spent, cpu_spent = summary.seconds, time.process_time() - cpu_start
         factors = merge_results(summary.results)  # the results know their files
     start = time.perf_counter()
-    found = solve(factors, method="consistent")
+    found = fit_accumulated(factors, method="consistent")
     solving = time.perf_counter() - start
     peak, size = memory(), 8 * count * (machine.robot.nq + 2 * machine.robot.nv + machine.robot.nu)
-    z = np.sqrt(np.mean(((found.beta - base.of(machine.delta)) / found.deviation) ** 2))
+    z = np.sqrt(np.mean(((found.beta - base.project(machine.delta)) / found.deviation) ** 2))
     probe = machine.draw(2000)
     H = base.regressor()(probe.q, probe.v, probe.a)
-    truth, y = H @ base.of(machine.delta), Measured(machine.robot).force(probe)
+    truth, y = H @ base.project(machine.delta), MeasuredForces(machine.robot).generalized_forces(probe)
     floor = np.sqrt(np.mean((truth - y) ** 2, axis=0))
     ratio = float((found.validate(probe).error / floor).max())
     clean = float((np.sqrt(np.mean((H @ found.beta - truth) ** 2, axis=0)) / floor).max())
@@ -153,11 +161,11 @@ def streaming(name: str, count: int, seed: int, force_noise: bool, jobs: int) ->
         f"fit {solving:.2f} s, {found.iterations} steps\n"
         f"  memory: {before / 1e6:.0f} MB before, peak {peak / 1e6:.0f} MB\n"
         f"  unseen torques: {ratio:.3f} of the noise floor, {clean:.1e} of it without the noise of the measurement; "
-        f"parameters off by {z:.2f} of their stated deviations; not physical: {len(found.inconsistent)} bodies\n"
+        f"parameters off by {z:.2f} of their stated deviations; not physical: {len(found.inconsistent_bodies)} bodies\n"
         f"  streaming against batch: {difference:.1e}"
     )
     good = peak < MEMORY_BAR and ratio <= FLOOR_BAR and difference <= STREAMING_BAR
-    return good and found.converged and not found.inconsistent
+    return good and found.converged and not found.inconsistent_bodies
 
 
 def many_logs(name: str, files: int, seed: int, jobs: int) -> bool:
@@ -170,10 +178,10 @@ def many_logs(name: str, files: int, seed: int, jobs: int) -> bool:
         for path in paths:
             part = machine.draw(2000)
             once.add(part)
-            save(path, machine.robot, part)
+            save_samples(path, machine.robot, part)
         summary = run(IdentificationCampaign(robot=name, files=tuple(paths), torque_noise=noise), pool)
         merged = merge_results(summary.results)
-    one, other = (solve(each, method="weighted").beta for each in (merged, once))
+    one, other = (fit_accumulated(each, method="weighted").beta for each in (merged, once))
     difference = float(np.abs(one - other).max() / np.abs(other).max())
     console.print(
         f"{name}: {files} logs, {merged.samples:,} samples in {summary.seconds:.1f} s; merged against one pass: "

@@ -21,8 +21,8 @@ from random_trees import arm
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters
-from quaddyn.kernels.operations import Options, traced
-from quaddyn.kernels.program import Operations, Program
+from quaddyn.kernels.operations import KernelOptions, trace_operation
+from quaddyn.kernels.program import OperationCounts, Program
 
 #: mul, add of inverse dynamics: the bar, and what others publish or print for the same robot.
 BARS = {
@@ -54,7 +54,7 @@ def inverse_dynamics(console: Console) -> bool:
     fine = True
     for name, (bar, others) in BARS.items():
         robot = robot_of(name)
-        o = traced("rnea", robot, Options()).operations
+        o = trace_operation("rnea", robot, KernelOptions()).operations
         met = bar is None or (o.mul <= bar[0] and o.add <= bar[1])
         fine &= met
         words = "" if bar is None else f"{bar[0]}/{bar[1]} {'met' if met else 'MISSED'}"
@@ -70,7 +70,7 @@ def kin(console: Console) -> None:
     for column in ("robot", *KIN):
         table.add_column(column, justify="left" if column == "robot" else "right")
     for name in ("ur5", "go2"):
-        rows = [traced(what, robot_of(name), Options()).operations for what in KIN]
+        rows = [trace_operation(what, robot_of(name), KernelOptions()).operations for what in KIN]
         table.add_row(name, *(f"{o.mul}/{o.add}" + (f"/{o.div}" if o.div else "") for o in rows))
     console.print(table)
 
@@ -82,17 +82,24 @@ def formulations(console: Console, name: str = "rx90") -> None:
     for column in ("formulation", "here", "source C"):
         table.add_column(column, justify="left" if column == "formulation" else "right")
 
-    def row(what: str, o: Operations | tuple[int, int], theirs: str = "") -> None:
+    def row(what: str, o: OperationCounts | tuple[int, int], theirs: str = "") -> None:
         mul, add = o if isinstance(o, tuple) else (o.mul, o.add)
         table.add_row(what, f"{mul:,}/{add:,}", theirs)
 
     row("Lagrange in 4x4 matrices, as written, nothing known or shared", written(robot.nv), "66,271/51,548")
     row("the same, zeros folded and equal parts computed once", lagrange_counts(robot))
-    row("standard regressor, 13 parameters a link, times these", linear(traced("regressor", robot, Options())))
-    row("base regressor times base parameters", linear(traced("base_regressor", robot, Options())), "551/312")
-    run_time = traced("rnea", robot, Options(runtime=True)).operations
+    row(
+        "standard regressor, 13 parameters a link, times these",
+        linear(trace_operation("regressor", robot, KernelOptions())),
+    )
+    row(
+        "base regressor times base parameters",
+        linear(trace_operation("base_regressor", robot, KernelOptions())),
+        "551/312",
+    )
+    run_time = trace_operation("rnea", robot, KernelOptions(runtime=True)).operations
     row("recursion, base parameters as inputs", run_time, "(the form of the line above)")
-    row("recursion, numbers folded", traced("rnea", robot, Options()).operations)
+    row("recursion, numbers folded", trace_operation("rnea", robot, KernelOptions()).operations)
     console.print(table)
     rank = base_parameters(robot, inertial=True).size
     console.print(

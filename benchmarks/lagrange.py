@@ -15,9 +15,9 @@ from typing import Any
 
 import quaddyn as qd
 from quaddyn.kernels.graph import Graph
-from quaddyn.kernels.mechanism import GRAVITY, TRIANGLE, Mechanism, mechanism
-from quaddyn.kernels.program import Operations, Program, program
-from quaddyn.kernels.rnea import joints
+from quaddyn.kernels.mechanism import GRAVITY, TRIANGLE, Mechanism, build_mechanism
+from quaddyn.kernels.program import OperationCounts, Program, make_program
+from quaddyn.kernels.rnea import joint_placements
 
 Matrix = list[list[Any]]
 
@@ -133,7 +133,7 @@ def written(n: int) -> tuple[int, int]:
 def shared(robot: qd.Robot) -> Program:
     """The same formula recorded in the kernels' graph: zeros and constants folded, equal parts computed once."""
     graph = Graph()
-    mech = mechanism(robot, plain=True)
+    mech = build_mechanism(robot, plain=True)
     q, v, a = (graph.inputs(k * mech.nv, mech.nv) for k in range(3))
     zero = graph.constant(0.0)
     J = [pseudo_inertia(link.inertia, graph.constant) for link in mech.links]
@@ -141,12 +141,12 @@ def shared(robot: qd.Robot) -> Program:
     for link in mech.links:
         tau[link.v] = tau[link.v] + a[link.v] * link.armature
     inputs = (("q", mech.nq), ("v", mech.nv), ("a", mech.nv))
-    return program("lagrange", graph, inputs, (("tau", (mech.nv,)),), tau)
+    return make_program("lagrange", graph, inputs, (("tau", (mech.nv,)),), tau)
 
 
 def poses(graph: Graph, mech: Mechanism, q: Sequence[Any]) -> list[Matrix]:
     """Per link its pose in the one before, 4x4."""
-    at, zero, one = joints(graph, mech, q), graph.constant(0.0), graph.constant(1.0)
+    at, zero, one = joint_placements(graph, mech, q), graph.constant(0.0), graph.constant(1.0)
     out = []
     for R, r in zip(at.rotations, at.places, strict=True):
         columns = [R.up([one if k == j else zero for k in range(3)]) for j in range(3)]
@@ -165,6 +165,6 @@ def pseudo_inertia(p: Any, number: Callable[[float], Any]) -> Matrix:
     return out
 
 
-def counts(robot: qd.Robot) -> Operations:
+def counts(robot: qd.Robot) -> OperationCounts:
     """Operations of Lagrange's equations by the kernels' counter."""
     return shared(robot).operations

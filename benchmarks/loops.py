@@ -20,7 +20,7 @@ from loop_robots import ankle, knee_leg, planar, quadruped
 
 import quaddyn as qd
 from quaddyn.kernels import TickTerms
-from quaddyn.kernels.operations import Options, traced
+from quaddyn.kernels.operations import KernelOptions, trace_operation
 
 #: Bars: closure [m], relative error against the reference, difference from MuJoCo [rad], distance trotted [m], and how
 #: many times as long as without loops a tick takes.
@@ -152,7 +152,7 @@ def main() -> int:
     bar("random planar linkages: closure of kernels", gap, gap <= CLOSURE, "m")
     texts = quadruped(), without_loops(quadruped())
     for what in ("rnea", "crba", "aba"):
-        both = [traced(what, qd.load(text), Options()).operations for text in texts]
+        both = [trace_operation(what, qd.load(text), KernelOptions()).operations for text in texts]
         print(f"quadruped: {what:37} {both[0]}\n{'':48} {both[1]} without loops")
     tick, plain = ticks(texts)
     more = f"times {1e6 * plain:.1f} us without its loops"

@@ -11,7 +11,15 @@ from pathlib import Path
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.identification import Samples, base_parameters, exciting_trajectory, identify, save, split, stream
+from quaddyn.identification import (
+    Samples,
+    base_parameters,
+    exciting_trajectory,
+    identify,
+    save_samples,
+    split_samples,
+    stream_samples,
+)
 
 VISCOUS = np.array([3.0, 2.0, 1.0, 0.3, 0.2, 0.1])  # [N m s/rad]
 
@@ -21,15 +29,15 @@ def main(picture: str | None = None) -> dict[str, float]:
     robot = qd.load("ur5")
     base = base_parameters(robot)
     motion = exciting_trajectory(base, iterations=10)
-    q, v, a = motion.at(np.arange(0.0, motion.period, 0.02))
+    q, v, a = motion.sample(np.arange(0.0, motion.period, 0.02))
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
     tau = np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])
     tau += VISCOUS * v + 0.05 * rng.standard_normal(v.shape)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "motion.csv"
-        save(file, robot, Samples(q, v, a, tau))
-        (samples,) = stream(file, robot)  # one chunk: it is a short file
-    fit, judge = split(samples, 0.2)
+        save_samples(file, robot, Samples(q, v, a, tau))
+        (samples,) = stream_samples(file, robot)  # one chunk: it is a short file
+    fit, judge = split_samples(samples, 0.2)
     found = identify(base, fit, torque_noise=0.05)
     friction = np.array([found.delta[base.names.index(f"fv {joint}")] for joint in robot.actuated])
     if picture:

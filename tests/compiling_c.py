@@ -9,7 +9,7 @@ import numpy as np
 
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.call_graph import symbol
+from quaddyn.compiler.call_graph import symbol_name
 from quaddyn.compiler.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
 from quaddyn.compiler.signatures import signature_of
 
@@ -53,7 +53,7 @@ def from_c(entries, folder, name, *flags):
     """Entries as functions of a shared library, by name."""
     files = c_source(entries, name)
     library = ctypes.CDLL(str(compile_c(folder, name, files.source, files.header, *flags)))
-    return {each.__name__: _function(each, getattr(library, identifier(symbol(each)))) for each in entries}
+    return {each.__name__: _function(each, getattr(library, identifier(symbol_name(each)))) for each in entries}
 
 
 def _function(which, function):

@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.wbc import ForceTask, JointFriction, Task, TorqueLimits, export_c, tick_core
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -48,7 +48,7 @@ def compiled(folder, out, *flags, program=None, compiler=COMPILER):
 @cache
 def uncontracted():
     """Python's ticks as machine code in which no product and sum become one: entries of `tick_core` by name."""
-    return Unit.of(tick_core.__name__).made(contract=False)
+    return CompilationUnit.of_module(tick_core.__name__).compile_uncached(contract=False)
 
 
 class InC:

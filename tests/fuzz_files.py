@@ -102,8 +102,8 @@ def data(folder: Path) -> Iterator[tuple[bytes, Read]]:
     samples = identification.Samples(q, v, a, rng.normal(size=(n, robot.nu)), {})
     for ending in ("csv", "npz"):
         path = folder / f"samples.{ending}"
-        identification.save(path, robot, samples)
-        yield path.read_bytes(), as_file(path, lambda path: identification.load(path, robot))
+        identification.save_samples(path, robot, samples)
+        yield path.read_bytes(), as_file(path, lambda path: identification.load_samples(path, robot))
 
 
 def dumps(folder: Path) -> Iterator[tuple[bytes, Read]]:
@@ -157,11 +157,11 @@ def ticks(folder: Path) -> Iterator[tuple[bytes, Read]]:
 
 
 def caches(folder: Path) -> Iterator[tuple[bytes, Read]]:
-    key, code = object_cache.digest("some", "thing"), bytes(range(256)) * 8
-    object_cache.write(folder / "entry.bin", key, code)
+    key, code = object_cache.hash_parts("some", "thing"), bytes(range(256)) * 8
+    object_cache.write_object(folder / "entry.bin", key, code)
 
     def read(path: Path) -> None:
-        if object_cache.read(path, key) not in (None, code):
+        if object_cache.read_object(path, key) not in (None, code):
             raise AssertionError("other bytes than those that were kept")
 
     yield (folder / "entry.bin").read_bytes(), as_file(folder / "entry.bin", read)

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from quaddyn.compiler import object_cache
-from quaddyn.compiler.compilation_units import Unit
-from quaddyn.compiler.machine import portable
+from quaddyn.compiler.compilation_units import CompilationUnit
+from quaddyn.compiler.machine import portable_target
 
 
-def keep_in(folder: Path, units: Iterable[Unit]) -> None:
+def keep_in(folder: Path, units: Iterable[CompilationUnit]) -> None:
     """Copy what is kept for the user, compiled now where it is missing, into a new private folder."""
     folder.mkdir(mode=0o700)
-    target = portable()
+    target = portable_target()
     for unit in units:
-        found, key = unit.found(target) or unit.compile(target), unit.kept_key(target)
-        object_cache.write(folder / f"{key}.bin", key, struct.pack("<d", found.seconds) + found.code)
+        found, key = unit.load_machine_code(target) or unit.compile(target), unit.cache_key(target)
+        object_cache.write_object(folder / f"{key}.bin", key, struct.pack("<d", found.seconds) + found.code)

@@ -14,7 +14,7 @@ from quaddyn.campaigns.campaign import hash_texts
 from quaddyn.campaigns.gaits import DEFAULT_COMMAND_SPEED, DIRECTIONS, YAW_RATE, GaitCampaign
 from quaddyn.campaigns.identification import IdentificationCampaign, merge_accumulators, merge_results
 from quaddyn.campaigns.verification import VerificationCampaign
-from quaddyn.identification import Accumulator, Samples, save, solve
+from quaddyn.identification import Accumulator, Samples, fit_accumulated, save_samples
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.locomotion import Morphology
 from quaddyn.reference import Reference
@@ -47,7 +47,7 @@ def logs(robot: qd.Robot, folder: Path, count: int) -> tuple[list[str], list[Sam
         tau += 1e-2 * rng.standard_normal(v.shape)
         samples = Samples(q, v, a, tau[:, robot.actuated_index], {}, "frame")
         path = folder / f"log {i}.npz"
-        save(path, robot, samples)
+        save_samples(path, robot, samples)
         names.append(str(path))
         all_samples.append(samples)
     return names, all_samples
@@ -63,7 +63,7 @@ def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
         once.add(part)
     assert found.samples == once.samples == sum(map(len, parts))
     assert [row.rows for row in found.rows] == [row.rows for row in once.rows]
-    one, other = solve(found, method="weighted"), solve(once, method="weighted")
+    one, other = fit_accumulated(found, method="weighted"), fit_accumulated(once, method="weighted")
     assert np.abs(one.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
     # In any order, and in any tree.
     for order in ([3, 1, 6, 0, 5, 2, 4], list(range(6, -1, -1))):
@@ -71,7 +71,7 @@ def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
         for i in order:
             leaves.append(Accumulator(found.base, torque_noise=0.01))
             leaves[-1].add(parts[i])
-        again = solve(merge_accumulators(leaves), method="weighted")
+        again = fit_accumulated(merge_accumulators(leaves), method="weighted")
         assert np.abs(again.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
 
 

@@ -46,8 +46,8 @@ def f(x: float) -> float:
 
 ASK = """
 from package.whole import f
-from quaddyn.compiler.compilation_units import Unit
-print(f(1.0), Unit.of("package.whole").origin.source)
+from quaddyn.compiler.compilation_units import CompilationUnit
+print(f(1.0), CompilationUnit.of_module("package.whole").origin.source)
 """
 
 STAND = """
@@ -123,7 +123,7 @@ def lines_said(done: subprocess.CompletedProcess[str]) -> int:
 
 def test_a_robot_stands_and_what_is_compiled_says_one_line_each(tmp_path: Path) -> None:
     """And where everything is kept nothing is said."""
-    keep_in(tmp_path / "cache", [unit for unit in prebuilt.units() if unit.title != "contact solver"])
+    keep_in(tmp_path / "cache", [unit for unit in prebuilt.all_units() if unit.title != "contact solver"])
     assert [lines_said(run(STAND, str(tmp_path / "cache"))) for _ in range(2)] == [1, 0]
 
 
@@ -139,12 +139,12 @@ def test_every_entry_of_the_package_is_in_a_unit_that_wheels_can_carry() -> None
     script = """
 import importlib, pkgutil, quaddyn
 from quaddyn.compiler import prebuilt
-from quaddyn.compiler.compilation_units import Unit
-units = prebuilt.units()
+from quaddyn.compiler.compilation_units import CompilationUnit
+units = prebuilt.all_units()
 for each in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
     if not each.name.endswith("__main__"):
         importlib.import_module(each.name)
-assert set(units) == set(Unit.every.values()) and len(units) > 3
+assert set(units) == set(CompilationUnit.registry.values()) and len(units) > 3
 assert len({unit.title for unit in units}) == len(units)
 """
     done = run(script, "")
@@ -157,11 +157,11 @@ def test_objects_are_found_again_whatever_made_them(package: Package) -> None:
     script = """
 from quaddyn.compiler import compilation_units
 from package.whole import f
-unit = compilation_units.Unit.of("package.whole")
-before = unit.key("x86-64-v3"), unit.kept_key("x86-64-v3")
+unit = compilation_units.CompilationUnit.of_module("package.whole")
+before = unit.source_key("x86-64-v3"), unit.cache_key("x86-64-v3")
 compilation_units.llvm_version = lambda: "0.99"
-assert unit.key("x86-64-v3") == before[0] and unit.kept_key("x86-64-v3") != before[1]
-assert len({unit.key(target) for target in ("x86-64-v3", "x86-64", "aarch64")}) == 3
+assert unit.source_key("x86-64-v3") == before[0] and unit.cache_key("x86-64-v3") != before[1]
+assert len({unit.source_key(target) for target in ("x86-64-v3", "x86-64", "aarch64")}) == 3
 print(f(1.0), unit.origin.source)
 """
     done = run(script, str(package.cache), package.folder)
@@ -172,7 +172,7 @@ print(f(1.0), unit.origin.source)
 def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever code shapes a kernel: of this room, of robots, of what writes machine code.  Loops take most of it."""
     robots = [quaddyn.load(four_bar()), quaddyn.load("two_link_leg")]
-    monkeypatch.setattr(kernel_cache.objects, "cached", lambda key: None)
+    monkeypatch.setattr(kernel_cache.object_cache, "load_object", lambda key: None)
     package, ran = Path(quaddyn.__file__).parent, set[str]()
     before = sys.getprofile()
     sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
@@ -207,7 +207,7 @@ def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch
             compile_kernels(robot, "rnea")
         return keys[-1]
 
-    monkeypatch.setattr(kernel_cache.objects, "cached", found)
+    monkeypatch.setattr(kernel_cache.object_cache, "load_object", found)
     package = Path(quaddyn.__file__).parent
     files = sorted(source_fingerprint.sources(*(package / "kernels").glob("*.py")))
     of_files = {asked(file) for file in files}

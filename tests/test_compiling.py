@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 from quaddyn.compiler import interpret
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 200
-UNIT = Unit.of(zoo.__name__)
+UNIT = CompilationUnit.of_module(zoo.__name__)
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return UNIT.made(contract=False)
+    return UNIT.compile_uncached(contract=False)
 
 
 @pytest.fixture(scope="module")
 def through_ctypes():
-    return UNIT.made(contract=False, builtin=False)
+    return UNIT.compile_uncached(contract=False, builtin=False)
 
 
 @pytest.fixture(scope="module")
 def fused():
-    return UNIT.made()
+    return UNIT.compile_uncached()
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.compiler import IntVector, Vector, entry, interpret
-from quaddyn.compiler import units as units_module
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler import compilation_units as units_module
+from quaddyn.compiler.compilation_units import CompilationUnit
 
 
 class Numbers(NamedTuple):
@@ -53,8 +53,8 @@ def scaled(x: Vector, factors: Factors, last: int) -> float:
 @pytest.fixture(params=["builtin", "ctypes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways by which Python calls machine code, each linked anew."""
-    monkeypatch.setattr(units_module, "readable", lambda: request.param == "builtin")
-    for each in Unit.of(__name__).entries:
+    monkeypatch.setattr(units_module, "has_expected_layout", lambda: request.param == "builtin")
+    for each in CompilationUnit.of_module(__name__).entries:
         monkeypatch.setattr(each, "_call", None)
     yield request.param
 
@@ -86,13 +86,15 @@ def test_records_are_read_field_by_field(way: str) -> None:
             call()
 
 
-@pytest.mark.skipif(not units_module.readable(), reason="an interpreter whose objects machine code cannot read")
+@pytest.mark.skipif(
+    not units_module.has_expected_layout(), reason="an interpreter whose objects machine code cannot read"
+)
 def test_what_fits_is_not_examined_again(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = Numbers(3, np.arange(5.0), np.array([1, 4]))
-    for each in Unit.of(__name__).entries:
+    for each in CompilationUnit.of_module(__name__).entries:
         monkeypatch.setattr(each, "_call", None)
     assert total(numbers, 2.0) == 11.0
-    monkeypatch.setattr(units_module, "examine", lambda *_: pytest.fail("looked at by Python"))
+    monkeypatch.setattr(units_module, "check_arguments", lambda *_: pytest.fail("looked at by Python"))
     assert total(numbers, 2.0) == 11.0 and successor(1) == 2
     assert scaled(np.ones(1), Factors(2.0, 3, True, numbers), 4) == 2.0 + 3.0 + 1.0 + 3.0 + 1.0 + 4.0
 

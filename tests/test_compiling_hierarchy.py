@@ -15,13 +15,13 @@ from sparing import others_slow
 from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.call_graph import symbol
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.call_graph import symbol_name
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.hierarchy import HierarchySolver, core, solver
 from quaddyn.hierarchy.problem import LevelBuffers, SolutionBuffers
 
 COUNT = 40 if "QUADDYN_SLOW" in os.environ else 3
-UNIT = Unit.of(core.__name__)
+UNIT = CompilationUnit.of_module(core.__name__)
 NAME = "solve_weighted_levels"
 
 pytestmark = pytest.mark.skipif(c.COMPILER is None, reason="there is no C compiler")
@@ -58,7 +58,7 @@ def calls():
 
 @pytest.fixture(scope="module")
 def plain(calls):
-    function = UNIT.made(contract=False)[NAME]
+    function = UNIT.compile_uncached(contract=False)[NAME]
     return [answers(function, each) for each in calls]
 
 
@@ -114,7 +114,7 @@ def test_no_sanitizer_complains(calls, plain, tmp_path):
         path.write_bytes(pickle.dumps(what))
         environment = {**os.environ, "LD_PRELOAD": " ".join(runtime), "ASAN_OPTIONS": "detect_leaks=0"}
         program = str(Path(__file__).with_name("compiling_sanitized.py"))
-        command = [sys.executable, program, str(library), identifier(symbol(getattr(core, NAME))), str(path)]
+        command = [sys.executable, program, str(library), identifier(symbol_name(getattr(core, NAME))), str(path)]
         return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
 
     rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, LevelBuffers))

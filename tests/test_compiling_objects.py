@@ -15,7 +15,7 @@ from sparing import others_slow
 
 import quaddyn
 from quaddyn.compiler import compilation_units, machine, object_cache
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.source_fingerprint import fingerprint, sources
 from quaddyn.errors import ArgumentError
 
@@ -41,11 +41,11 @@ RUN = """
     start = time.perf_counter()
     import numpy as np
     import little
-    from quaddyn.compiler.compilation_units import Unit
+    from quaddyn.compiler.compilation_units import CompilationUnit
     began = time.perf_counter()
     out = little.total(np.arange(5.0))
-    origin = Unit.of("little").origin
-    print(json.dumps([out, origin.source, origin.place, time.perf_counter() - began,
+    origin = CompilationUnit.of_module("little").origin
+    print(json.dumps([out, origin.source, origin.path, time.perf_counter() - began,
                       "quaddyn.compiler.function_translator" in sys.modules]))
 """
 
@@ -177,7 +177,7 @@ def test_works_where_no_folder_can_be_had(program):
 def test_works_where_nothing_can_be_written(program, monkeypatch):
     _, cache = program
     monkeypatch.setattr(object_cache.os, "fdopen", lambda handle, mode: Path("/dev/full").open(mode))
-    object_cache.write(cache / "x.bin", "key", b"code" * 1000)
+    object_cache.write_object(cache / "x.bin", "key", b"code" * 1000)
     assert not list(cache.iterdir())
     monkeypatch.undo()
 
@@ -185,7 +185,7 @@ def test_works_where_nothing_can_be_written(program, monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(object_cache.tempfile, "mkstemp", refuse)
-    object_cache.write(cache / "x.bin", "key", b"code")
+    object_cache.write_object(cache / "x.bin", "key", b"code")
     assert not list(cache.iterdir())
 
 
@@ -213,15 +213,18 @@ def test_several_processes_at_once(program):
 
 def test_read_wants_the_key_and_every_byte(tmp_path):
     path = tmp_path / "x.bin"
-    object_cache.write(path, "a key", b"code")
-    assert object_cache.read(path, "a key") == b"code"
-    assert object_cache.read(path, "another") is None and object_cache.read(tmp_path / "none", "a key") is None
+    object_cache.write_object(path, "a key", b"code")
+    assert object_cache.read_object(path, "a key") == b"code"
+    assert (
+        object_cache.read_object(path, "another") is None
+        and object_cache.read_object(tmp_path / "none", "a key") is None
+    )
     data = path.read_bytes()
     for k in range(len(data)):
         path.write_bytes(data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :])
-        assert object_cache.read(path, "a key") is None
+        assert object_cache.read_object(path, "a key") is None
         path.write_bytes(data[:k])
-        assert object_cache.read(path, "a key") is None
+        assert object_cache.read_object(path, "a key") is None
 
 
 # -- fingerprints ----------------------------------------------------------------------------------------------------
@@ -289,46 +292,48 @@ def test_absolute_imports_count_too(tmp_path):
 @pytest.mark.parametrize("module", ["quaddyn.hierarchy.core", "quaddyn.wbc.tick_core", "quaddyn.simulation.integrator"])
 def test_every_function_of_a_unit_is_in_its_fingerprint(module):
     __import__(module)
-    unit = Unit.of(module)
+    unit = CompilationUnit.of_module(module)
     files = sources(Path(sys.modules[module].__file__))
     assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
 
 
 def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_package(tmp_path, monkeypatch):
-    unit, shipped = Unit.of("quaddyn.contact.nothing"), tmp_path / "shipped"
+    unit, shipped = CompilationUnit.of_module("quaddyn.contact.nothing"), tmp_path / "shipped"
     monkeypatch.setattr(compilation_units, "SHIPPED", shipped)
     monkeypatch.setattr(compilation_units, "PACKAGE", tmp_path)
-    monkeypatch.setattr(Unit, "key", lambda self, target: f"code-of-{target}")
-    Unit.every.pop("quaddyn.contact.nothing")
+    monkeypatch.setattr(CompilationUnit, "key", lambda self, target: f"code-of-{target}")
+    CompilationUnit.registry.pop("quaddyn.contact.nothing")
     shipped.mkdir(mode=0o700)
-    object_cache.write(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
-    found = unit.found("here")
+    object_cache.write_object(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
+    found = unit.load_machine_code("here")
     assert (found.code, found.seconds, found.source) == (b"code", 1.5, "shipped")
-    assert found.place == str(shipped / "code-of-here.bin")
+    assert found.path == str(shipped / "code-of-here.bin")
     shipped.chmod(0o777)
-    assert unit.found("here") is None
+    assert unit.load_machine_code("here") is None
 
 
 def test_the_environment_chooses_the_target(monkeypatch):
     importlib.import_module("quaddyn.locomotion.step_lookahead_kernel")
-    unit = Unit.of("quaddyn.locomotion.step_lookahead_kernel")
+    unit = CompilationUnit.of_module("quaddyn.locomotion.step_lookahead_kernel")
     monkeypatch.delenv("QUADDYN_TARGET", raising=False)
-    best, usual, this = machine.portable(), unit.kept_key(machine.portable()), machine.host()
+    best, usual, this = machine.portable_target(), unit.cache_key(machine.portable_target()), machine.kernel_machine()
     for text in ("native", f" {best} ", f"{best},contract=on"):
         monkeypatch.setenv("QUADDYN_TARGET", text)
-        assert machine.portable() == best and unit.kept_key(best) == usual
+        assert machine.portable_target() == best and unit.cache_key(best) == usual
     monkeypatch.setenv("QUADDYN_TARGET", "contract=off")
-    assert unit.kept_key(best) != usual and unit.code(best) != b""
+    assert unit.cache_key(best) != usual and unit.code(best) != b""
     for lanes in (2, 4, 8):
         monkeypatch.setenv("QUADDYN_TARGET", f"lanes={lanes}")
-        assert machine.host() == replace(this, bits=64 * lanes)
+        assert machine.kernel_machine() == replace(this, bits=64 * lanes)
     monkeypatch.setenv("QUADDYN_TARGET", best)
-    assert machine.host() == machine.PORTABLE[best]
+    assert machine.kernel_machine() == machine.PORTABLE[best]
     other = "aarch64" if best.startswith("x86") else "x86-64-v3"
     monkeypatch.setenv("QUADDYN_TARGET", other)
-    with pytest.raises(machine.Unsupported, match=f"QUADDYN_TARGET: this processor runs {best}, not {other}"):
-        machine.portable()
+    with pytest.raises(
+        machine.UnsupportedMachineError, match=f"QUADDYN_TARGET: this processor runs {best}, not {other}"
+    ):
+        machine.portable_target()
     for wrong in ("avx", "lanes=3", "contract", "x86-64;lanes=2"):
         monkeypatch.setenv("QUADDYN_TARGET", wrong)
         with pytest.raises(ArgumentError, match=f"QUADDYN_TARGET: '{wrong}' in '{wrong}' is neither a processor"):
-            machine.portable()
+            machine.portable_target()

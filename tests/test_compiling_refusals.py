@@ -9,8 +9,8 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiler.call_graph import reachable
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.call_graph import collect_functions
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.signatures import options_of
 from quaddyn.errors import ArgumentTypeError, CompileError
 
@@ -36,9 +36,9 @@ def test_refused_by_file_line_and_remedy(name):
     line, words = expected(name)
     with pytest.raises(CompileError) as error:
         if name in ("returns_a_tuple", "takes_lanes"):
-            Unit.of(refused.__name__).wrapper(target)
+            CompilationUnit.of_module(refused.__name__).wrapper(target)
         else:
-            reachable([target])
+            collect_functions([target])
     assert str(error.value).startswith(f"{refused.__file__}:{line}: {name}: ")
     assert words in str(error.value)
 
@@ -49,22 +49,22 @@ def test_every_mark_belongs_to_a_function():
 
 def test_two_functions_of_one_name_are_not_taken_for_one():
     with pytest.raises(CompileError, match=r"there are two functions compiling_refused\.same_name"):
-        reachable([refused.calls_twins])
+        collect_functions([refused.calls_twins])
 
 
 def test_names_tell_modules_of_equal_name_apart():
-    from quaddyn.compiler.call_graph import symbol
+    from quaddyn.compiler.call_graph import symbol_name
     from quaddyn.hierarchy import level_solver, problem
 
-    assert symbol(problem.has_converged) == "hierarchy.problem.has_converged"
-    assert symbol(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
+    assert symbol_name(problem.has_converged) == "hierarchy.problem.has_converged"
+    assert symbol_name(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 
 def test_what_is_no_function_is_refused():
     from quaddyn.compiler import compiled
 
     with pytest.raises(CompileError, match="only functions that are defined by 'def'"):
-        reachable([compiled()(_annotated(lambda a: a))])
+        collect_functions([compiled()(_annotated(lambda a: a))])
 
 
 def _annotated(function):
@@ -75,7 +75,7 @@ def _annotated(function):
 # -- arguments -------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module", params=[True, False], ids=["builtin", "ctypes"])
 def entries(request):
-    return Unit.of(zoo.__name__).made(builtin=request.param)
+    return CompilationUnit.of_module(zoo.__name__).compile_uncached(builtin=request.param)
 
 
 def arguments_of(name):

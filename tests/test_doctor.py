@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, doctor
 from quaddyn.compiler import compilation_units, machine, prebuilt
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.errors import CompileError
 
 
@@ -24,8 +24,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one, for three units that take little time to compile."""
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compilation_units, "SHIPPED", tmp_path / "shipped")
-    small = [unit for unit in prebuilt.units() if unit.title in ("contact solver", "motors", "distances of capsules")]
-    monkeypatch.setattr(prebuilt, "units", lambda: small)
+    small = [
+        unit for unit in prebuilt.all_units() if unit.title in ("contact solver", "motors", "distances of capsules")
+    ]
+    monkeypatch.setattr(prebuilt, "all_units", lambda: small)
     yield tmp_path / "cache"
 
 
@@ -54,7 +56,7 @@ def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     runner = CliRunner()
     made, kept = runner.invoke(app, ["doctor", "--compile"]), runner.invoke(app, ["doctor", "--compile"])
     assert made.exit_code == kept.exit_code == 0
-    count = len(prebuilt.units())
+    count = len(prebuilt.all_units())
     assert count == 3
     assert f"{count}/{count} " in made.stderr and made.stderr.count(" s\n") == count
     assert kept.stderr.count(": kept\n") == count
@@ -102,19 +104,19 @@ def test_every_unit_can_be_compiled_at_once(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_where_nothing_can_be_compiled_it_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(unit: Unit, target: str) -> bytes:
+    def fail(unit: CompilationUnit, target: str) -> bytes:
         raise CompileError(f"{unit.module}:7: no")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Unit, "code", fail)
+        patched.setattr(CompilationUnit, "code", fail)
         report = asked("--compile", code=1)
         assert len(report["problems"]) == len(report["units"]) and all(":7: no" in x for x in report["problems"])
         assert {unit["state"] for unit in report["units"]} == {"not yet"}
 
     def refuse() -> str:
-        raise machine.Unsupported("no machine code for pdp11")
+        raise machine.UnsupportedMachineError("no machine code for pdp11")
 
-    monkeypatch.setattr(machine, "portable", refuse)
+    monkeypatch.setattr(machine, "portable_target", refuse)
     report = asked(code=1)
     assert "pdp11" in report["problems"][0] and report["processor"]["target"] == ""
 

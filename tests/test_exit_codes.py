@@ -234,7 +234,7 @@ def test_identify_ends_with_1_where_the_fit_did_not_converge(tmp_path: Path, mon
     oracle = qd.Dynamics(robot)
     tau = np.array([oracle.rnea(*x) + oracle.joint_friction(x[1]) for x in zip(q, v, a, strict=True)])
     path = tmp_path / "x.npz"
-    identification.save(path, robot, identification.Samples(q, v, a, tau))
+    identification.save_samples(path, robot, identification.Samples(q, v, a, tau))
     arguments = ["identify", path, "--robot", "two_link_leg", "--root", "fixed", "--method", "least_squares"]
     assert code(*arguments) == 0
     real = identification.identify

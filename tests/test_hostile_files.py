@@ -266,7 +266,7 @@ def test_arrays_that_claim_more_than_there_is_are_refused(
 ) -> None:
     path = claiming(tmp_path / "x.npz", arm, name, shape, dtype)
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match=rf"x\.npz: array '{name}'"):
-        identification.load(path, arm)
+        identification.load_samples(path, arm)
 
 
 def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(arm: qd.Robot, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(arm: qd
                 file.write(bytes(24 * rows))
     assert path.stat().st_size < 50_000
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="packed in"):
-        identification.load(path, arm)
+        identification.load_samples(path, arm)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
@@ -297,7 +297,7 @@ def test_damaged_archives_raise_nothing_foreign(arm: qd.Robot, method: int, tmp_
             damaged[where] = rng.integers(256)
         path.write_bytes(damaged)
         try:
-            identification.load(path, arm)
+            identification.load_samples(path, arm)
         except qd.ArgumentError as error:
             assert "x.npz" in str(error)
             refused += 1
@@ -309,14 +309,14 @@ def test_csv_files_are_read_in_time_and_memory_bounded_by_their_size(arm: qd.Rob
     header = ",".join(f"c{i}" for i in range(100_000))
     path.write_text(f"{header},c99999\n", encoding="utf-8")
     with within(5.0), pytest.raises(qd.ArgumentError, match="'c99999' occurs twice"):
-        identification.load(path, arm)
+        identification.load_samples(path, arm)
     path.write_text("q 0," * 400_000, encoding="utf-8")
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line of"):
-        identification.load(path, arm)
+        identification.load_samples(path, arm)
     names = [f"{x} {i}" for x in "qva" for i in range(3)] + [f"tau {joint}" for joint in arm.actuated]
     path.write_text(",".join(names) + "\n" + "1" * 2_000_000, encoding="utf-8")
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line of"):
-        identification.load(path, arm)
+        identification.load_samples(path, arm)
 
 
 # -- what is no file -----------------------------------------------------------------------------------------------
@@ -348,14 +348,14 @@ def test_pipes_and_devices_are_refused_by_every_reader(
     try:
         for ending in (".csv", ".npz"):
             with pytest.raises(OSError, match="not a regular file"):
-                identification.load(make(tmp_path, f"x{ending}"), arm)
+                identification.load_samples(make(tmp_path, f"x{ending}"), arm)
         with pytest.raises(OSError, match="not a regular file"):
             replay(make(tmp_path, "tick.npz"))
         with pytest.raises(qd.ModelError, match="not a regular file"):
             qd.load(make(tmp_path, "x.urdf"))
         with pytest.raises(MeshError, match="not a regular file"):
             read_mesh(make(tmp_path, "x.stl"))
-        assert object_cache.read(make(tmp_path, "key.bin"), "key") is None
+        assert object_cache.read_object(make(tmp_path, "key.bin"), "key") is None
     finally:
         signal.alarm(0)
 

@@ -27,15 +27,15 @@ from quaddyn.identification import (
     accelerations,
     base_parameters,
     exciting_trajectory,
+    fit_accumulated,
     identify,
-    load,
-    save,
-    smooth,
-    solve,
-    split,
-    stream,
+    load_samples,
+    low_pass,
+    save_samples,
+    split_samples,
+    stream_samples,
 )
-from quaddyn.identification.consistent_fit import minimize, spread_out
+from quaddyn.identification.consistent_fit import fit_consistent, thicken_pseudo_inertia
 from quaddyn.identification.inertia import (
     from_log_cholesky,
     inertial_of,
@@ -44,7 +44,7 @@ from quaddyn.identification.inertia import (
     parameters_of,
     pseudo_inertia,
 )
-from quaddyn.identification.samples import Measured
+from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
 from quaddyn.reference.regressor import INERTIAL_PARAMETERS, unit_inertia
@@ -58,7 +58,7 @@ def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0
     delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
     for row, body in zip(delta, robot.bodies, strict=True):
         if row[9] > 0.0:
-            J = spread_out(pseudo_inertia(row[:10]))
+            J = thicken_pseudo_inertia(pseudo_inertia(row[:10]))
             U = np.eye(4) + spread * np.triu(rng.standard_normal((4, 4)))
             L = np.linalg.cholesky(J)
             row[:10] = parameters_of(L @ U @ U.T @ L.T)
@@ -132,7 +132,7 @@ def measured(
     forces, sigma = {}, 0.0
     if robot.root != "fixed":
         zero = np.zeros((len(q), 3))
-        J = Measured(robot).jacobians(Samples(q, v, a, y[:, 6:], dict.fromkeys(robot.feet, zero), "ground"))
+        J = MeasuredForces(robot).jacobians(Samples(q, v, a, y[:, 6:], dict.fromkeys(robot.feet, zero), "ground"))
         f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, :6].transpose(0, 2, 1)), y[:, :6])
         y = y - np.einsum("nij,ni->nj", J, f)
         sigma = noise * float(np.sqrt(np.mean(f**2)))
@@ -194,16 +194,16 @@ def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, 
     found = identify(robot, learned, method=method, torque_noise=deviation, force_noise=force or None)
     floor = rms(truth - y_of(robot, unseen))
     assert np.all(found.validate(unseen).error <= 1.2 * floor)
-    assert found.shown == found.base.size
+    assert found.n_identifiable == found.base.size
     assert found.converged
     # and without the noise of the measurement, far below it
     assert np.all(rms(found.predict(unseen.q, unseen.v, unseen.a) - truth) <= 0.5 * floor)
     if method == "consistent":
-        assert found.inconsistent == ()
+        assert found.inconsistent_bodies == ()
 
 
 def y_of(robot: qd.Robot, samples: Samples) -> Array:
-    return Measured(robot).force(samples)
+    return MeasuredForces(robot).generalized_forces(samples)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
     for method in ("weighted", "consistent"):
         found = identify(go2, learned, method=method, torque_noise=torque, force_noise=force, prior=wrong)
         assert np.all(found.validate(unseen).error <= 1.1 * floor), method
-    assert found.inconsistent == ()
+    assert found.inconsistent_bodies == ()
     before = rms(torques(go2, wrong, states) - y_of(go2, unseen))
     assert np.median(before / floor) > 2.0  # the prior alone would not do
     mass = sum(i.mass for i in found.inertials.values())
@@ -272,7 +272,7 @@ def test_streaming_equals_batch(method: str, whitened: bool) -> None:
     halves[0].add(samples[:100])
     halves[1].add(samples[100:])
     halves[0].merge(halves[1])
-    np.testing.assert_allclose(solve(halves[0], method=method).beta, batch.beta, atol=1e-10 * scale)
+    np.testing.assert_allclose(fit_accumulated(halves[0], method=method).beta, batch.beta, atol=1e-10 * scale)
 
 
 def test_least_squares_is_the_textbooks(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
@@ -307,8 +307,8 @@ def test_deviations_and_bands_say_how_wrong_the_answer_is(ur5: qd.Robot) -> None
     for _ in range(60):
         samples, deviation, _ = measured(ur5, delta, states, rng, y=y)
         found = identify(base, samples, method="weighted", torque_noise=deviation)
-        scores.append(((found.beta - base.of(delta)) / found.deviation) ** 2)
-        bands.append(((found.predict(*probe) - truth) / found.band(*probe)) ** 2)
+        scores.append(((found.beta - base.project(delta)) / found.deviation) ** 2)
+        bands.append(((found.predict(*probe) - truth) / found.prediction_std(*probe)) ** 2)
     assert np.mean(scores) == pytest.approx(1.0, abs=0.1)
     assert np.mean(bands) == pytest.approx(1.0, abs=0.2)
 
@@ -328,18 +328,18 @@ def test_what_the_data_do_not_show_is_kept_from_the_prior_and_said(ur5: qd.Robot
     samples, _, _ = measured(ur5, delta, (q, 0 * v, 0 * a), rng)  # at rest: gravity alone
     for method in ("least_squares", "weighted", "consistent"):
         found = identify(ur5, samples, method=method)
-        assert found.shown < found.base.size
+        assert found.n_identifiable < found.base.size
         assert np.isfinite(found.beta).all()
     found = identify(ur5, samples, method="weighted")
     friction = [k for k, i in enumerate(found.base.independent) if found.base.names[i].startswith("fv")]
     assert np.isinf(found.deviation[friction]).all()
     np.testing.assert_allclose(found.beta[friction], ur5.damping, atol=1e-10)
-    assert np.isfinite(found.band(q, v, a)).all()
+    assert np.isfinite(found.prediction_std(q, v, a)).all()
     directions = found.parameter_band(2.0).directions
     spread = [
         np.linalg.norm(qd.Dynamics(ur5).regressor(*each) @ directions.T, axis=1) for each in zip(q, v, a, strict=True)
     ]
-    np.testing.assert_allclose(spread, 2.0 * found.band(q, v, a), atol=1e-9)
+    np.testing.assert_allclose(spread, 2.0 * found.prediction_std(q, v, a), atol=1e-9)
 
 
 def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: qd.Robot) -> None:
@@ -350,7 +350,7 @@ def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: 
     samples, _, _ = measured(ur5, delta.ravel(), states, rng, noise=1e-9)
     base = base_parameters(ur5, inertial=True)
     found = identify(base, samples, method="weighted")
-    np.testing.assert_allclose(found.beta, base.of(delta[:, :10].ravel()), atol=1e-6)
+    np.testing.assert_allclose(found.beta, base.project(delta[:, :10].ravel()), atol=1e-6)
     np.testing.assert_allclose(found.predict(*states), samples.tau, atol=1e-5)
 
 
@@ -374,7 +374,7 @@ def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, co
     q, v, a = random_states(robot, count, rng)
     tau = noise * rng.standard_normal((count, robot.nu))
     found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=weight)
-    assert found.inconsistent == ()
+    assert found.inconsistent_bodies == ()
     assert np.isfinite(found.covariance).all()
     assert found.converged
     for body, inertial in found.inertials.items():
@@ -388,8 +388,8 @@ def test_least_squares_alone_is_not_physical_and_the_consistent_fit_is(
     ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
 ) -> None:
     few = ur5_data[1][:40]
-    assert identify(ur5, few, method="least_squares").inconsistent
-    assert identify(ur5, few, method="consistent").inconsistent == ()
+    assert identify(ur5, few, method="least_squares").inconsistent_bodies
+    assert identify(ur5, few, method="consistent").inconsistent_bodies == ()
 
 
 def test_the_consistent_fit_is_the_minimum_of_a_convex_problem(
@@ -401,14 +401,14 @@ def test_the_consistent_fit_is_the_minimum_of_a_convex_problem(
     gathered = Accumulator(base, torque_noise=deviation)
     gathered.add(samples[:300])
     assert gathered.noise is not None
-    R = gathered.weighted(gathered.noise)
+    R = gathered.weighted_factor(gathered.noise)
     A, z, w = R[:, :-1] @ base.K, R[:, -1], 0.7
-    found = minimize(A, z, prior, width=13, weight=w)
+    found = fit_consistent(A, z, prior, width=13, weight=w)
     assert found.converged
     g = (A.T @ (A @ found.phi - z)).reshape(-1, 13)
     units = pseudo_inertia(np.eye(10))
     for k, body in enumerate(ur5.bodies[1:], start=1):
-        J0 = spread_out(pseudo_inertia(prior.reshape(-1, 13)[k, :10]))
+        J0 = thicken_pseudo_inertia(pseudo_inertia(prior.reshape(-1, 13)[k, :10]))
         J = pseudo_inertia(found.phi.reshape(-1, 13)[k, :10])
         pull = np.einsum("aij,ji->a", units, w * (np.linalg.inv(J0) - np.linalg.inv(J)))
         np.testing.assert_allclose(g[k, :10], -pull, atol=1e-5 * np.abs(pull).max(), err_msg=body.name)
@@ -445,7 +445,7 @@ def test_exciting_motion_obeys_the_limits_starts_at_rest_and_beats_chance(name: 
     iterations = 60 if name == "solo12" else 30
     shares: list[float] = []
     motion = exciting_trajectory(robot, iterations=iterations, seed=4, progress=shares.append)
-    q, v, a = motion.at(np.linspace(0.0, 2.0 * motion.period, 4001))
+    q, v, a = motion.sample(np.linspace(0.0, 2.0 * motion.period, 4001))
     single = [j.idx_q for j in list(robot.model.joints)[1:] if j.nq == 1]
     assert np.all(q[:, single] >= robot.lower[single])
     assert np.all(q[:, single] <= robot.upper[single])
@@ -465,11 +465,11 @@ def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=15, seed=1)
-    samples, deviation, _ = measured(ur5, delta, motion.at(np.arange(0.0, 10.0, 0.01)), rng)
+    samples, deviation, _ = measured(ur5, delta, motion.sample(np.arange(0.0, 10.0, 0.01)), rng)
     found = identify(base, samples, torque_noise=deviation)
     states = random_states(ur5, 200, rng)
-    assert found.shown == base.size
-    others = motion.at(rng.uniform(0, 10, 100))
+    assert found.n_identifiable == base.size
+    others = motion.sample(rng.uniform(0, 10, 100))
     assert np.all(rms(found.predict(*others) - torques(ur5, delta, others)) < 0.5 * deviation)
     truth = torques(ur5, delta, states)
     assert np.all(rms(found.predict(*states) - truth) < 0.2 * rms(truth))  # and far outside of the motion
@@ -504,15 +504,15 @@ def sample(go2: qd.Robot) -> Samples:
 @pytest.mark.parametrize("ending", ["csv", "npz"])
 def test_data_sets_come_back_as_they_went(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
     path = tmp_path / f"data.{ending}"
-    save(path, go2, sample)
+    save_samples(path, go2, sample)
     shares: list[float] = []
-    whole, parts = load(path, go2), list(stream(path, go2, chunk=7, progress=shares.append))
+    whole, parts = load_samples(path, go2), list(stream_samples(path, go2, chunk=7, progress=shares.append))
     assert [len(p) for p in parts] == [7] * 7 + [1]
     assert shares[-1] == 1.0
     for field in ("q", "v", "a", "tau"):
         np.testing.assert_array_equal(getattr(whole, field), getattr(sample, field))
         np.testing.assert_array_equal(np.concatenate([getattr(p, field) for p in parts]), getattr(sample, field))
-    assert whole.place == sample.place
+    assert whole.force_application == sample.force_application
     for foot, f in sample.forces.items():
         np.testing.assert_array_equal(whole.forces[foot], f)
 
@@ -522,40 +522,40 @@ def test_arrays_by_columns_come_back_too(tmp_path: Path, go2: qd.Robot, sample: 
     """A transposed log lies in memory by columns."""
     forces = {foot: np.asfortranarray(f) for foot, f in sample.forces.items()}
     arrays = (np.asfortranarray(x) for x in (sample.q, sample.v, sample.a, sample.tau))
-    save(tmp_path / f"data.{ending}", go2, Samples(*arrays, forces, sample.place))
-    np.testing.assert_array_equal(load(tmp_path / f"data.{ending}", go2).tau, sample.tau)
+    save_samples(tmp_path / f"data.{ending}", go2, Samples(*arrays, forces, sample.force_application))
+    np.testing.assert_array_equal(load_samples(tmp_path / f"data.{ending}", go2).tau, sample.tau)
 
 
 def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     """What `quaddyn excite`, editors and spreadsheets leave in a CSV."""
     path, archive = tmp_path / "data.csv", tmp_path / "data.npz"
-    save(path, go2, sample)
+    save_samples(path, go2, sample)
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     rows = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[:20]))
     rest = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[20:], start=20))
     path.write_text(f"t,{head}\n{rows}\n\n \n{rest}\n\n\n", encoding="utf-8-sig")
     for chunk in (1, 7, 1000):
-        tau = np.concatenate([part.tau for part in stream(path, go2, chunk=chunk)])
+        tau = np.concatenate([part.tau for part in stream_samples(path, go2, chunk=chunk)])
         np.testing.assert_array_equal(tau, sample.tau)
     path.write_text(f"t,{head}\n{rows}\n\nx,{lines[20]}\n", encoding="utf-8")
     with pytest.raises(qd.ArgumentError, match=":23: 'x'"):
-        load(path, go2)
+        load_samples(path, go2)
     np.savez(archive, q=sample.q, v=sample.v, a=sample.a, tau=sample.tau, t=np.arange(50.0))
-    np.testing.assert_array_equal(load(archive, go2).tau, sample.tau)
+    np.testing.assert_array_equal(load_samples(archive, go2).tau, sample.tau)
 
 
 def test_columns_and_joints_in_another_order_are_put_right(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
-    save(path, go2, sample)
+    save_samples(path, go2, sample)
     rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
     order = np.random.default_rng(0).permutation(len(rows[0]))
     order = np.array([*(i for i in order if rows[0][i][0] != "g"), *(i for i, n in enumerate(rows[0]) if n[0] == "g")])
     path.write_text("\n".join(",".join(np.array(row)[order]) for row in rows), encoding="utf-8")
-    np.testing.assert_array_equal(load(path, go2).tau, sample.tau)
+    np.testing.assert_array_equal(load_samples(path, go2).tau, sample.tau)
     other = tmp_path / "data.npz"
     flipped = {"q": sample.q, "v": sample.v, "a": sample.a, "tau": sample.tau[:, ::-1]}
     np.savez(other, **flipped, joints=np.array(go2.actuated[::-1]))  # type: ignore[arg-type]
-    np.testing.assert_array_equal(load(other, go2).tau, sample.tau)
+    np.testing.assert_array_equal(load_samples(other, go2).tau, sample.tau)
 
 
 def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
@@ -575,12 +575,12 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
 
 def test_a_spoiled_csv_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
-    save(path, go2, sample)
+    save_samples(path, go2, sample)
     for k, (text, word) in enumerate(spoil_csv(path.read_text(encoding="utf-8"))):
         bad = tmp_path / f"bad{k}.csv"
         bad.write_text(text, encoding="utf-8")
         with pytest.raises(qd.ArgumentError, match=word):
-            load(bad, go2)
+            load_samples(bad, go2)
 
 
 def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
@@ -604,18 +604,18 @@ def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
         with np.errstate(invalid="ignore"):
             np.savez(path, **{k: x for k, x in (good | change).items() if x is not None})
         with pytest.raises(qd.ArgumentError, match=word):
-            load(path, go2)
+            load_samples(path, go2)
     np.savez_compressed(path, **good)  # type: ignore[arg-type]
     whole = path.read_bytes()
     for start in range(50, 400, 50):
         path.write_bytes(whole[:start] + bytes(20) + whole[start + 20 :])
         with pytest.raises(qd.ArgumentError, match="array 'q'"):
-            load(path, go2)
+            load_samples(path, go2)
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(qd.ArgumentError, match="NPZ"):
-        load(path, go2)
+        load_samples(path, go2)
     with pytest.raises(qd.ArgumentError, match="ending"):
-        load(tmp_path / "data.txt", go2)
+        load_samples(tmp_path / "data.txt", go2)
 
 
 def test_bad_arguments_are_named(go2: qd.Robot, ur5: qd.Robot, sample: Samples) -> None:
@@ -650,7 +650,7 @@ def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> No
     delta = another_machine(ur5, rng)
     samples, deviation, _ = measured(ur5, delta, (q, v, a), rng)
     path, target = tmp_path / "data.csv", tmp_path / "found.json"
-    save(path, ur5, samples)
+    save_samples(path, ur5, samples)
     result = runner.invoke(app, ["identify", str(path), "--robot", "ur5", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -684,7 +684,7 @@ def test_motion_that_excite_makes_of_a_legged_robot_is_identified_with_its_root_
         np.ascontiguousarray(x) for x in np.split(np.loadtxt(motion, delimiter=",", skiprows=1)[:, 1:], 3, axis=1)
     )
     tau = np.array([qd.Dynamics(held).rnea(*each) for each in zip(q, v, a, strict=True)])
-    save(path, held, Samples(q, v, a, tau))
+    save_samples(path, held, Samples(q, v, a, tau))
     identified = ["identify", str(path), "--robot", "solo8", "--method", "least_squares"]
     result = runner.invoke(app, identified)
     assert result.exit_code == 0 and "root: fixed, as the data has 8 coordinates" in result.output
@@ -699,8 +699,8 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     assert result.exit_code != 0
     assert isinstance(result.exception, qd.ArgumentError)
     assert "'q 1'" in str(result.exception)
-    with pytest.raises(qd.ArgumentError, match="held_out"):
-        split(Samples(*np.zeros((4, 1, 1))), 2.0)
+    with pytest.raises(qd.ArgumentError, match="test_fraction"):
+        split_samples(Samples(*np.zeros((4, 1, 1))), 2.0)
 
 
 # -- logs ------------------------------------------------------------------------------------------------------------
@@ -708,17 +708,17 @@ def test_smoothing_leaves_motion_and_takes_noise_without_delay() -> None:
     t, rng = np.arange(0.0, 5.0, 1e-3), np.random.default_rng(0)
     motion = np.column_stack([np.sin(2 * np.pi * 0.7 * t), np.cos(2 * np.pi * 0.4 * t) + 3.0 * t])
     noisy = motion + 0.1 * rng.standard_normal(motion.shape)
-    clean = smooth(noisy, dt=1e-3, cutoff=5.0)
+    clean = low_pass(noisy, dt=1e-3, cutoff=5.0)
     inside = slice(500, -500)
-    assert np.abs(smooth(motion, dt=1e-3, cutoff=5.0) - motion)[inside].max() < 1e-4
+    assert np.abs(low_pass(motion, dt=1e-3, cutoff=5.0) - motion)[inside].max() < 1e-4
     assert np.sqrt(np.mean((clean - motion)[inside] ** 2)) < 0.012  # 0.1 times the root of 10 Hz of 1,000
     exact = 2 * np.pi * 0.7 * np.cos(2 * np.pi * 0.7 * t)
     np.testing.assert_allclose(accelerations(motion, dt=1e-3)[2:-2, 0], exact[2:-2], atol=1e-9)
     for call in (
-        lambda: smooth(motion, dt=1e-3, cutoff=600.0),
-        lambda: smooth(motion, dt=0.0, cutoff=1.0),
-        lambda: smooth(motion * np.nan, dt=1e-3, cutoff=1.0),
-        lambda: smooth(motion, dt=1e-3, cutoff=1.0, order=0),
+        lambda: low_pass(motion, dt=1e-3, cutoff=600.0),
+        lambda: low_pass(motion, dt=0.0, cutoff=1.0),
+        lambda: low_pass(motion * np.nan, dt=1e-3, cutoff=1.0),
+        lambda: low_pass(motion, dt=1e-3, cutoff=1.0, order=0),
         lambda: accelerations(motion[:3], dt=1e-3),
         lambda: accelerations(motion.astype(np.float32), dt=1e-3),
     ):
@@ -731,17 +731,17 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     rng, dt = np.random.default_rng(0), 2e-3
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=10, seed=1)
-    q, v, a = motion.at(np.arange(0.0, motion.period, dt))
+    q, v, a = motion.sample(np.arange(0.0, motion.period, dt))
     truth = torques(ur5, delta, (q, v, a))
     deviation = 0.05 * np.sqrt(np.mean(truth**2, axis=0))
-    tau = smooth(truth + deviation * rng.standard_normal(truth.shape), dt=dt, cutoff=8.0)
-    q = smooth(q + 1e-4 * rng.standard_normal(q.shape), dt=dt, cutoff=8.0)
+    tau = low_pass(truth + deviation * rng.standard_normal(truth.shape), dt=dt, cutoff=8.0)
+    q = low_pass(q + 1e-4 * rng.standard_normal(q.shape), dt=dt, cutoff=8.0)
     v = accelerations(q, dt=dt)
     middle = slice(250, -250, 8)
     samples = Samples(*(np.ascontiguousarray(x[middle]) for x in (q, v, accelerations(v, dt=dt), tau)))
     found = identify(base, samples)
-    assert found.inconsistent == ()
-    states = motion.at(rng.uniform(0.0, motion.period, 300))
+    assert found.inconsistent_bodies == ()
+    states = motion.sample(rng.uniform(0.0, motion.period, 300))
     assert np.all(rms(found.predict(*states) - torques(ur5, delta, states)) < deviation)
 
 
@@ -749,11 +749,11 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
 @pytest.mark.parametrize("root", ["free", "planar"])
 def test_measured_forces_enter_as_those_of_inverse_dynamics(root: str) -> None:
     robot, rng = qd.load("go2", root=root), np.random.default_rng(0)
-    dyn, measure = qd.Dynamics(robot), Measured(robot)
+    dyn, measure = qd.Dynamics(robot), MeasuredForces(robot)
     q, v, a = random_states(robot, 5, rng)
     tau, f, w = rng.standard_normal((5, robot.nu)), rng.standard_normal((5, 3)), rng.standard_normal((5, 6))
-    at_frame = measure.force(Samples(q, v, a, tau, {"FL": f, "base": w}))
-    on_ground = measure.force(Samples(q, v, a, tau, {"RR": f}, "ground"))
+    at_frame = measure.generalized_forces(Samples(q, v, a, tau, {"FL": f, "base": w}))
+    on_ground = measure.generalized_forces(Samples(q, v, a, tau, {"RR": f}, "ground"))
     for k in range(5):
         pushed = dyn.rnea(q[k], v[k], a[k]) - dyn.rnea(q[k], v[k], a[k], fext={"FL": f[k], "base": w[k]})
         np.testing.assert_allclose(at_frame[k], robot.generalized_torques(tau[k]) + pushed, atol=1e-12)
@@ -768,12 +768,12 @@ def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:
         q, v, a = random_states(robot, 300, rng)
         y = torques(robot, delta, (q, v, a))
         tau, rest = y[:, robot.actuated_index], np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
-        J = Measured(robot).jacobians(Samples(q, v, a, tau, dict.fromkeys(robot.feet, np.zeros((300, 3)))))
+        J = MeasuredForces(robot).jacobians(Samples(q, v, a, tau, dict.fromkeys(robot.feet, np.zeros((300, 3)))))
         f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, rest].transpose(0, 2, 1)), y[:, rest])
         tau = (y - np.einsum("nij,ni->nj", J, f))[:, robot.actuated_index]
         samples = Samples(q, v, a, tau, {foot: f[:, 3 * i : 3 * i + 3] for i, foot in enumerate(robot.feet)})
         found = identify(base, samples, method="least_squares")
-        np.testing.assert_allclose(found.beta, base.of(delta), atol=1e-9 * np.abs(base.of(delta)).max())
+        np.testing.assert_allclose(found.beta, base.project(delta), atol=1e-9 * np.abs(base.project(delta)).max())
 
 
 def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
@@ -782,10 +782,10 @@ def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
     gathered = Accumulator(base)
     gathered.add(empty)
     with pytest.raises(qd.ArgumentError, match="none"):
-        solve(gathered)
+        fit_accumulated(gathered)
     gathered.add(sample)
     gathered.add(empty)
-    assert solve(gathered, method="weighted").samples == 50
+    assert fit_accumulated(gathered, method="weighted").samples == 50
     for options, word in (
         ({"torque_noise": np.ones(3)}, "torque_noise"),
         ({"torque_noise": np.nan}, "torque_noise"),
@@ -800,15 +800,15 @@ def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
     own = qd.Dynamics(go2).parameters()
     for prior in (np.ones(3), np.full(169, np.nan), "own", -own, 0.0 * own):
         with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="prior"):
-            solve(gathered, prior=prior)  # type: ignore[arg-type]
+            fit_accumulated(gathered, prior=prior)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentTypeError, match="prior_weight"):
-        solve(gathered, prior_weight="1")  # type: ignore[arg-type]
+        fit_accumulated(gathered, prior_weight="1")  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentTypeError, match="samples"):
         identify(go2, None)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         identify("go2", sample)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="none"):
-        solve(gathered).validate(empty)
+        fit_accumulated(gathered).validate(empty)
 
 
 def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -> None:
@@ -818,9 +818,9 @@ def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -
     tau = torques(ur5, delta, states)
     for options in ({}, {"torque_noise": 1e-9}, {"torque_noise": 1e-12}):
         found = identify(base, Samples(*states, tau), **options)  # type: ignore[arg-type]
-        assert found.converged and found.inconsistent == ()
+        assert found.converged and found.inconsistent_bodies == ()
         assert found.noise.max() < 1e-5
-        np.testing.assert_allclose(found.beta, base.of(delta), atol=1e-5)
+        np.testing.assert_allclose(found.beta, base.project(delta), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -840,7 +840,7 @@ def test_consistent_fits_of_hardly_any_data_without_a_known_noise_stay_valid(
     q, v, a = random_states(robot, count, rng)
     torques = 0.0 * v if tau == "none" else rng.standard_normal(v.shape)
     found = identify(robot, Samples(q, moves * v, moves * a, torques))
-    assert found.inconsistent == ()
+    assert found.inconsistent_bodies == ()
     assert np.isfinite(found.delta).all() and np.isfinite(found.deviation).all()
 
 
@@ -852,7 +852,7 @@ def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float,
     q, v, a = random_states(robot, 20, rng)
     tau = 10.0**size * rng.standard_normal((20, robot.nu))
     found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=10.0**weight)
-    assert found.inconsistent == ()
+    assert found.inconsistent_bodies == ()
     assert found.converged
     assert np.isfinite(found.covariance).all()
     assert np.isfinite(found.delta).all()
@@ -870,7 +870,7 @@ def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float,
 )
 def test_points_and_rods_alone_are_spread_out(moments: tuple[float, ...], sound: bool) -> None:
     J = np.diag((*moments, 2.0))
-    spread = spread_out(J)
+    spread = thicken_pseudo_inertia(J)
     if sound:
         np.testing.assert_array_equal(spread, J)
     else:

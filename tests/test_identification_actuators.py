@@ -33,10 +33,15 @@ def data(leg: qd.Robot) -> dict[str, np.ndarray]:
     late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
     delivered = np.array([motors.apply_limits(tau, speed) for tau, speed in zip(late, v, strict=True)])
     load = delivered - VISCOUS * v - COULOMB * np.sign(v)
-    noise = {"velocity": 0.05, "delivered": 0.15, "load": 0.2, "play": 1e-3}
-    clean = {"velocity": v, "delivered": delivered, "load": load, "play": 0.5 * PLAY * np.sign(load)}
+    noise = {"velocity": 0.05, "motor_torque": 0.15, "joint_torque": 0.2, "backlash_offset": 1e-3}
+    clean = {
+        "velocity": v,
+        "motor_torque": delivered,
+        "joint_torque": load,
+        "backlash_offset": 0.5 * PLAY * np.sign(load),
+    }
     noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
-    return {"asked": asked, **noisy}
+    return {"commanded": asked, **noisy}
 
 
 def check(found: ActuatorFit, tolerance: float) -> None:
@@ -62,11 +67,11 @@ def test_what_was_planted_is_found(leg: qd.Robot, data: dict[str, np.ndarray]) -
 
 
 def test_either_torque_will_do(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
-    parts = {name: x for name, x in data.items() if name not in ("delivered", "play")}
+    parts = {name: x for name, x in data.items() if name not in ("motor_torque", "backlash_offset")}
     found = fit_actuators(leg, dt=DT, **parts)
     check(found, 0.02)
     assert np.isnan(found.backlash).all()
-    parts = {name: data[name] for name in ("asked", "velocity", "delivered")}
+    parts = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
     found = fit_actuators(leg, dt=DT, **parts)
     assert np.isnan(found.viscous).all() and np.isnan(found.coulomb).all()
     np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
@@ -74,26 +79,28 @@ def test_either_torque_will_do(leg: qd.Robot, data: dict[str, np.ndarray]) -> No
 
 def test_what_is_not_seen_is_not_told(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     """Small torques on joints at rest."""
-    rng, asked = np.random.default_rng(1), 0.1 * data["asked"]
+    rng, asked = np.random.default_rng(1), 0.1 * data["commanded"]
     found = fit_actuators(
-        leg, dt=DT, asked=asked, velocity=np.zeros((N, 2)), delivered=asked + 0.01 * rng.standard_normal((N, 2))
+        leg, dt=DT, commanded=asked, velocity=np.zeros((N, 2)), motor_torque=asked + 0.01 * rng.standard_normal((N, 2))
     )
     np.testing.assert_allclose(found.delay, 0.0, atol=0.1 * DT)
     for name in ("viscous", "coulomb", "effort", "corner_speed", "no_load_speed", "backlash"):
         assert np.isnan(getattr(found, name)).all(), name
     assert "-" in str(found) and np.isinf(found.actuators(leg).no_load_speed).all()
-    still = fit_actuators(leg, dt=DT, asked=np.zeros((N, 2)), velocity=np.zeros((N, 2)), delivered=np.zeros((N, 2)))
+    still = fit_actuators(
+        leg, dt=DT, commanded=np.zeros((N, 2)), velocity=np.zeros((N, 2)), motor_torque=np.zeros((N, 2))
+    )
     assert np.isnan(still.delay).all()
 
 
-@pytest.mark.parametrize("kind", ["delivered", "load"])
+@pytest.mark.parametrize("kind", ["motor_torque", "joint_torque"])
 def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[str, np.ndarray], kind: str) -> None:
     """The first joint's torques are lost in the noise, those of the second show their delay."""
     rng, scale = np.random.default_rng(4), np.array([0.02, 1.0])
-    asked = 0.2 * scale * data["asked"]
+    asked = 0.2 * scale * data["commanded"]
     late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
     noisy = {kind: late + 2.0 * rng.standard_normal((N, 2))}
-    found = fit_actuators(leg, dt=DT, asked=asked, velocity=data["velocity"], **noisy)
+    found = fit_actuators(leg, dt=DT, commanded=asked, velocity=data["velocity"], **noisy)
     assert np.isnan(found.delay[0])
     assert abs(found.delay[1] - LATE * DT) <= 2.0 * DT
     np.testing.assert_allclose(found.noise, 2.0, rtol=0.1)
@@ -101,18 +108,18 @@ def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[st
 
 
 def test_bad_data_are_refused(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
-    some = {name: data[name] for name in ("asked", "velocity", "delivered")}
+    some = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
     for name in some:
         with pytest.raises(qd.ArgumentError, match=name):
             fit_actuators(leg, dt=DT, **some | {name: np.full((N, 2), np.nan)})
         with pytest.raises(qd.ArgumentError):
             fit_actuators(leg, dt=DT, **some | {name: data[name][:, :1]})
-    with pytest.raises(qd.ArgumentError, match="delivered, load"):
-        fit_actuators(leg, dt=DT, asked=data["asked"], velocity=data["velocity"])
+    with pytest.raises(qd.ArgumentError, match="motor_torque, joint_torque"):
+        fit_actuators(leg, dt=DT, commanded=data["commanded"], velocity=data["velocity"])
     with pytest.raises(qd.ArgumentError, match="dt"):
         fit_actuators(leg, dt=0.0, **some)
-    with pytest.raises(qd.ArgumentError, match="longest"):
-        fit_actuators(leg, dt=DT, longest=3.0, **some)
+    with pytest.raises(qd.ArgumentError, match="max_delay"):
+        fit_actuators(leg, dt=DT, max_delay=3.0, **some)
     with pytest.raises(qd.ArgumentError, match="robot"):
         fit_actuators(leg, dt=DT, **some).actuators(qd.load("go2"))
 
@@ -127,7 +134,7 @@ PLANTED = {
 
 def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Four seconds of servos that shake a hanging leg, or of given torques."""
-    out: dict[str, list[Any]] = {name: [] for name in ("asked", "q", "velocity", "delivered", "play")}
+    out: dict[str, list[Any]] = {name: [] for name in ("commanded", "q", "velocity", "motor_torque", "backlash_offset")}
     hanging = np.array([-0.5 * np.pi, 0.0])
     plant.reset(hanging)
     for k in range(4000):
@@ -138,9 +145,9 @@ def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndar
         out["q"].append(plant.q)
         out["velocity"].append(plant.v)
         plant.step(tau)
-        out["asked"].append(tau)
-        out["delivered"].append(plant.tau)
-        out["play"].append(ahead)
+        out["commanded"].append(tau)
+        out["motor_torque"].append(plant.tau)
+        out["backlash_offset"].append(ahead)
     return {name: np.array(rows) for name, rows in out.items()}
 
 
@@ -151,30 +158,32 @@ def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_reco
     q, dyn = log.pop("q"), qd.Dynamics(leg)
     v = log["velocity"]
     a = np.diff(v, axis=0, append=v[-1:]) / dt
-    clean = {**log, "load": np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])}
-    noise = {"asked": 0.0, "velocity": 0.01, "delivered": 0.1, "load": 0.2, "play": 1e-3}
+    clean = {**log, "joint_torque": np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])}
+    noise = {"commanded": 0.0, "velocity": 0.01, "motor_torque": 0.1, "joint_torque": 0.2, "backlash_offset": 1e-3}
     noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
     found = fit_actuators(leg, dt=dt, **noisy)
     for name, value in PLANTED.items():
         np.testing.assert_allclose(getattr(found, name), value, rtol=0.15, err_msg=name)
-    again = recorded(kind(leg, dt=dt, actuators=found.actuators(leg)), log["asked"])["q"]
+    again = recorded(kind(leg, dt=dt, actuators=found.actuators(leg)), log["commanded"])["q"]
     assert np.ptp(q, axis=0).min() > 1.9
     assert np.abs(again - q).max() < 0.025
     # Neither part is idle: without it the same torques lead somewhere else.
     for name in ("delay", "backlash"):
         other = Actuators(leg, **{**PLANTED, name: 0.0})
-        assert np.abs(recorded(kind(leg, dt=dt, actuators=other), log["asked"])["q"] - q).max() > 0.03, name
+        assert np.abs(recorded(kind(leg, dt=dt, actuators=other), log["commanded"])["q"] - q).max() > 0.03, name
 
 
 def test_a_period_of_the_loop_is_no_delay_of_its_motors(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
-    found = fit_actuators(leg, dt=DT, asked=data["asked"], velocity=data["velocity"], delivered=data["delivered"])
+    found = fit_actuators(
+        leg, dt=DT, commanded=data["commanded"], velocity=data["velocity"], motor_torque=data["motor_torque"]
+    )
     np.testing.assert_allclose(found.actuators(leg, period=DT).delay, (LATE - 1) * DT, atol=0.1 * DT)
     np.testing.assert_array_equal(found.actuators(leg, delay=0.0).delay, 0.0)
 
 
 def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     play = 1e-3 * np.random.default_rng(3).standard_normal((N, 2))
-    found = fit_actuators(leg, dt=DT, **data | {"play": play})
+    found = fit_actuators(leg, dt=DT, **data | {"backlash_offset": play})
     np.testing.assert_array_equal(found.backlash, 0.0)
     with pytest.raises(qd.ArgumentError, match="rotor_inertia"):
         fit_actuators(leg, dt=DT, **data).actuators(leg)
@@ -182,18 +191,20 @@ def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> Non
 
 def test_torques_that_are_short_for_another_reason_show_no_limit(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     """Readings that stand still for three samples now and then, while motors give all that they are asked for."""
-    rng, asked = np.random.default_rng(2), 0.5 * data["asked"]
+    rng, asked = np.random.default_rng(2), 0.5 * data["commanded"]
     delivered = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
     delivered = delivered + 0.05 * rng.standard_normal((N, 2))
     new = np.ones(N, dtype=bool)
     for k in rng.integers(100, N - 10, 60):
         delivered[k : k + 3], new[k : k + 3] = 0.3 * delivered[k], False
     for counted in (None, new):
-        found = fit_actuators(leg, dt=DT, asked=asked, velocity=data["velocity"], delivered=delivered, counted=counted)
+        found = fit_actuators(
+            leg, dt=DT, commanded=asked, velocity=data["velocity"], motor_torque=delivered, valid=counted
+        )
         np.testing.assert_allclose(found.delay, LATE * DT, atol=0.1 * DT)
         assert np.isnan(found.effort).all() and np.isnan(found.no_load_speed).all()
     np.testing.assert_allclose(found.noise, 0.05, rtol=0.05)
-    few = fit_actuators(leg, dt=DT, **data, counted=np.arange(N) < 10)
+    few = fit_actuators(leg, dt=DT, **data, valid=np.arange(N) < 10)
     assert np.isnan(few.delay).all()
-    with pytest.raises(qd.ArgumentError, match="counted"):
-        fit_actuators(leg, dt=DT, **data, counted=np.ones(N))  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="valid"):
+        fit_actuators(leg, dt=DT, **data, valid=np.ones(N))  # type: ignore[arg-type]

@@ -130,9 +130,9 @@ def test_rules_and_qr_agree_on_trees_of_all_joint_types(text: str, root: str, se
 
 def test_a_tilt_of_a_millionth_is_ambiguous_and_an_exact_geometry_is_not() -> None:
     exact, tiny = base_parameters(puma()).certificate, base_parameters(puma(1e-6)).certificate
-    assert exact.certain
+    assert exact.is_unambiguous
     assert np.log10(exact.gap) > 13
-    assert not tiny.certain
+    assert not tiny.is_unambiguous
     assert tiny.ambiguous.max() < 1e-3
 
 
@@ -149,7 +149,7 @@ def test_torques_follow_from_base_parameters_alone(name: str, inertial: bool) ->
         np.testing.assert_array_equal(full[k], dyn.regressor(q, v, a, inertial=inertial))
     tau = full @ delta
     scale = np.abs(tau).max()
-    np.testing.assert_allclose(base.regressor()(*states) @ base.of(delta), tau, atol=1e-12 * scale)
+    np.testing.assert_allclose(base.regressor()(*states) @ base.project(delta), tau, atol=1e-12 * scale)
     np.testing.assert_allclose(full @ base.P[:, : base.size], base.regressor()(*states), atol=0)
 
 
@@ -162,9 +162,9 @@ def test_source_c_mapping_matrices_fit_together(go2: qd.Robot) -> None:
 
 def test_expand_keeps_base_parameters_and_stays_near_the_prior(go2: qd.Robot) -> None:
     base, delta = base_parameters(go2), qd.Dynamics(go2).parameters()
-    np.testing.assert_allclose(base.expand(base.of(delta), delta), delta, atol=1e-12)
-    beta = base.of(delta) + np.random.default_rng(0).standard_normal(base.size)
-    np.testing.assert_allclose(base.of(base.expand(beta, delta)), beta, atol=1e-10)
+    np.testing.assert_allclose(base.nearest_parameters(base.project(delta), delta), delta, atol=1e-12)
+    beta = base.project(delta) + np.random.default_rng(0).standard_normal(base.size)
+    np.testing.assert_allclose(base.project(base.nearest_parameters(beta, delta)), beta, atol=1e-10)
 
 
 def test_rows_of_a_joint_see_only_the_bodies_it_carries(go2: qd.Robot) -> None:

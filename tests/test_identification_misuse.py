@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app, identifying
-from quaddyn.identification import Extent, Samples, base_parameters, identify, load, save
+from quaddyn.identification import MotionRange, Samples, base_parameters, identify, load_samples, save_samples
 from quaddyn.identification.stacked_regressor import random_states
 
 RUNNER = CliRunner()
@@ -90,30 +90,30 @@ def test_harmless_peculiarities_of_a_csv_change_nothing(
     tmp_path: Path, arm: qd.Robot, data: Samples, name: str, change: Callable[[str], str]
 ) -> None:
     """A byte order mark, other line ends, blank lines, a column of time, capital letters."""
-    save(tmp_path / "plain.csv", arm, data)
+    save_samples(tmp_path / "plain.csv", arm, data)
     (tmp_path / name).write_text(
         change((tmp_path / "plain.csv").read_text(encoding="utf-8")), encoding="utf-8", newline=""
     )
-    got = load(tmp_path / name, arm)
+    got = load_samples(tmp_path / name, arm)
     assert all(np.array_equal(getattr(got, x), getattr(data, x)) for x in ("q", "v", "a", "tau"))
 
 
 def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
-    save(tmp_path / "a.csv", arm, data[:3])
+    save_samples(tmp_path / "a.csv", arm, data[:3])
     lines = (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
     (tmp_path / "a.csv").write_text("\n".join([*lines[:2], "", "", lines[2], "1,2,3"]), encoding="utf-8")
     with pytest.raises(qd.ArgumentError, match=r"a\.csv:6: expected 24 numbers, got 3"):
-        load(tmp_path / "a.csv", arm)
+        load_samples(tmp_path / "a.csv", arm)
 
 
 @pytest.mark.parametrize("mark", (";", "\t"))
 def test_other_separators_are_recognized(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
-    save(tmp_path / "a.csv", arm, data)
+    save_samples(tmp_path / "a.csv", arm, data)
     (tmp_path / "a.csv").write_text(
         (tmp_path / "a.csv").read_text(encoding="utf-8").replace(",", mark), encoding="utf-8"
     )
     with pytest.raises(qd.ArgumentError, match="separated by commas"):
-        load(tmp_path / "a.csv", arm)
+        load_samples(tmp_path / "a.csv", arm)
 
 
 def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, arm: qd.Robot) -> None:
@@ -123,7 +123,7 @@ def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, ar
     first, *rest = file.read_text(encoding="utf-8").splitlines()
     tau = ",".join(f"tau {joint}" for joint in arm.actuated)
     file.write_text("\n".join([f"{first},{tau}", *(line + ",1" * 6 for line in rest)]), encoding="utf-8")
-    assert len(load(file, arm)) == 200
+    assert len(load_samples(file, arm)) == 200
 
 
 # -- data that show little ---------------------------------------------------------------------------------------
@@ -138,25 +138,25 @@ def test_one_posture_tells_what_it_cannot_tell(arm: qd.Robot, method: str, tau: 
     """Without noise and motion, torques right or impossible: finite answers, and names of what stays unknown."""
     base = base_parameters(arm)
     found = identify(base, still(arm, 40, tau), method=method)  # type: ignore[arg-type]
-    assert found.shown <= arm.nv
+    assert found.n_identifiable <= arm.nv
     assert np.isfinite(found.delta).all() and np.isfinite(found.beta).all() and not np.isnan(found.deviation).any()
-    assert len(found.hidden) > base.size - arm.nv - 6
+    assert len(found.unidentifiable) > base.size - arm.nv - 6
     for friction in ("fv elbow_joint", "fc wrist_3_joint", "fv shoulder_pan_joint"):
-        assert any(friction in name for name in found.hidden)
-    assert found.to_json()["hidden"] == list(found.hidden)
+        assert any(friction in name for name in found.unidentifiable)
+    assert found.to_json()["hidden"] == list(found.unidentifiable)
     if tau is None:  # what gravity shows is predicted
         q = np.full((1, 6), 0.3)
         assert np.abs(found.predict(q, 0 * q, 0 * q)[0] - qd.Dynamics(arm).gravity(q[0])).max() < 1e-3
 
 
 def test_enough_motion_hides_nothing(arm: qd.Robot, data: Samples) -> None:
-    assert identify(arm, data).hidden == ()
+    assert identify(arm, data).unidentifiable == ()
 
 
 @pytest.mark.slow
 def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     """Of one sample nothing can be held out: a fit all the same, and a doubt."""
-    save(tmp_path / "one.csv", arm, data[:1])
+    save_samples(tmp_path / "one.csv", arm, data[:1])
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
     whole = json.loads(done.stdout)
     assert done.exit_code == 0 and "held_out" not in whole
@@ -167,9 +167,9 @@ def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Ro
 def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     tmp_path: Path, arm: qd.Robot, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    hidden = len(identify(arm, still(arm, 50)).hidden)
+    hidden = len(identify(arm, still(arm, 50)).unidentifiable)
     monkeypatch.setattr(identifying, "LISTED", hidden - more)
-    save(tmp_path / "still.npz", arm, still(arm, 50))
+    save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
     said = " ".join(done.output.split())
     assert done.exit_code == 0 and "kept from the file" in said
@@ -177,7 +177,7 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
 
 
 def test_the_command_counts_what_is_less_certain_than_it_is_large(tmp_path: Path, arm: qd.Robot) -> None:
-    save(tmp_path / "still.npz", arm, still(arm, 50))
+    save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
     said = " ".join(RUNNER.invoke(app, words).output.split())
     found = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
@@ -188,7 +188,7 @@ def test_the_command_counts_what_is_less_certain_than_it_is_large(tmp_path: Path
 # -- other units -------------------------------------------------------------------------------------------------
 def test_degrees_are_doubted(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     degrees = 180.0 / np.pi
-    save(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
+    save_samples(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
     doubts = json.loads(done.stdout)["doubts"]
     assert sum("degrees" in doubt for doubt in doubts) >= 5
@@ -201,19 +201,19 @@ def test_good_data_raise_no_doubt(tmp_path: Path, arm: qd.Robot) -> None:
     dynamics = qd.Dynamics(arm)
     v, a = 0.5 * slow.v, 0.2 * slow.a
     tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
-    save(tmp_path / "good.npz", arm, Samples(q, v, a, tau))
+    save_samples(tmp_path / "good.npz", arm, Samples(q, v, a, tau))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "good.npz"), "--robot", "ur5", "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["doubts"] == []
 
 
 def test_extent_sees_speeds_and_torques_too(arm: qd.Robot, data: Samples) -> None:
-    extent = Extent(arm)
+    extent = MotionRange(arm)
     extent.add(Samples(0.1 * data.q, 100.0 * data.v, data.a, 1e4 * data.tau))
-    words = extent.doubts()
+    words = extent.warnings()
     assert sum(word.startswith("v of") for word in words) == 6
     assert sum(word.startswith("tau of") for word in words) == 6
     assert not any(word.startswith("q of") for word in words)
-    assert Extent(arm).doubts() == ()
+    assert MotionRange(arm).warnings() == ()
 
 
 @pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
@@ -234,6 +234,6 @@ def test_arrays_by_columns_are_refused_however_few_columns_there_are(tmp_path: P
     good = {"q": x, "v": x, "a": x, "tau": x}
     np.savez(path, **(good | {"a": np.asfortranarray(x)}))
     with pytest.raises(qd.ArgumentError, match="Fortran"):
-        load(path, qd.load("two_link_leg", root="fixed"))
+        load_samples(path, qd.load("two_link_leg", root="fixed"))
     np.savez(path, **good)
-    np.testing.assert_array_equal(load(path, qd.load("two_link_leg", root="fixed")).a, x)
+    np.testing.assert_array_equal(load_samples(path, qd.load("two_link_leg", root="fixed")).a, x)

@@ -24,9 +24,9 @@ from quaddyn.compiler import machine, object_cache, python_calls
 from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, native_kernel, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
-from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
-from quaddyn.kernels.operations import RECIPES, Options, chosen_mechanism, traced
-from quaddyn.kernels.program import Program, program
+from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, turn_matrix, zxz_angles
+from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
+from quaddyn.kernels.program import Program, make_program
 
 #: mul, add of the emitted inverse dynamics: not above.
 BARS = {
@@ -85,7 +85,7 @@ def worst(got: np.ndarray, wanted: np.ndarray) -> float:
 
 def trace(what: str, robot: qd.Robot, **options: Any) -> Program:
     frame = options.pop("frame", None)
-    return traced(what, robot, Options(**options), frame)
+    return trace_operation(what, robot, KernelOptions(**options), frame)
 
 
 # -- operations --------------------------------------------------------------------------------------------------
@@ -160,26 +160,26 @@ def test_three_turns_make_any_rotation() -> None:
     for _ in range(50):
         R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
         R *= np.linalg.det(R)
-        assert np.abs(turn_matrix(angles(R)) - R).max() < 1e-14
+        assert np.abs(turn_matrix(zxz_angles(R)) - R).max() < 1e-14
     for axes in itertools.product((-1.0, 1.0), repeat=2):
         R = np.diag([axes[0], axes[1], axes[0] * axes[1]])
-        assert np.array_equal(turn_matrix(angles(R)), R)
+        assert np.array_equal(turn_matrix(zxz_angles(R)), R)
 
 
 def test_an_almost_quarter_turn_is_none() -> None:
     """A URDF's pi/2 of eleven digits must not be rounded: it would cost the agreement."""
     almost = 1.57079632679
-    exact = angles(turn_matrix((0.0, almost, 0.0)))[1]
+    exact = zxz_angles(turn_matrix((0.0, almost, 0.0)))[1]
     assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_grouping_changes_no_torque(seed: int) -> None:
     robot = random_robot(seed + 900, 8)
-    mech = chosen_mechanism(robot)
+    mech = kernel_mechanism(robot)
     q, v, a = random_states(robot, np.random.default_rng(seed), 3)
     whole = np.array([link.inertia for link in mech.links])
-    less = grouped(mech.links, whole)
+    less = group_inertias(mech.links, whole)
     turning = [i for i, link in enumerate(mech.links) if link.kind in ("revolute", "continuous")]
     assert np.all(less[turning][:, [0, 3, 9]] == 0.0)
     one = evaluate(trace("rnea", robot), q, v, a)
@@ -189,7 +189,7 @@ def test_grouping_changes_no_torque(seed: int) -> None:
 @pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo12", "anymal_c", "panda"])
 def test_frames_keep_mass_and_centre(name: str) -> None:
     robot = qd.load(name)
-    mech: Mechanism = mechanism(robot)
+    mech: Mechanism = build_mechanism(robot)
     for link in mech.links:
         body = robot.bodies[link.source]
         m, h = link.inertia[0], link.inertia[1:4]
@@ -264,25 +264,27 @@ def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> 
     """Of any angle that is not refused, and next to whole quarter turns, where digits cancel."""
     kind = np.dtype(np.float64 if element == "double" else np.float32)
     largest, rng, graph = LARGEST_ANGLE[element], np.random.default_rng(0), Graph()
-    made = program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
-    here = machine.host()
-    code = machine.object_code(llvm_module.module(made, native_kernel.target(here, element)), here, optimize=False)
-    run = native_kernel.load(code, here, 3)
+    made = make_program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
+    here = machine.kernel_machine()
+    code = machine.compile_ir(
+        llvm_module.batch_module(made, native_kernel.vector_target(here, element)), here, optimize=False
+    )
+    run = native_kernel.link_kernel(code, here, 3)
     angles_of = [rng.uniform(-x, x, 20_000) for x in (1.0, 10.0, 1e3, largest)]
     quarters = np.round(rng.uniform(-largest, largest, 20_000) / (np.pi / 2)) * (np.pi / 2)
     x = np.clip(np.concatenate([*angles_of, quarters]), -largest, largest).astype(kind)
     s, c = np.empty_like(x), np.empty_like(x)
-    assert run.batch(len(x), *native_kernel.addresses([x, s, c])) == 0
+    assert run.batch(len(x), *native_kernel.data_addresses([x, s, c])) == 0
     exact = x.astype(np.longdouble)
     assert np.abs(s - np.sin(exact)).max() < np.finfo(kind).eps
     assert np.abs(c - np.cos(exact)).max() < np.finfo(kind).eps
     for k in (0, 7):
-        assert run.one(*native_kernel.addresses([x[k:], s[k:], c[k:]])) == 0
+        assert run.one(*native_kernel.data_addresses([x[k:], s[k:], c[k:]])) == 0
         assert abs(s[k] - np.sin(exact[k])) < np.finfo(kind).eps
     for wrong in (1.01 * largest, np.nan, np.inf):
         x[17] = wrong
-        assert run.batch(len(x), *native_kernel.addresses([x, s, c])) != 0
-        assert run.one(*native_kernel.addresses([x[17:], s, c])) != 0
+        assert run.batch(len(x), *native_kernel.data_addresses([x, s, c])) != 0
+        assert run.one(*native_kernel.data_addresses([x[17:], s, c])) != 0
 
 
 WIDTHS = [(dtype, bits) for dtype in (np.float64, np.float32) for bits in (128, 256, 512)]
@@ -295,7 +297,7 @@ def test_every_width_of_vectors_computes_the_same(
     """Processors have vectors of 2 to 16 numbers, and 16 or 32 of them; results, and what is refused, do not depend."""
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setenv("QUADDYN_TARGET", f"lanes={bits // 64}")
-    assert machine.host().bits == bits  # also wider than this processor's: LLVM splits them
+    assert machine.kernel_machine().bits == bits  # also wider than this processor's: LLVM splits them
     q, v, a = (x.astype(dtype) for x in random_states(go2, np.random.default_rng(3), 35))
     fast = qd.compile(go2, ("rnea", "crba"), dtype=dtype)
     dynamics, digits = qd.Dynamics(go2), 1e-13 if dtype is np.float64 else 3e-6
@@ -389,7 +391,7 @@ def wanted(robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inpu
     return np.array(out)
 
 
-ARGUMENTS = {name: recipe.arguments for name, recipe in RECIPES.items() if name != "base_regressor"}
+ARGUMENTS = {name: recipe.arguments for name, recipe in OPERATIONS.items() if name != "base_regressor"}
 SUBJECTS: dict[str, Any] = {
     "ur5": lambda: qd.load("ur5", armature=0.1),
     "go2": lambda: qd.load("go2"),
@@ -404,7 +406,7 @@ SUBJECTS: dict[str, Any] = {
 def test_traced_kin_equals_dynamics(name: str, what: str) -> None:
     robot = SUBJECTS[name]()
     frame, forces = robot.frame_names[-1], (robot.frame_names[-1], robot.frame_names[0])
-    recipe, rng = RECIPES[what], np.random.default_rng(5)
+    recipe, rng = OPERATIONS[what], np.random.default_rng(5)
     q, v, a = random_states(robot, rng, 3)
     f = rng.normal(size=(3, 12)) * 20
     program = trace(what, robot, forces=forces, frame=frame if recipe.framed else None)
@@ -486,8 +488,8 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setattr(llvm_module, "SCRATCH", 0)
-    target = native_kernel.target(machine.host(), "double")
-    assert "%pad" not in llvm_module.module(traced("rnea", robot, Options()), target)
+    target = native_kernel.vector_target(machine.kernel_machine(), "double")
+    assert "%pad" not in llvm_module.batch_module(trace_operation("rnea", robot, KernelOptions()), target)
     fast = qd.compile(robot, "rnea")
     expected = inverse_dynamics(robot, q, v, a)
     for n in range(len(q) + 1):
@@ -507,12 +509,15 @@ def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
     """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
     rng = np.random.default_rng(joints)
     robot = qd.load(random_tree(rng, joints, chain=True), root="fixed", armature=0.02)
-    costs = {way: forward_cost(robot, way) for way in (forward_dynamics.factors, forward_dynamics.articulated)}
-    chosen = traced("aba", robot, Options()).operations
-    assert chosen.mul + chosen.add <= 1.001 * costs[forward_dynamics.articulated]
+    costs = {
+        way: forward_cost(robot, way)
+        for way in (forward_dynamics.solve_by_factorization, forward_dynamics.solve_by_articulated_bodies)
+    }
+    chosen = trace_operation("aba", robot, KernelOptions()).operations
+    assert chosen.mul + chosen.add <= 1.001 * costs[forward_dynamics.solve_by_articulated_bodies]
     assert (
-        costs[forward_dynamics.articulated]
-        < (0.9, 0.65, 0.4)[(12, 20, 40).index(joints)] * costs[forward_dynamics.factors]
+        costs[forward_dynamics.solve_by_articulated_bodies]
+        < (0.9, 0.65, 0.4)[(12, 20, 40).index(joints)] * costs[forward_dynamics.solve_by_factorization]
     )
     q, v, a = random_states(robot, rng, 5)
     data = robot.model.createData()
@@ -527,7 +532,7 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
     q, v, tau = random_states(robot, np.random.default_rng(1), 9)
     monkeypatch.setenv("QUADDYN_CACHE", "")
     answers = []
-    for way in (forward_dynamics.factors, forward_dynamics.articulated):
+    for way in (forward_dynamics.solve_by_factorization, forward_dynamics.solve_by_articulated_bodies):
         monkeypatch.setattr(operations, "WAYS", (way,))
         answers.append(qd.compile(robot, "aba").aba(q, v, tau))
     assert worst(answers[0], answers[1]) < 1e-12
@@ -539,7 +544,7 @@ def forward_cost(robot: qd.Robot, way: Any) -> int:
     """Multiplications and additions of forward dynamics one way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operations, "WAYS", (way,))
-        counts = traced("aba", robot, Options()).operations
+        counts = trace_operation("aba", robot, KernelOptions()).operations
     return counts.mul + counts.add
 
 
@@ -665,7 +670,7 @@ def test_bad_targets_and_options_are_errors(fast: qd.Kernels, go2: qd.Robot, sta
         qd.compile(go2, ())
     with pytest.raises(qd.ArgumentTypeError, match="Robot"):
         qd.compile("go2")  # type: ignore[arg-type]
-    assert {"rnea", "nle", "gravity"} <= set(RECIPES)
+    assert {"rnea", "nle", "gravity"} <= set(OPERATIONS)
     with pytest.raises(AttributeError):
         fast.nonsense  # noqa: B018
 
@@ -733,7 +738,7 @@ def test_an_operation_outlives_the_kernels_it_came_from() -> None:
 # -- the machine -------------------------------------------------------------------------------------------------
 def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
     assert type(fast.rnea).__name__ == "builtin_function_or_method"
-    assert python_calls.layout_as_expected(np.dtype(np.float64))
+    assert python_calls.has_expected_array_layout(np.dtype(np.float64))
     assert "instructions" in (fast.rnea.__doc__ or "")
 
 
@@ -796,7 +801,7 @@ def test_another_binary_interface_of_numpy_is_not_touched(monkeypatch: pytest.Mo
 
 
 def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(native_kernel, "layout_as_expected", lambda dtype: False)
+    monkeypatch.setattr(native_kernel, "has_expected_array_layout", lambda dtype: False)
     fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     q, v, a = states
@@ -845,6 +850,6 @@ def test_what_is_kept_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     robot = qd.load("two_link_leg")
     qd.compile(robot, ("rnea", "crba"))
     (tmp_path / "own" / "kernel-0.bin").write_bytes(b"damaged")
-    kept = list(kernel_cache.kept_kernels())
+    kept = list(kernel_cache.cached_kernels())
     assert sorted((each.robot, each.what) for each in kept) == [(robot.name, "crba"), (robot.name, "rnea")]
     assert all(each.size == each.file.stat().st_size for each in kept)

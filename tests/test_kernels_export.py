@@ -22,7 +22,7 @@ import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.compiler import machine
 from quaddyn.dynamics import compiled
-from quaddyn.kernels import Unsupported
+from quaddyn.kernels import UnsupportedMachineError
 
 FLAGS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
@@ -134,9 +134,9 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
 @pytest.fixture
 def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
-        raise Unsupported("processor '6502' has no vectors")
+        raise UnsupportedMachineError("processor '6502' has no vectors")
 
-    monkeypatch.setattr(machine, "host", refuse)
+    monkeypatch.setattr(machine, "kernel_machine", refuse)
     monkeypatch.setattr(compiled, "_warned_reasons", set())
 
 
@@ -206,9 +206,9 @@ def test_substitutes_take_turns(no_machine: None) -> None:
 
 def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: None) -> None:
     robot = qd.load("two_link_leg")
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedMachineError):
         qd.compile(robot, "base_regressor")
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedMachineError):
         qd.compile(robot, "rnea", parameters="runtime")
 
 

@@ -16,7 +16,7 @@ import quaddyn as qd
 from quaddyn.dynamics.state_terms import StateTerms, make_tick_terms
 from quaddyn.errors import ArgumentError, ModelError
 from quaddyn.kernels import TickTerms
-from quaddyn.kernels.operations import Options, traced
+from quaddyn.kernels.operations import KernelOptions, trace_operation
 from quaddyn.kernels.tick_terms import _checked, _traced
 
 STEP = 1e-6
@@ -49,7 +49,9 @@ def test_random_linkages_agree_with_dynamics_and_stay_closed(name: str) -> None:
     robot = qd.load(text, armature=0.01, actuated=["a"] if nv == 1 else None)
     assert robot.nv == nv and robot.coupling.spatial is None
     dyn, (q, v, a) = qd.Dynamics(robot), states(robot)
-    tau, M = (evaluate(traced(x, robot, Options()), *of) for x, of in (("rnea", (q, v, a)), ("crba", (q,))))
+    tau, M = (
+        evaluate(trace_operation(x, robot, KernelOptions()), *of) for x, of in (("rnea", (q, v, a)), ("crba", (q,)))
+    )
     frames = (robot.loops[0].link_a, robot.loops[0].link_b)
     layout, slow = _checked(robot, frames, True), StateTerms(robot, frames, True)
     found = evaluate(_traced(robot, layout), q, v)

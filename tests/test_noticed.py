@@ -15,9 +15,9 @@ import quaddyn as qd
 from quaddyn import identification
 from quaddyn.contact.solvers import ContactProblem, ImpactSolver
 from quaddyn.demo import locomotion_run, run_locomotion_demo, run_squat_demo
-from quaddyn.kernels.derivatives import directional
+from quaddyn.kernels.derivatives import differentiate
 from quaddyn.kernels.graph import Expr, Graph
-from quaddyn.kernels.kernel_cache import model_key
+from quaddyn.kernels.kernel_cache import robot_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.centroidal_state import CentroidalState
@@ -219,7 +219,7 @@ def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
 # -- kernels -------------------------------------------------------------------------------------------------------
 def test_the_key_of_a_kernel_depends_on_every_number_of_the_robot() -> None:
     keys = [
-        model_key(qd.load("two_link_leg", **options))
+        robot_key(qd.load("two_link_leg", **options))
         for options in (
             {"damping": 0.5, "friction": 0.5, "armature": 0.5},
             {"damping": 0.6, "friction": 0.5, "armature": 0.5},
@@ -235,7 +235,7 @@ def test_the_derivative_of_a_quotient(which: int) -> None:
     """``d (x / y)`` along either argument, against the quotient rule by hand."""
     graph = Graph()
     x, y = graph.inputs(0, 2)
-    (rate,) = directional(graph, [x / y], {which: graph.constant(1.0)})
+    (rate,) = differentiate(graph, [x / y], {which: graph.constant(1.0)})
     at = {0: 3.0, 1: 2.0}
     value = evaluate(graph, rate, at)
     assert value == pytest.approx(1.0 / 2.0 if which == 0 else -3.0 / 4.0)

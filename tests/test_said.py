@@ -15,7 +15,7 @@ from test_printed import agreement
 import quaddyn as qd
 from quaddyn.identification.actuator_fit import ActuatorFit
 from quaddyn.identification.base_parameters import RankCertificate
-from quaddyn.identification.identification_result import SCREEN, Identification
+from quaddyn.identification.identification_result import MAX_PRINTED_BODIES, Identification
 from quaddyn.robot.report import ValidationReport
 from quaddyn.runtime import Stage
 from quaddyn.runtime.faults import FAULT_TEXTS, Fault
@@ -123,7 +123,7 @@ def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
     def body(name: str, joint: Any) -> Any:
         return SimpleNamespace(name=name, joint=joint, inertial=SimpleNamespace(mass=2.0))
 
-    joints = [SimpleNamespace(name=f"joint{i}", nv=1) for i in range(SCREEN + 1)]
+    joints = [SimpleNamespace(name=f"joint{i}", nv=1) for i in range(MAX_PRINTED_BODIES + 1)]
     bodies = [body("base", None), *(body(f"a body with a long name {i}", joint) for i, joint in enumerate(joints))]
     robot = SimpleNamespace(
         name="dog", root="fixed", bodies=bodies, actuated=("joint0",), velocity_index=lambda name: 0
@@ -135,8 +135,9 @@ def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
     base: Any = SimpleNamespace(robot=robot, size=20, inertial=inertial, names=["m body"] * rows.size)
     fit = Identification(
         base=base, method="weighted", beta=np.zeros(20),
-        covariance=np.eye(20), delta=rows.ravel(), noise=np.array([0.1, 0.2]), samples=100, shown=18, condition=123.456,
-        converged=not inertial, iterations=1, hidden=("a", "b") if inertial else (),
+        covariance=np.eye(20), delta=rows.ravel(), noise=np.array([0.1, 0.2]), samples=100, n_identifiable=18,
+        condition=123.456,
+        converged=not inertial, iterations=1, unidentifiable=("a", "b") if inertial else (),
     )  # fmt: skip
     numbers = np.array([1.23456, math.nan])
     motors = ActuatorFit(("hip", "long_knee"), 1e-3 * numbers, *(numbers[::-1] + k for k in range(7)))

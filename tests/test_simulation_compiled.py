@@ -16,7 +16,7 @@ from oracle import EVERYTHING
 import quaddyn as qd
 from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
 from quaddyn.locomotion import com_preview_kernel
 from quaddyn.simulation import (
@@ -42,7 +42,7 @@ CLOSE = 1e-12
 def as_python() -> Iterator[None]:
     """Every entry is the Python function, also where another one calls it."""
     with interpret(), pytest.MonkeyPatch.context() as patch:
-        for unit in Unit.every.values():
+        for unit in CompilationUnit.registry.values():
             for each in unit.entries:
                 patch.setattr(each, "_call", None)
         yield

@@ -37,7 +37,7 @@ def found(true: qd.Robot) -> Identification:
 
 def test_the_robot_that_was_found_moves_as_the_true_one(true: qd.Robot, found: Identification) -> None:
     """Was: a vector of parameters, and what to do with it was the reader's exercise."""
-    robot = pickle.loads(pickle.dumps(found.robot()))
+    robot = pickle.loads(pickle.dumps(found.identified_robot()))
     ours, truth = qd.Dynamics(robot), qd.Dynamics(true)
     rng = np.random.default_rng(5)
     for _ in range(10):
@@ -52,7 +52,7 @@ def test_the_robot_that_was_found_moves_as_the_true_one(true: qd.Robot, found: I
 
 def test_the_urdf_that_is_saved_is_the_robot_that_was_found(found: Identification, tmp_path: Path) -> None:
     file = found.save_urdf(tmp_path / "found.urdf")
-    robot, again = found.robot(), qd.load(file)
+    robot, again = found.identified_robot(), qd.load(file)
     q, v, a = robot.random_configuration(1), np.ones(3), np.ones(3)
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), rtol=1e-9)
     for what in ("damping", "friction", "armature"):
@@ -65,7 +65,7 @@ def test_links_tied_by_fixed_joints_give_their_inertia_to_their_carrier(tmp_path
     assert any(len(body.links) > 1 for body in robot.bodies)
     found = identify(robot, moved(robot, 80), torque_noise=1e-3)
     again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed")
-    model = found.robot()
+    model = found.identified_robot()
     assert model.feet == robot.feet and model.legs["leg"].foot.radius == robot.legs["leg"].foot.radius
     q, v, a = robot.q_home, np.ones(robot.nv), np.ones(robot.nv)
     wanted = qd.Dynamics(model).rnea(q, v, a)
@@ -78,14 +78,14 @@ def test_kernels_take_what_was_found_at_run_time(found: Identification) -> None:
     q, v, a = np.array([0.1, 0.2, 0.3]), np.ones(3), np.ones(3)
     wanted = found.predict(q[None], v[None], a[None])[0]
     np.testing.assert_allclose(fast.rnea(q, v, a, fast.parameter_map @ found.delta), wanted, atol=1e-9)
-    own = qd.compile(found.robot(), "rnea", parameters="runtime", friction=True)
+    own = qd.compile(found.identified_robot(), "rnea", parameters="runtime", friction=True)
     np.testing.assert_allclose(own.rnea(q, v, a), wanted, atol=1e-9)
 
 
 def test_what_load_was_told_is_in_the_file_too(true: qd.Robot) -> None:
     robot = qd.load("planar_3r", damping=0.3, friction=0.2, armature=0.01, limits={"joint2": {"velocity": 2.5}})
     found = identify(base_parameters(robot, inertial=True), moved(true), torque_noise=1e-3)
-    model = found.robot()
+    model = found.identified_robot()
     again = qd.load(model.source)
     np.testing.assert_array_equal(model.velocity_limits, robot.velocity_limits)
     for what in ("damping", "friction", "armature", "velocity_limits"):
@@ -99,14 +99,14 @@ def test_what_was_found_prints_on_one_screen(found: Identification) -> None:
     assert "mass [kg]" in lines[3] and "Coulomb" in lines[3] and "residual" in lines[1] and "200 samples" in lines[0]
     assert float(lines[-1].split()[-1]) == pytest.approx(0.01, rel=0.02)  # rotor inertia
     wrong = dataclasses.replace(found, delta=-found.delta)
-    first, second, third, *others = wrong.inconsistent
+    first, second, third, *others = wrong.inconsistent_bodies
     says = f"not physical: {first}, {second}, {third} and {len(others)} more"
     assert others and str(wrong).splitlines()[0].endswith(says)
 
 
 def test_a_fit_that_is_not_physical_becomes_no_robot(true: qd.Robot, tmp_path: Path) -> None:
     wrong = identify(qd.load("planar_3r"), moved(true, 12), method="least_squares")
-    assert wrong.inconsistent and not wrong.ok and "not physical" in str(wrong)
+    assert wrong.inconsistent_bodies and not wrong.ok and "not physical" in str(wrong)
     with pytest.raises(qd.ModelError):
         wrong.save_urdf(tmp_path / "wrong.urdf")
     assert not (tmp_path / "wrong.urdf").exists()

@@ -70,17 +70,17 @@ def test_a_wheel_with_machine_code_has_it_for_both_kinds_of_processors(ready: Pa
             data = archive.read(name)
             kinds.append(int.from_bytes(data[data.index(b"\x7fELF") + 18 :][:2], "little"))
     assert set(kinds) == {62, 183}  # x86-64, AArch64
-    assert kinds.count(62) == kinds.count(183) == len(prebuilt.modules())
+    assert kinds.count(62) == kinds.count(183) == len(prebuilt.entry_modules())
 
 
 TORQUE = """
 import json
 import numpy as np
 import quaddyn as qd
-from quaddyn.compiler.compilation_units import Unit
+from quaddyn.compiler.compilation_units import CompilationUnit
 robot = qd.load("go2")
 command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
-origins = {unit.module: unit.origin.source for unit in Unit.every.values() if unit.origin is not None}
+origins = {unit.module: unit.origin.source for unit in CompilationUnit.registry.values() if unit.origin is not None}
 print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origins}))
 """
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ..deprecation import renamed_names
 from ..errors import ArgumentError
-from ..identification import Accumulator, BaseParameters, base_parameters, stream
+from ..identification import Accumulator, BaseParameters, base_parameters, stream_samples
 from ..robot import Robot
 from .campaign import Campaign, Failure, Record, hash_texts
 from .worker_memory import hash_robot, load_cached_robot
@@ -25,7 +25,7 @@ class LogCase:
     Attributes:
         robot: catalogue name, path or URDF text.
         root: "free", "planar" or "fixed"; None for what suits the robot.
-        file: CSV or NPZ, as `quaddyn.identification.stream` reads it.
+        file: CSV or NPZ, as `quaddyn.identification.stream_samples` reads it.
         content: digest of the file: another file of the same name is another case.
         torque_noise, force_noise: see `Accumulator`.
     """
@@ -92,7 +92,7 @@ class IdentificationCampaign(Campaign[LogCase]):
             raise ArgumentError(f"{case.file}: it has changed since the campaign began")
         machine = load_cached_robot(case.robot, root=case.root)
         gathered = make_accumulator(case)
-        for part in stream(case.file, machine):
+        for part in stream_samples(case.file, machine):
             gathered.add(part)
         return {"samples": gathered.samples, "factors": base64.b64encode(gathered.dump()).decode("ascii")}
 

@@ -109,7 +109,7 @@ def _processor() -> str:
     from ..compiler import machine
 
     try:
-        found = machine.host()
-    except machine.Unsupported:
+        found = machine.kernel_machine()
+    except machine.UnsupportedMachineError:
         return platform.machine()
     return f"{found.cpu}, {found.bits} bit, {found.features}"

@@ -68,7 +68,7 @@ def codegen(
     `quaddyn.runtime.export_safety` and the similar functions.
     """
     from ..kernels import c_files
-    from ..kernels.operations import RECIPES
+    from ..kernels.operations import OPERATIONS
 
     robot = load(source, root=root, packages=package or ())
     if target.strip() in TARGET_WRITERS:
@@ -91,10 +91,10 @@ def codegen(
             raise ArgumentError(
                 f"--target: {name} cannot be combined with other targets, got {target}; call codegen once for each"
             )
-        if name not in RECIPES:
-            raise UnknownNameError("--target", name, (*RECIPES, *TARGET_WRITERS))
+        if name not in OPERATIONS:
+            raise UnknownNameError("--target", name, (*OPERATIONS, *TARGET_WRITERS))
         frames = frame or list(robot.feet)
-        if RECIPES[name].framed:
+        if OPERATIONS[name].framed:
             if not frames:
                 raise ArgumentError(
                     f"--frame: required for {name}, since {robot.name!r} has no feet; name a frame of the robot"

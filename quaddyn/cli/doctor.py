@@ -16,9 +16,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compiler import machine, object_cache, prebuilt, silence_messages
-from ..compiler.compilation_units import SHIPPED, Unit
+from ..compiler.compilation_units import SHIPPED, CompilationUnit
 from ..errors import QuaddynError
-from ..kernels.kernel_cache import kept_kernels
+from ..kernels.kernel_cache import cached_kernels
 from ..version import __version__
 from .app import app
 from .console import err, out, say
@@ -86,17 +86,17 @@ def examined(*, make: bool, quiet: bool) -> Health:
     """
     problems: list[str] = []
     target, processor = _processor(problems)
-    place = object_cache.cache()
-    if place.reason and (place.wanted or make):
+    place = object_cache.find_cache_folder()
+    if place.reason and (place.is_enabled or make):
         problems.append(f"machine code is not kept: {place.folder or 'no folder'}: {place.reason}")
     writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
     if not place.reason and not writable:
         problems.append(f"machine code is not kept: {place.folder} cannot be written to")
-    units = prebuilt.units()
+    units = prebuilt.all_units()
     states = [_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)]
     cache = {"folder": None if place.folder is None else str(place.folder), "used": writable, "reason": place.reason}
     kernels: list[dict[str, str | int]] = [
-        {"robot": each.robot, "what": each.what, "file": str(each.file), "size": each.size} for each in kept_kernels()
+        {"robot": each.robot, "what": each.what, "file": str(each.file), "size": each.size} for each in cached_kernels()
     ]
     return Health(_versions(), processor, cache, states, kernels, problems)
 
@@ -117,21 +117,21 @@ def _processor(problems: list[str]) -> tuple[str, dict[str, str]]:
     try:
         binding = machine.llvm()
         found |= {"triple": binding.get_process_triple(), "cpu": binding.get_host_cpu_name()}
-        target = machine.portable()
-        machine.trial(target)
+        target = machine.portable_target()
+        machine.check_machine_code(target)
         found["target"] = target
-    except machine.Unsupported as error:
+    except machine.UnsupportedMachineError as error:
         problems.append(f"no machine code: {error}")
         return "", found
     try:
-        found["kernels"] = f"vectors of {machine.host().bits} bits"
-    except machine.Unsupported as error:
+        found["kernels"] = f"vectors of {machine.kernel_machine().bits} bits"
+    except machine.UnsupportedMachineError as error:
         found["kernels"] = f"through Pinocchio: {error}"
     return target, found
 
 
-def _state(unit: Unit, target: str, make: bool, count: str, quiet: bool, problems: list[str]) -> UnitState:
-    found = unit.found(target) if target else None
+def _state(unit: CompilationUnit, target: str, make: bool, count: str, quiet: bool, problems: list[str]) -> UnitState:
+    found = unit.load_machine_code(target) if target else None
     if found is None and make and target:
         if not quiet:
             err.print(f"{count} {escape(unit.title)} ...", end=" ", highlight=False)
@@ -142,15 +142,15 @@ def _state(unit: Unit, target: str, make: bool, count: str, quiet: bool, problem
         except (QuaddynError, RuntimeError) as error:
             problems.append(f"{unit.title} cannot be compiled: {error}")
         else:
-            if object_cache.cache_folder() is not None and unit.found(target) is None:
-                problems.append(f"{unit.title} was compiled, but could not be kept: {found.place}")
+            if object_cache.cache_folder() is not None and unit.load_machine_code(target) is None:
+                problems.append(f"{unit.title} was compiled, but could not be kept: {found.path}")
         if not quiet:
             err.print("failed" if found is None else f"{time.perf_counter() - start:.1f} s", highlight=False)
     elif found is not None and make and not quiet:
         err.print(f"{count} {escape(unit.title)}: {found.source}", highlight=False)
     if found is None:
         return UnitState(unit.title, unit.module, "not yet", "", None, None)
-    return UnitState(unit.title, unit.module, found.source, found.place, len(found.code), found.seconds or None)
+    return UnitState(unit.title, unit.module, found.source, found.path, len(found.code), found.seconds or None)
 
 
 def _print(health: Health) -> None:

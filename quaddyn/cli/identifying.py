@@ -22,7 +22,7 @@ from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import bar, check_writable, err, out, say
 
 if TYPE_CHECKING:
-    from ..identification import Extent, Identification, Samples, Validation
+    from ..identification import Identification, MotionRange, Samples, Validation
 
 
 #: Most samples of a motion that `excite` writes.
@@ -65,7 +65,7 @@ def excite(
             robot, period=period, harmonics=harmonics, iterations=iterations, seed=seed, progress=tick
         )
     t = np.arange(0.0, period, 1.0 / rate)
-    table = np.column_stack([t, *motion.at(t)])
+    table = np.column_stack([t, *motion.sample(t)])
     names = ["t", *(f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n))]
     with target.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerow(names)
@@ -103,17 +103,17 @@ def identify(
 
     check_writable(target)
     robot = _robot_of(data, source, root, package or (), quiet=as_json)
-    extent, kept = identification.Extent(robot), 0
+    extent, kept = identification.MotionRange(robot), 0
 
     def learning(part: Samples) -> Samples:
         nonlocal kept
         extent.add(part)
-        first, rest = identification.split(part, held_out)
+        first, rest = identification.split_samples(part, held_out)
         kept += len(rest)
         return first
 
     with bar("reading", quiet=as_json) as tick:
-        learned = (learning(part) for part in identification.stream(data, robot, progress=tick))
+        learned = (learning(part) for part in identification.stream_samples(data, robot, progress=tick))
         found = identification.identify(
             robot,
             learned,
@@ -125,8 +125,8 @@ def identify(
     judged = None
     if kept:
         with bar("judging", quiet=as_json) as tick:
-            parts = identification.stream(data, robot, progress=tick)
-            judged = found.validate(identification.split(part, held_out)[1] for part in parts)
+            parts = identification.stream_samples(data, robot, progress=tick)
+            judged = found.validate(identification.split_samples(part, held_out)[1] for part in parts)
     whole = found.to_json() | {"doubts": doubts(found, judged, extent)}
     if judged is not None:
         whole["held_out"] = {
@@ -175,9 +175,9 @@ AUDIBLE = 0.02
 LISTED = 6
 
 
-def doubts(found: Identification, judged: Validation | None, extent: Extent) -> list[str]:
+def doubts(found: Identification, judged: Validation | None, extent: MotionRange) -> list[str]:
     """Returns warnings about the data, a sentence each."""
-    out = list(extent.doubts())
+    out = list(extent.warnings())
     if judged is None:
         return [*out, "no sample was held out to judge the fit by"]
     names = {found.base.robot.velocity_index(joint): joint for joint in found.base.robot.actuated}
@@ -193,7 +193,7 @@ def doubts(found: Identification, judged: Validation | None, extent: Extent) -> 
 
 def _print_losses(found: Identification) -> None:
     """Prints friction and rotor inertia of the joints with those of the file."""
-    robot, losses = found.base.robot, found.losses
+    robot, losses = found.base.robot, found.joint_losses
     if not losses:
         return
     units = escape("viscous [N m s/rad], Coulomb [N m], rotor [kg m^2]")
@@ -237,15 +237,18 @@ def _print(found: Identification, judged: Validation | None) -> None:
     vague = int(np.count_nonzero(found.deviation > np.abs(found.beta)))
     say(f"{base.certificate}")
     say(
-        f"{found.shown} of {base.size} base parameters shown by the data, {vague} of them less certain than they are "
+        f"{found.n_identifiable} of {base.size} base parameters shown by the data, "
+        f"{vague} of them less certain than they are "
         f"large; condition number {found.condition:.3g}"
     )
-    if found.hidden:
-        more = f" and {len(found.hidden) - LISTED} more, see --json" if len(found.hidden) > LISTED else ""
-        listed = "; ".join(found.hidden[:LISTED])
+    if found.unidentifiable:
+        more = (
+            f" and {len(found.unidentifiable) - LISTED} more, see --json" if len(found.unidentifiable) > LISTED else ""
+        )
+        listed = "; ".join(found.unidentifiable[:LISTED])
         say(f"kept from the file, since these data do not show them: {listed}{more}")
-    if found.inconsistent:
-        wrong = escape(", ".join(found.inconsistent))
+    if found.inconsistent_bodies:
+        wrong = escape(", ".join(found.inconsistent_bodies))
         err.print(f"[yellow]not physical:[/] {wrong}; try --method consistent", highlight=False)
     if not found.converged:
         err.print("[red]the fit did not converge[/]")

@@ -1,7 +1,8 @@
 """Restricted Python as machine code and as C99, without a compiler on the machine.
 
-`kinds` names what functions work on, `reading` makes typed trees of them, `llvm` and `c99` write these out, `machine`
-makes code, `objects` keeps it, `calling` lets Python call it; `units` has the decorators.
+`compilation_units` has the decorators.  `kinds` lists the types of values, `function_translator` translates the source
+of a function into a typed tree (`typed_tree`), `llvm_functions` and `c99` write trees as LLVM IR and as C99, `machine`
+makes machine code, `object_cache` stores it on disk, and `python_calls` makes it callable from Python.
 """
 
 from ..deprecation import renamed_names

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentTypeError
-from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, ScalarKind
 from .signatures import signature_of
 
 
-def from_python(kind: Kind) -> bool:
+def can_pass_from_python(kind: Kind) -> bool:
     """Whether Python can pass values of a kind: numbers, arrays and records of them."""
     if isinstance(kind, RecordKind):
-        return all(from_python(field) for _, field in kind.fields)
-    return isinstance(kind, ArrayKind) or (isinstance(kind, Scalar) and kind in (FLOAT, INT, BOOL))
+        return all(can_pass_from_python(field) for _, field in kind.fields)
+    return isinstance(kind, ArrayKind) or (isinstance(kind, ScalarKind) and kind in (FLOAT, INT, BOOL))
 
 
-def examine(which: Any, arguments: tuple[object, ...], *, records: bool = False) -> None:
+def check_arguments(which: Any, arguments: tuple[object, ...], *, records: bool = False) -> None:
     """Raise if arguments do not fit an entry exactly.
 
     Args:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError
-from .c99_functions import FunctionWriter, comment, prototype
+from .c99_functions import C99FunctionWriter, comment, prototype
 from .c99_types import ARRAYS, HELPERS, Types, identifier
-from .call_graph import reachable, symbol
+from .call_graph import collect_functions, symbol_name
 
 if TYPE_CHECKING:
     from .compilation_units import Entry
@@ -43,20 +43,20 @@ def c_source(entries: Sequence[Entry | Callable[..., Any]], name: str) -> CFiles
     Raises:
         CompileError: one of the functions cannot be compiled.
     """
-    functions = reachable(entries)
+    functions = collect_functions(entries)
     symbols: dict[str, str] = {}
     for f in functions:
         c = identifier(f.symbol)
         if c in symbols.values() or c in HELPERS:
             raise CompileError(f"{f.symbol}: C has another function of this name; give it another one")
         symbols[f.symbol] = c
-    public = {symbol(each) for each in entries}
+    public = {symbol_name(each) for each in entries}
     types, helpers = Types(), dict[str, str]()
     prototypes = [f"{comment(f.doc)}{prototype(f, symbols[f.symbol], types)};" for f in functions if f.symbol in public]
     shown = len(types.declarations)
     definitions = []
     for f in functions:
-        writer = FunctionWriter(f, types, lambda target: symbols[symbol(target)], helpers)
+        writer = C99FunctionWriter(f, types, lambda target: symbols[symbol_name(target)], helpers)
         definitions.append(writer.definition(symbols[f.symbol], public=f.symbol in public))
     order = [*(each for each in HELPERS if each in helpers), *sorted(each for each in helpers if each not in HELPERS)]
     guard = f"{identifier(name).upper()}_H"

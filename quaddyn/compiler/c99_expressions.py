@@ -29,32 +29,32 @@ from .c99_types import (
 )
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, RecordKind
 from .typed_tree import (
+    AxisLength,
     Binary,
     Call,
-    Carve,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Convert,
-    Element,
     Expression,
     Field,
     Intrinsic,
-    Local,
+    LocalArray,
     Logic,
-    Make,
+    MakeTuple,
     Name,
-    Size,
+    ReshapedView,
+    SlicedView,
+    Subscript,
     Unary,
-    View,
 )
-from .variable_analysis import byte, touches
+from .variable_analysis import accesses_memory, has_byte_entries
 
 #: What names an array.
 PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")
 
 
-class ExpressionWriter(LineWriter):
+class C99ExpressionWriter(LineWriter):
     """Writes the expressions of one function; arguments as `LineWriter`."""
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -68,7 +68,9 @@ class ExpressionWriter(LineWriter):
         out = []
         for k, e in enumerate(given):
             after, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CHOICE
-            waits = (e.calls and any(map(touches, after))) or (touches(e) and any(x.calls for x in after))
+            waits = (e.contains_call and any(map(accesses_memory, after))) or (
+                accesses_memory(e) and any(x.contains_call for x in after)
+            )
             text = self.index(e, level) if index else self.value(e, level)
             out.append(self.held(e, text) if waits else text)
         return out
@@ -77,7 +79,7 @@ class ExpressionWriter(LineWriter):
         """An index or a size: what lies within memory does not overflow."""
         if isinstance(e, Binary) and e.op in ("+", "-", "*"):
             own = MULTIPLY if e.op == "*" else ADD
-            if not (e.left.calls or e.right.calls):
+            if not (e.left.contains_call or e.right.contains_call):
                 text = f"{self.index(e.left, own)} {e.op} {self.index(e.right, own + 1)}"
                 return text if own >= level else f"({text})"
         return self.value(e, level)
@@ -98,7 +100,7 @@ class ExpressionWriter(LineWriter):
                 return self.compare(e)
             case Logic():
                 return self.all_or_any(e.op, [partial(self.value, each, COMPARE) for each in e.values])
-            case Choice():
+            case Conditional():
                 return self.choice(e)
             case Convert():
                 return self.converted(e)
@@ -106,24 +108,28 @@ class ExpressionWriter(LineWriter):
                 return self.call(e)
             case Intrinsic():
                 return self.intrinsic(e)
-            case Element():
+            case Subscript():
                 text = self.element(e.array, e.index)
-                return (f"(int64_t){text}", PREFIX) if byte(e.array) else (text, PREFIX if text[0] == "*" else ATOM)
-            case View():
+                return (
+                    (f"(int64_t){text}", PREFIX)
+                    if has_byte_entries(e.array)
+                    else (text, PREFIX if text[0] == "*" else ATOM)
+                )
+            case SlicedView():
                 return self.view(e), ATOM
-            case Size():
+            case AxisLength():
                 assert isinstance(e.array.kind, ArrayKind)
                 return f"{self.value(e.array, ATOM)}.{SIZES[e.array.kind.rank][e.axis]}", ATOM
-            case Carve():
+            case ReshapedView():
                 base, at, *sizes = self.operands((e.array, e.at, *e.sizes), ADD, index=True)
                 begin = f"{base}.at" if at == "0" else f"{base}.at + {at}"
                 return f"({self.types.of(e.kind)}){{{', '.join([begin, *sizes])}}}", ATOM
-            case Local():
+            case LocalArray():
                 name = self.temporary()
                 begin = " = {0}" if e.clear else ""
                 self.top.append(f"    double {name}[{math.prod(e.sizes) + LANE_WIDTH}]{begin};")
                 return f"({self.types.of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
-            case Make():
+            case MakeTuple():
                 values = self.operands(e.values)
                 return f"({self.types.of(e.kind)}){{{', '.join(values)}}}", ATOM
             case Field():
@@ -145,7 +151,7 @@ class ExpressionWriter(LineWriter):
             own = MULTIPLY if e.op in "*/" else ADD
             return f" {e.op} ".join(self.operands((e.left, e.right), own, own + 1)), own
         if e.op in ("&", "|"):
-            if e.kind == BOOL and (e.left.calls or e.right.calls):
+            if e.kind == BOOL and (e.left.contains_call or e.right.contains_call):
                 x, y = (self.held(each, self.value(each)) for each in (e.left, e.right))
             else:
                 x, y = self.operands((e.left, e.right), PREFIX)
@@ -213,7 +219,7 @@ class ExpressionWriter(LineWriter):
             self.line("}")
         return name, ATOM
 
-    def choice(self, e: Choice) -> Text:
+    def choice(self, e: Conditional) -> Text:
         """One of two values; only one is computed."""
         test = self.value(e.test, COMPARE)
         ways = [self.apart(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
@@ -240,7 +246,7 @@ class ExpressionWriter(LineWriter):
         """Of a record."""
         if text[0] == "*":
             return text[1:]
-        named = isinstance(e, Name | Field) and not e.calls
+        named = isinstance(e, Name | Field) and not e.contains_call
         return f"&{text if named else self.held(e, text)}"
 
     # -- arrays ------------------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ class ExpressionWriter(LineWriter):
         kind = array.kind
         assert isinstance(kind, ArrayKind)
         base = self.value(array, ATOM)
-        if array.calls:
+        if array.contains_call:
             base = self.held(array, base)
         if kind.rank == 1:
             return f"{base}.at[{self.operands(index, index=True)[0]}]"
@@ -262,7 +268,7 @@ class ExpressionWriter(LineWriter):
             offset = " + ".join(x for x in (rows, "" if each == "0" else each) if x) or "0"
         return f"{base}.at[{offset}]"
 
-    def view(self, e: View) -> str:
+    def view(self, e: SlicedView) -> str:
         """Part of an array."""
         kind, n = e.array.kind, len(e.index)
         assert isinstance(kind, ArrayKind) and isinstance(e.kind, ArrayKind)
@@ -283,7 +289,7 @@ class ExpressionWriter(LineWriter):
         if name in ("load8", "store8"):
             lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)
             given = [self.value(each) for each in lanes]
-            if lanes and any(each.calls for each in e.arguments):
+            if lanes and any(each.contains_call for each in e.arguments):
                 given = [self.held(lanes[0], given[0])]
             given.append(f"&{self.element(array, index)}")
             return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(given)})", ATOM

@@ -5,42 +5,42 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from .c99_expressions import ExpressionWriter
+from .c99_expressions import C99ExpressionWriter
 from .c99_types import ADD, ATOM, PREFIX, Types, identifier
 from .kinds import FLOAT, INT, Kind, RecordKind
-from .local_arrays import statements
+from .local_arrays import walk_statements
 from .typed_tree import (
     Assign,
     Binary,
     Break,
     Constant,
     Continue,
-    Element,
     Evaluate,
     Expression,
     For,
     Function,
     If,
-    Make,
+    MakeTuple,
     Name,
     Return,
     Statement,
+    Subscript,
     Targets,
     While,
 )
 from .value_layout import parts
 from .variable_analysis import (
     Target,
-    byte,
-    lasts,
-    mentions,
+    accesses_memory,
+    assigned_names,
+    has_byte_entries,
+    is_invariant,
+    is_only_loop_counter,
+    mentioned_variables,
     names_in,
     names_read,
-    only_counts,
-    targeted,
-    touches,
     within_one_block,
-    written,
+    written_variables,
 )
 
 
@@ -59,14 +59,14 @@ def prototype(f: Function, name: str, types: Types) -> str:
     return f"{types.of(f.returns)} {name}({', '.join(given) or 'void'})"
 
 
-class FunctionWriter(ExpressionWriter):
+class C99FunctionWriter(C99ExpressionWriter):
     """Writes one function; arguments as `ExpressionWriter`."""
 
     def definition(self, name: str, *, public: bool) -> str:
         """The whole function."""
         f = self.function
         self.undeclared: set[str] = set()
-        self.counters = {n for n in f.variables if n not in dict(f.parameters) and only_counts(f.body, n)}
+        self.counters = {n for n in f.variables if n not in dict(f.parameters) and is_only_loop_counter(f.body, n)}
         self.declared = {n for n, _ in f.parameters} | self.counters
         self.read = set(names_read(f.body))
         for parameter, kind in f.parameters:
@@ -86,7 +86,7 @@ class FunctionWriter(ExpressionWriter):
     # -- statements --------------------------------------------------------------------------------------------
     def block(self, body: Sequence[Statement]) -> None:
         """One after the other; variables are declared where all that names them can see them."""
-        mentioned = [mentions(s) for s in body]
+        mentioned = [mentioned_variables(s) for s in body]
         for k, s in enumerate(body):
             wanted = [
                 n
@@ -96,7 +96,7 @@ class FunctionWriter(ExpressionWriter):
                 and (any(n in each for each in mentioned[k + 1 :]) or not within_one_block(s, n))
             ]
             self.declared |= set(wanted)
-            own = targeted(s.target) if isinstance(s, Assign) else set()
+            own = assigned_names(s.target) if isinstance(s, Assign) else set()
             for n in wanted:
                 kind = self.function.variables[n]
                 if n not in own:
@@ -176,10 +176,10 @@ class FunctionWriter(ExpressionWriter):
     def loop(self, s: For) -> None:
         """``for``; a counter of its own where the body changes the variable or the variable lives on."""
         start, stop = self.operands((s.start, s.stop), index=True)
-        changed = {n for each, _ in statements(s.body) for n in written(each)}
+        changed = {n for each, _ in walk_statements(s.body) for n in written_variables(each)}
         name = self.names[s.name]
         counter = name if s.name in self.counters else self.temporary()
-        if not lasts(s.stop, changed):
+        if not is_invariant(s.stop, changed):
             stop = self.held(Constant(INT, 0), stop)
         step = {1: "++", -1: "--"}.get(s.step) or f" {'+' if s.step > 0 else '-'}= {abs(s.step)}"
         relation = "<" if s.step > 0 else ">"
@@ -202,15 +202,17 @@ class FunctionWriter(ExpressionWriter):
         if isinstance(target, Name):
             self.name(target, self.increment(self.names[target.name], value) or text)
             return
-        if (target.calls and touches(value)) or (value.calls and any(map(touches, target.index))):
+        if (target.contains_call and accesses_memory(value)) or (
+            value.contains_call and any(map(accesses_memory, target.index))
+        ):
             text = self.held(value, text)
         self.put(target, text, value)
 
-    def put(self, target: Element, text: str, value: Expression | None = None) -> None:
+    def put(self, target: Subscript, text: str, value: Expression | None = None) -> None:
         """An entry takes a value."""
         place = self.element(target.array, target.index)
         more = "" if value is None else self.increment(place, value)
-        self.line(f"{more or f'{place} = ' + (f'(int8_t)({text})' if byte(target.array) else text)};")
+        self.line(f"{more or f'{place} = ' + (f'(int8_t)({text})' if has_byte_entries(target.array) else text)};")
 
     def name(self, target: Name, text: str) -> None:
         """A variable takes a value, its first where it is declared."""
@@ -225,24 +227,30 @@ class FunctionWriter(ExpressionWriter):
 
     def increment(self, place: str, value: Expression) -> str:
         """``place += ...`` if that is what a value says, else ""."""
-        if isinstance(value, Binary) and value.kind == FLOAT and not value.calls:
-            if isinstance(value.left, Name | Element) and self.value(value.left) == place:
+        if isinstance(value, Binary) and value.kind == FLOAT and not value.contains_call:
+            if isinstance(value.left, Name | Subscript) and self.value(value.left) == place:
                 right = self.value(value.right, ADD if value.op in "+-" else PREFIX)
                 return f"{place} {value.op}= {right}"
         return ""
 
     def assign_parts(self, targets: Targets, value: Expression) -> None:
         """Values of a tuple: all are computed before the first is assigned."""
-        if not isinstance(value, Make):
+        if not isinstance(value, MakeTuple):
             whole = self.held(value, self.value(value))
             self.spread(targets, self.values_of(whole, value.kind), value.kind)
             return
         pairs = list(zip(targets.items, value.values, strict=True))
         for k, (target, each) in enumerate(pairs):
             before = targets.items[:k]
-            early = {n for t in before for n in targeted(t)} & set(names_in(each))
-            memory = any(isinstance(t, Element | Targets) for t in before) and touches(each)
-            if early or memory or isinstance(target, Targets) or each.calls or (target is not None and target.calls):
+            early = {n for t in before for n in assigned_names(t)} & set(names_in(each))
+            memory = any(isinstance(t, Subscript | Targets) for t in before) and accesses_memory(each)
+            if (
+                early
+                or memory
+                or isinstance(target, Targets)
+                or each.contains_call
+                or (target is not None and target.contains_call)
+            ):
                 held = [self.held(e, self.value(e)) for e in value.values]
                 self.spread(targets, held, value.kind)
                 return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, Scalar, SmallArrayKind
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind
 from .typed_tree import Constant
 from .value_layout import parts
 
@@ -69,7 +69,7 @@ class Types:
 
     def of(self, kind: Kind) -> str:
         """C's type of a value."""
-        if isinstance(kind, Scalar):
+        if isinstance(kind, ScalarKind):
             return {FLOAT: "double", INT: "int64_t", BOOL: "bool"}.get(kind, "Lanes")
         if isinstance(kind, ArrayKind):
             return array_name(kind)

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from .function_translator import read
-from .signatures import refuse
+from .function_translator import translate_function
+from .signatures import raise_compile_error
 from .typed_tree import Function
 
 
-def reachable(entries: Iterable[Any]) -> list[Function]:
+def collect_functions(entries: Iterable[Any]) -> list[Function]:
     """All functions that entries lead to, callees before callers.
 
     Raises:
@@ -21,15 +21,17 @@ def reachable(entries: Iterable[Any]) -> list[Function]:
     path: list[str] = []
 
     def visit(target: Any) -> None:
-        name = symbol(target)
+        name = symbol_name(target)
         if name in path:
-            refuse(target, 0, f"calls itself, by way of {' -> '.join(path[path.index(name) :])}; write a loop")
+            raise_compile_error(
+                target, 0, f"calls itself, by way of {' -> '.join(path[path.index(name) :])}; write a loop"
+            )
         if name in done:
             if done[name].source is not inspect.unwrap(target):
-                refuse(target, 0, f"there are two functions {name}; give one of them another name")
+                raise_compile_error(target, 0, f"there are two functions {name}; give one of them another name")
             return
         path.append(name)
-        function = read(target, name)
+        function = translate_function(target, name)
         for each in function.calls:
             visit(each)
         path.pop()
@@ -40,7 +42,7 @@ def reachable(entries: Iterable[Any]) -> list[Function]:
     return list(done.values())
 
 
-def symbol(target: Any) -> str:
+def symbol_name(target: Any) -> str:
     """Name of a compiled function in machine code: its module within the package, and its own."""
     function = inspect.unwrap(target)
     module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")

@@ -1,8 +1,9 @@
-"""`compiled` and `entry`: functions of restricted Python that become machine code when they are first called.
+"""`compiled` and `entry`: functions of restricted Python that are compiled to machine code when they are first called.
 
-A function with ``@compiled`` stays what it is to Python; compiled functions call it as machine code.  With ``@entry``
-it is called from Python as machine code, and its `Entry.python` is the function itself.  The entries of one module, and
-all that they call, are one unit: one object, made once and kept (`objects`), or shipped with the package.
+A function with ``@compiled`` remains an ordinary function for Python; compiled functions call it as machine code.  A
+function with ``@entry`` is called from Python as machine code, and its `Entry.python` is the original function.  The
+entries of one module, and all functions that they call, form one compilation unit: one object file, which is compiled
+once and cached (`object_cache`), or shipped prebuilt with the package.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .argument_checks import canonical, examine, from_python
-from .call_graph import reachable, symbol
-from .entry_wrapper import Wrapper, records_in
+from .argument_checks import can_pass_from_python, canonical, check_arguments
+from .call_graph import collect_functions, symbol_name
+from .entry_wrapper import EntryWrapper, collect_records
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
-from .llvm_functions import FunctionWriter
-from .machine import PORTABLE, link, llvm_version, lock, object_code, portable, target_options
-from .object_cache import Found
-from .python_calls import connect, connect_bound, direct, readable
-from .signatures import Options, refuse, signature_of
+from .llvm_functions import LlvmFunctionWriter
+from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
+from .object_cache import CachedObject
+from .python_calls import has_expected_layout, make_bound_builtin, make_builtin, make_ctypes_call
+from .signatures import DecoratorOptions, raise_compile_error, signature_of
 from .source_fingerprint import fingerprint
 from .typed_tree import Function
 from .value_layout import EPILOGUE, Callee
@@ -46,14 +47,14 @@ KIND = "unit"
 
 
 def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
-    """Mark a function as callable from compiled functions.
+    """Marks a function as callable from compiled functions.
 
     Args:
-        inline: whether to inline it into its callers; by default LLVM decides.
+        inline: whether to inline it into its callers; None (default) leaves the decision to LLVM.
     """
 
     def mark(function: F) -> F:
-        function.__compiled__ = Options(inline)  # type: ignore[attr-defined]
+        function.__compiled__ = DecoratorOptions(inline)  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -61,53 +62,53 @@ def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
 
 @renamed_attributes(ready="compile", bound="bind")
 class Entry:
-    """A function that Python calls as machine code; see `entry`.
+    """Function that Python calls as machine code; made by `entry`.
 
     Attributes:
-        python: the function itself, run by Python.
+        python: the original function, run by the Python interpreter.
     """
 
     def __init__(self, function: Callable[..., Any], title: str, *, release: bool) -> None:
         self.python, self.release, self.title = function, release, title
         self.__wrapped__, self.__doc__, self.__name__ = function, function.__doc__, function.__name__
-        self.__compiled__ = Options(False)
+        self.__compiled__ = DecoratorOptions(False)
         self._call: Callable[..., Any] | None = None
-        Unit.of(function.__module__).entries.append(self)
+        CompilationUnit.of_module(function.__module__).entries.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it."""
+        """Calls the machine code, which is compiled first if necessary."""
         call = self._call
         if call is None or _interpreting:
             call = self.compile()
         return call(*arguments)
 
     def compile(self) -> Callable[..., Any]:
-        """The machine code as a builtin function, made if it has to be: what loops should call."""
+        """Compiles the entry if necessary and returns its machine code as a builtin function, for use in loops."""
         if _interpreting:
             return self.python
         if self._call is None:
-            self._call = Unit.of(self.python.__module__).linked(self)
+            self._call = CompilationUnit.of_module(self.python.__module__).link_entry(self)
         return self._call
 
     def bind(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
-        """Like `compile`, for calls with the same records: what is returned takes the other arguments alone.
+        """Like `compile`, for calls with the same records: the returned function takes the other arguments alone.
 
-        Where the records' arrays lie is looked up once, here.  They are kept as long as what is returned.
+        The addresses of the records' arrays are looked up once, here.  The returned function keeps the records alive.
 
         Args:
-            records: all of the entry's, in the order of its parameters.
+            records: all records that the entry takes, in the order of its parameters.
 
         Raises:
-            ArgumentTypeError: one that does not fit.
+            ArgumentTypeError: a record does not fit its parameter.
         """
-        return Unit.of(self.python.__module__).bind(self, records, self.compile())
+        return CompilationUnit.of_module(self.python.__module__).bind(self, records, self.compile())
 
 
 def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
-    """Make a function callable from Python as machine code.
+    """Makes a function callable from Python as machine code.
 
     Args:
-        title: for messages, such as "whole-body control".
+        title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
     """
     return lambda function: Entry(function, title, release=release)
@@ -119,7 +120,7 @@ _quiet: list[bool] = []
 
 @contextmanager
 def interpret() -> Iterator[None]:
-    """Within this context, entries run as plain Python: slow, with every index checked, and open to a debugger."""
+    """Runs entries as plain Python within this context: slow, with every index checked, and open to a debugger."""
     _interpreting.append(True)
     try:
         with np.errstate(all="ignore"):
@@ -130,7 +131,7 @@ def interpret() -> Iterator[None]:
 
 @contextmanager
 def silence_messages() -> Iterator[None]:
-    """Within this context, compiling prints no message: for callers that print their own."""
+    """Suppresses the messages about compiling within this context, for callers that print their own."""
     _quiet.append(True)
     try:
         yield
@@ -139,129 +140,131 @@ def silence_messages() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a unit's machine code came from.
+class MachineCodeOrigin:
+    """Record of how the machine code of a unit was obtained.
 
     Attributes:
-        title: what it is for.
-        source: "compiled", "kept" or "shipped".
-        place: file, or "" if it is nowhere.
-        seconds: that it took.
+        title: name of the unit.
+        source: "compiled", "cached" or "prebuilt".
+        path: file of the machine code, or "" if it is not on disk.
+        seconds: time to compile or load it [s].
     """
 
     title: str
     source: str
-    place: str
+    path: str
     seconds: float
 
 
-class Unit:
-    """The entries of one module; `Unit.of` gives the only one.
+class CompilationUnit:
+    """The entries of one module and all functions that they call.
+
+    `CompilationUnit.of_module` returns the only instance.
 
     Attributes:
-        entries: in the order of their definition.
-        origin: of the machine code, once there is some.
+        entries: the entries in the order of their definition.
+        origin: how the machine code was obtained; None before the first call.
     """
 
-    every: dict[str, Unit] = {}  # noqa: RUF012  # by module
+    registry: dict[str, CompilationUnit] = {}  # noqa: RUF012  # by module
 
     def __init__(self, module: str) -> None:
         self.module, self.entries = module, list[Entry]()
-        self.origin: Origin | None = None
+        self.origin: MachineCodeOrigin | None = None
         self._engine: Any = None
         self.kept: list[object] = []
 
     @classmethod
-    def of(cls, module: str) -> Unit:
-        """That of a module."""
-        return cls.every.setdefault(module, cls(module))
+    def of_module(cls, module: str) -> CompilationUnit:
+        """Returns the unit of a module, given by its ``__name__``."""
+        return cls.registry.setdefault(module, cls(module))
 
     # -- machine code ------------------------------------------------------------------------------------------
-    def linked(self, which: Entry) -> Callable[..., Any]:
-        """An entry's machine code in this process."""
+    def link_entry(self, which: Entry) -> Callable[..., Any]:
+        """Returns an entry as a builtin function, loading or compiling the machine code of the unit if necessary."""
         with lock:
             if self._engine is None:
                 start = time.perf_counter()
-                target = portable()
-                found = self.found(target) or self.compile(target)
-                self._engine = link(found.code, PORTABLE[target])
-                self.origin = Origin(self.title, found.source, found.place, time.perf_counter() - start)
+                target = portable_target()
+                found = self.load_machine_code(target) or self.compile(target)
+                self._engine = link_object(found.code, PORTABLE[target])
+                self.origin = MachineCodeOrigin(self.title, found.source, found.path, time.perf_counter() - start)
             return self.callable(which, self._engine, builtin=True)
 
     @property
     def title(self) -> str:
-        """What it is for."""
+        """Name of the unit for messages: the title of its first entry."""
         return self.entries[0].title
 
-    def found(self, target: str) -> Found | None:
-        """Machine code for a target of `PORTABLE` that is there: shipped with the package, or kept."""
+    def load_machine_code(self, target: str) -> CachedObject | None:
+        """Returns prebuilt or cached machine code for a target of `PORTABLE`, or None if there is none."""
         if object_cache.as_private(SHIPPED, PACKAGE):
-            key = self.key(target)
-            shipped = object_cache.read(SHIPPED / f"{key}.bin", key)
+            key = self.source_key(target)
+            shipped = object_cache.read_object(SHIPPED / f"{key}.bin", key)
             if shipped is not None:
-                return Found(*_parted(shipped), "shipped", str(SHIPPED / f"{key}.bin"))
-        key = self.kept_key(target)
-        kept = object_cache.cached(key)
-        return None if kept is None else Found(*_parted(kept), "kept", object_cache.place(key))
+                return CachedObject(*_parted(shipped), "shipped", str(SHIPPED / f"{key}.bin"))
+        key = self.cache_key(target)
+        kept = object_cache.load_object(key)
+        return None if kept is None else CachedObject(*_parted(kept), "kept", object_cache.cache_path(key))
 
-    def compile(self, target: str) -> Found:
-        """Machine code for a target of `PORTABLE`, compiled now and kept where that is possible."""
+    def compile(self, target: str) -> CachedObject:
+        """Compiles the unit for a target of `PORTABLE` and stores the machine code in the cache if there is one."""
         with _announced(self.title):
             start = time.perf_counter()
             code = self.code(target)
             seconds = time.perf_counter() - start
-        key = self.kept_key(target)
-        object_cache.keep(key, struct.pack("<d", seconds) + code)
-        return Found(code, seconds, "compiled", object_cache.place(key))
+        key = self.cache_key(target)
+        object_cache.store_object(key, struct.pack("<d", seconds) + code)
+        return CachedObject(code, seconds, "compiled", object_cache.cache_path(key))
 
     def code(self, target: str) -> bytes:
-        """Machine code for a target of `PORTABLE`, compiled now."""
+        """Compiles the unit for a target of `PORTABLE` and returns the machine code."""
         text = self.module_text(contract=target_options().contract)
-        return object_code(text, PORTABLE[target], optimize=True)
+        return compile_ir(text, PORTABLE[target], optimize=True)
 
-    def ship(self, folder: Path, target: str) -> Path:
-        """Compile for a target into a folder that is to become `SHIPPED`; the file."""
-        key = self.key(target)
-        object_cache.write(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
+    def export_object(self, folder: Path, target: str) -> Path:
+        """Compiles for a target and writes the object to a folder of prebuilt objects; returns the path of the file."""
+        key = self.source_key(target)
+        object_cache.write_object(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
         return folder / f"{key}.bin"
 
-    def made(self, *, contract: bool = True, builtin: bool = True) -> dict[str, Callable[..., Any]]:
-        """The entries by name as machine code that is made now and kept nowhere: to be compared with.
+    def compile_uncached(self, *, contract: bool = True, builtin: bool = True) -> dict[str, Callable[..., Any]]:
+        """Compiles the unit without any cache and returns its entries by name, as references in tests.
 
         Args:
             contract: whether a product and a sum may become one instruction.
-            builtin: whether they are builtin functions; otherwise they are called through `ctypes`.
+            builtin: whether the entries are builtin functions; otherwise they are called through `ctypes`.
         """
-        target = portable()
-        engine = link(
-            object_code(self.module_text(contract=contract), PORTABLE[target], optimize=True), PORTABLE[target]
+        target = portable_target()
+        engine = link_object(
+            compile_ir(self.module_text(contract=contract), PORTABLE[target], optimize=True), PORTABLE[target]
         )
         self.kept.append(engine)
         return {each.__name__: self.callable(each, engine, builtin=builtin) for each in self.entries}
 
     def callable(self, which: Entry, engine: Any, *, builtin: bool) -> Callable[..., Any]:
-        """An entry of linked machine code."""
+        """Returns a Python function that calls an entry of linked machine code."""
         wrapper = self.wrapper(which)
-        slow = direct(engine, wrapper)
+        slow = make_ctypes_call(engine, wrapper)
 
         def refuse(*arguments: object) -> Any:
             """Raise for what does not fit; what fits after all, but not at first sight, is called with."""
-            examine(which, arguments)
+            check_arguments(which, arguments)
             again = tuple(canonical(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True))
             known = call is refuse or all(x is y for x, y in zip(arguments, again, strict=True))
             return slow(*arguments) if known else call(*again)
 
         refuse.__doc__ = which.__doc__
         call: Callable[..., Any] = refuse
-        if builtin and readable():
-            call = connect(engine, wrapper, refuse)
+        if builtin and has_expected_layout():
+            call = make_builtin(engine, wrapper, refuse)
         return call
 
     def bind(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
-        """As `Entry.bound`; `call` is what the entry is called by."""
+        """Implements `Entry.bind`; `call` is the function that calls the entry."""
         wrapper = self.wrapper(which)
         where = [k for k, (_, kind) in enumerate(wrapper.parameters) if isinstance(kind, RecordKind)]
-        examine(which, records, records=True)
+        check_arguments(which, records, records=True)
 
         def complete(*others: Any) -> Any:
             """Call with all arguments."""
@@ -270,56 +273,66 @@ class Unit:
                 arguments.insert(k, record)
             return call(*arguments)
 
-        if _interpreting or not readable():
+        if _interpreting or not has_expected_layout():
             return complete
-        return connect_bound(self._engine, wrapper, complete, records)
+        return make_bound_builtin(self._engine, wrapper, complete, records)
 
-    def key(self, target: str) -> str:
-        """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""
+    def source_key(self, target: str) -> str:
+        """Key of the unit's sources and target.
+
+        It does not depend on llvmlite, any version of which can link the object.
+        """
         file = inspect.getfile(self.entries[0].python)
         options = () if target_options().contract else ("contract=off",)
-        return f"{KIND}-{object_cache.digest(self.module, fingerprint(Path(file)), target, *options)}"
+        return f"{KIND}-{object_cache.hash_parts(self.module, fingerprint(Path(file)), target, *options)}"
 
-    def kept_key(self, target: str) -> str:
-        """What machine code compiled here follows from: also from what made it."""
-        return f"{KIND}-{object_cache.digest(self.key(target), llvm_version())}"
+    def cache_key(self, target: str) -> str:
+        """Key under which machine code compiled here is cached.
 
-    def wrapper(self, which: Entry) -> Wrapper:
-        """How Python calls an entry."""
+        Unlike `source_key` it depends on the version of llvmlite.
+        """
+        return f"{KIND}-{object_cache.hash_parts(self.source_key(target), llvm_version())}"
+
+    def wrapper(self, which: Entry) -> EntryWrapper:
+        """Returns the writer of an entry's calling code for Python."""
         signature = signature_of(which)
         assert signature is not None
         parameters, returns = signature
         if returns not in (FLOAT, INT, BOOL, NOTHING):
-            refuse(which, 0, f"an entry returns a float, an int, a bool or None, not {returns}")
+            raise_compile_error(which, 0, f"an entry returns a float, an int, a bool or None, not {returns}")
         for name, kind in parameters:
-            if not from_python(kind):
-                refuse(which, 0, f"parameter {name!r}: Python cannot hand over {kind}; take numbers, arrays or records")
-        return Wrapper(which.__name__, symbol(which), parameters, returns, release=which.release, records=self.records)
+            if not can_pass_from_python(kind):
+                raise_compile_error(
+                    which, 0, f"parameter {name!r}: Python cannot hand over {kind}; take numbers, arrays or records"
+                )
+        return EntryWrapper(
+            which.__name__, symbol_name(which), parameters, returns, release=which.release, records=self.records
+        )
 
     @cached_property
     def records(self) -> list[RecordKind]:
-        """All that its entries take, in an order that stays."""
+        """Kinds of all records that the entries take, in an order that does not change."""
         signatures = [signature_of(each) for each in self.entries]
-        return records_in([kind for each in signatures if each is not None for _, kind in each[0]])
+        return collect_records([kind for each in signatures if each is not None for _, kind in each[0]])
 
     # -- its text ----------------------------------------------------------------------------------------------
     def functions(self) -> list[Function]:
-        """All functions of the unit, callees before callers.
+        """Returns all functions of the unit, callees before callers.
 
         Raises:
             CompileError: one of them cannot be compiled, or calls itself.
         """
-        return reachable(self.entries)
+        return collect_functions(self.entries)
 
     def module_text(self, *, contract: bool = True) -> str:
-        """LLVM IR of the whole unit."""
+        """Returns the LLVM IR of the whole unit."""
 
         def callee(target: Any) -> Callee:
             signature = signature_of(target)
             assert signature is not None
-            return Callee(symbol(target), tuple(kind for _, kind in signature[0]), signature[1])
+            return Callee(symbol_name(target), tuple(kind for _, kind in signature[0]), signature[1])
 
-        parts = [FunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
+        parts = [LlvmFunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
         wrappers = [self.wrapper(each) for each in self.entries]
         parts += [wrappers[0].shared_text(), *(each.text() for each in wrappers)]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
@@ -328,7 +341,7 @@ class Unit:
 
 @contextmanager
 def _announced(title: str) -> Iterator[None]:
-    """Print a message while something is compiled."""
+    """Prints a message with the elapsed time while something is compiled."""
     if _quiet:
         yield
         return
@@ -341,4 +354,5 @@ def _announced(title: str) -> Iterator[None]:
 
 
 def _parted(data: bytes) -> tuple[bytes, float]:
+    """Splits the content of a cached object into machine code and compile time [s]."""
     return data[8:], struct.unpack("<d", data[:8])[0]

@@ -29,7 +29,7 @@ TABLE = "python.table"
 NUMBERS = ("items",)
 
 
-class Wrapper:
+class EntryWrapper:
     """Writes the entries of one function: for Python; the same with its records bound; with registers from memory.
 
     Args:
@@ -280,12 +280,12 @@ class Wrapper:
         self.lines.append("  " + text)
 
 
-def records_in(kinds: Sequence[Kind]) -> list[RecordKind]:
+def collect_records(kinds: Sequence[Kind]) -> list[RecordKind]:
     """All records among kinds and in them, each once."""
     out: dict[type, RecordKind] = {}
     for kind in kinds:
         if isinstance(kind, RecordKind):
             out[kind.cls] = kind
-            for inner in records_in([k for _, k in kind.fields]):
+            for inner in collect_records([k for _, k in kind.fields]):
                 out[inner.cls] = inner
     return list(out.values())

@@ -26,22 +26,22 @@ from .kinds import (
     TupleKind,
     record_kind,
 )
-from .operator_translator import Operations
+from .operator_translator import OperandReader
 from .signatures import Signature
 from .typed_tree import (
+    AxisLength,
     Binary,
     Call,
-    Carve,
     Constant,
     Convert,
-    Element,
     Expression,
     Field,
     Intrinsic,
-    Local,
-    Make,
-    Size,
-    View,
+    LocalArray,
+    MakeTuple,
+    ReshapedView,
+    SlicedView,
+    Subscript,
 )
 
 #: Functions of one or two floats, by the function that Python calls.
@@ -52,7 +52,7 @@ FLOAT_FUNCTIONS: dict[object, str] = {
 LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "select8": 3}
 
 
-class Expressions(Operations):
+class ExpressionReader(OperandReader):
     """Reads expressions of one function; arguments as `Operations`."""
 
     # -- arrays ----------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Expressions(Operations):
             if which.kind != INT or not isinstance(which, Constant) or not 0 <= which.value < len(base.kind.items):
                 self.fail(node, "the index into a tuple must be a constant within it")
             at = int(which.value)
-            if isinstance(base, Make) and not base.calls:
+            if isinstance(base, MakeTuple) and not base.contains_call:
                 return base.values[at]
             return Field(base.kind.items[at], base, at)
         if not isinstance(base.kind, ArrayKind):
@@ -80,11 +80,11 @@ class Expressions(Operations):
                     self.fail(node, "only the last index may be a slice, without a step: what follows it is contiguous")
                 rank = base.kind.rank - k
                 bounds = [self._bound(each, base, k) for each in (part.lower, part.upper)]
-                return View(ArrayKind(base.kind.item, rank), base, tuple(index), bounds[0], bounds[1])
+                return SlicedView(ArrayKind(base.kind.item, rank), base, tuple(index), bounds[0], bounds[1])
             index.append(self._index(part, base, k))
         if len(index) == base.kind.rank:
-            return Element(base.kind.element, base, tuple(index))
-        return View(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
+            return Subscript(base.kind.element, base, tuple(index))
+        return SlicedView(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
 
     def _small_subscript(self, node: ast.Subscript, base: Expression) -> Expression:
         """An entry of a small array, or a row of a matrix."""
@@ -104,9 +104,9 @@ class Expressions(Operations):
             self.fail(node, f"the index into a {base.kind} must lie within it")
         if len(at) < len(shape):  # a row
             columns = shape[1]
-            return Make(VEC3, self.entries(node, base)[at[0] * columns : (at[0] + 1) * columns])
+            return MakeTuple(VEC3, self.entries(node, base)[at[0] * columns : (at[0] + 1) * columns])
         k = at[0] if len(at) == 1 else at[0] * shape[1] + at[1]
-        return base.values[k] if isinstance(base, Make) and not base.calls else Field(FLOAT, base, k)
+        return base.values[k] if isinstance(base, MakeTuple) and not base.contains_call else Field(FLOAT, base, k)
 
     def _bound(self, node: ast.expr | None, base: Expression, axis: int) -> Expression | None:
         return None if node is None else self._index(node, base, axis)
@@ -117,7 +117,7 @@ class Expressions(Operations):
             self.fail(node, f"expected an int for an index, got {x.kind}; write int(...)")
         if isinstance(x, Constant) and x.value < 0:  # from the end
             self._once(node, base)
-            return Binary(INT, "+", Size(INT, base, axis), x)
+            return Binary(INT, "+", AxisLength(INT, base, axis), x)
         return x
 
     # -- calls -----------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Expressions(Operations):
     def _record(self, node: ast.Call, cls: type) -> Expression:
         kind = record_kind(cls)
         assert kind is not None
-        return Make(kind, self._values(node, kind.fields))
+        return MakeTuple(kind, self._values(node, kind.fields))
 
     def _values(self, node: ast.Call, wanted: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
         """Arguments of a call in the order of the parameters."""
@@ -191,7 +191,7 @@ class Expressions(Operations):
             for (name, kind), each in zip(wanted, given, strict=True)
         )
         named = [keyword.value for keyword in node.keywords]
-        if named != given[len(node.args) :] and any(each.calls for each in out):
+        if named != given[len(node.args) :] and any(each.contains_call for each in out):
             self.fail(node, f"write the arguments of {what} in the order of its parameters: one of them is a call")
         return out
 
@@ -240,7 +240,7 @@ class Expressions(Operations):
 
     def _len(self, node: ast.Call) -> Expression:
         self._count(node, 1)
-        return Size(INT, self._array(node.args[0]), 0)
+        return AxisLength(INT, self._array(node.args[0]), 0)
 
     def _array(self, node: ast.expr, item: str | None = None) -> Expression:
         x = self.read(node)
@@ -256,7 +256,7 @@ class Expressions(Operations):
         if memory.kind.rank != 1:
             self.fail(node, f"{ast.unparse(node.func)} cuts out of a vector, got {memory.kind}")
         at, *sizes = (self.integer(each) for each in node.args[1:])
-        return Carve(ArrayKind(memory.kind.item, rank), memory, at, tuple(sizes))
+        return ReshapedView(ArrayKind(memory.kind.item, rank), memory, at, tuple(sizes))
 
     def _reshape(self, node: ast.Call, base: Expression) -> Expression:
         given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
@@ -267,7 +267,7 @@ class Expressions(Operations):
             self.fail(node, f"an array of rank {len(sizes)}")
         if any(isinstance(each, Constant) and each.value < 0 for each in sizes):
             self.fail(node, "write the size out")
-        return Carve(ArrayKind(base.kind.item, len(sizes)), base, Constant(INT, 0), sizes)
+        return ReshapedView(ArrayKind(base.kind.item, len(sizes)), base, Constant(INT, 0), sizes)
 
     def _local(self, node: ast.Call) -> Expression:
         sizes = []
@@ -281,7 +281,7 @@ class Expressions(Operations):
         if math.prod(sizes) > 65536:
             self.fail(node, f"{math.prod(sizes)} numbers are too many for a local array")
         clear = self._callee(node.func) is language.zeros
-        return Local(ArrayKind("float", len(sizes)), tuple(sizes), clear)
+        return LocalArray(ArrayKind("float", len(sizes)), tuple(sizes), clear)
 
     # -- small arrays ----------------------------------------------------------------------------------------
     def _small(self, node: ast.Call) -> Expression:
@@ -292,7 +292,7 @@ class Expressions(Operations):
             return self.small_array(node, given[0], kind)
         if len(given) == len(kind.items):
             values = tuple(self.fits(each, x, FLOAT, str(kind)) for each, x in zip(node.args, given, strict=True))
-            return Make(kind, values)
+            return MakeTuple(kind, values)
         if kind == MAT3 and len(given) == 3:
             rows = tuple(self.small_array(node, x, VEC3) if isinstance(x.kind, ArrayKind) else x for x in given)
             return self._small_operation(node, "rows", *rows)
@@ -304,17 +304,17 @@ class Expressions(Operations):
         if array.kind != ArrayKind("float", len(kind.shape)):
             self.fail(node, f"a {kind} is made of a float array of rank {len(kind.shape)}, got {array.kind}")
         self._once(node, array)
-        return Make(kind, self.places_in(array, kind))
+        return MakeTuple(kind, self.places_in(array, kind))
 
-    def places_in(self, array: Expression, kind: SmallArrayKind) -> tuple[Element, ...]:
+    def places_in(self, array: Expression, kind: SmallArrayKind) -> tuple[Subscript, ...]:
         """The entries of an array that those of a small array stand for."""
-        view = array if isinstance(array, View) else View(array.kind, array, (), None, None)
+        view = array if isinstance(array, SlicedView) else SlicedView(array.kind, array, (), None, None)
         out = []
         for at in np.ndindex(kind.shape):
             place: list[Expression] = [Constant(INT, k) for k in at]
             if view.start is not None:
                 place[0] = Binary(INT, "+", view.start, place[0]) if at[0] else view.start
-            out.append(Element(FLOAT, view.array, (*view.index, *place)))
+            out.append(Subscript(FLOAT, view.array, (*view.index, *place)))
         return tuple(out)
 
     # -- lanes -----------------------------------------------------------------------------------------------

@@ -20,35 +20,35 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from .expression_translator import Expressions
+from .expression_translator import ExpressionReader
 from .kinds import FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
 from .local_arrays import check_local_arrays
 from .operator_translator import OPERATORS, promoted
-from .signatures import Options, Signature, options_of, refuse, signature_of
+from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
 from .typed_tree import (
     Assign,
     Break,
     Call,
     Constant,
     Continue,
-    Element,
     Evaluate,
     Expression,
     For,
     Function,
     If,
     Intrinsic,
-    Make,
+    MakeTuple,
     Name,
     Return,
+    SlicedView,
     Statement,
+    Subscript,
     Targets,
-    View,
     While,
 )
 
 
-def read(target: Any, symbol: str) -> Function:
+def translate_function(target: Any, symbol: str) -> Function:
     """The typed tree of a compiled function.
 
     Args:
@@ -89,20 +89,20 @@ class _Reader:
         linecache.checkcache(file)
         tree = _definitions(tuple(linecache.getlines(file))).get(self.first)
         if tree is None:
-            refuse(function, 0, "only functions that are defined by 'def' can be compiled")
+            raise_compile_error(function, 0, "only functions that are defined by 'def' can be compiled")
         self.tree = tree
         self.kinds = dict(self.parameters)
         self.assigned: set[str] = set()
         self.loops = 0
         self.leaving: list[set[str]] = []  # variables with a value, wherever the innermost loop is left
-        self.expressions = Expressions(function.__globals__, self.kinds, signature_of, self.fail)
+        self.expressions = ExpressionReader(function.__globals__, self.kinds, signature_of, self.fail)
         self.expressions.bound = frozenset(function.__code__.co_varnames)
 
     def fail(self, node: ast.AST, reason: str) -> NoReturn:
         """Refuse a node."""
-        refuse(self.source, getattr(node, "lineno", self.first) - self.first, reason)
+        raise_compile_error(self.source, getattr(node, "lineno", self.first) - self.first, reason)
 
-    def function(self, symbol: str, options: Options) -> Function:
+    def function(self, symbol: str, options: DecoratorOptions) -> Function:
         """The whole function."""
         doc = ast.get_docstring(self.tree) or ""
         body = self.tree.body[1:] if doc else self.tree.body
@@ -115,7 +115,7 @@ class _Reader:
             self.source, symbol, self.parameters, self.returns, dict(self.kinds), names & self.assigned, statements,
             doc.split("\n\n")[0], options.inline, calls,
         )  # fmt: skip
-        check_local_arrays(out, lambda line, reason: refuse(self.source, line - self.first, reason))
+        check_local_arrays(out, lambda line, reason: raise_compile_error(self.source, line - self.first, reason))
         return out
 
     # -- statements ------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class _Reader:
                 for each in ast.walk(before):
                     ast.copy_location(each, node)
                 old = e.read(before)
-                if old.calls:
+                if old.contains_call:
                     self.fail(node, "write the index to a variable first: it is used twice")
                 change = e.read(node.value)
                 if isinstance(old.kind, ArrayKind) and isinstance(change.kind, SmallArrayKind):
@@ -194,7 +194,7 @@ class _Reader:
         small = isinstance(self.returns, SmallArrayKind) or isinstance(value.kind, SmallArrayKind)
         if (
             isinstance(self.returns, TupleKind)
-            and isinstance(value, Make)
+            and isinstance(value, MakeTuple)
             and isinstance(value.kind, TupleKind)
             and not small
         ):
@@ -204,7 +204,7 @@ class _Reader:
                 self.expressions.fits(node, each, kind, "return")
                 for each, kind in zip(value.values, self.returns.items, strict=True)
             ]
-            return Make(self.returns, tuple(fits))
+            return MakeTuple(self.returns, tuple(fits))
         return self.expressions.fits(node, value, self.returns, "return")
 
     def branch(self, node: ast.If) -> tuple[list[Statement], bool]:
@@ -291,12 +291,12 @@ class _Reader:
             if not isinstance(value.kind, TupleKind | RecordKind):
                 self.fail(target, f"{value.kind} cannot be taken apart")
             place = self.places(target, value.kind)
-            if isinstance(value, Make) and isinstance(value.kind, TupleKind):
+            if isinstance(value, MakeTuple) and isinstance(value.kind, TupleKind):
                 kinds = tuple(self._wanted(p, k) for p, k in zip(place.items, value.kind.items, strict=True))
                 fits = tuple(
                     self.expressions.fits(target, v, k, "assignment") for v, k in zip(value.values, kinds, strict=True)
                 )
-                value = Make(TupleKind(kinds), fits)
+                value = MakeTuple(TupleKind(kinds), fits)
             return [Assign(line, place, value)]
         place_, kind = self.place(target, value.kind)
         return [Assign(line, place_, self.expressions.fits(target, value, kind, ast.unparse(target)))]
@@ -306,9 +306,9 @@ class _Reader:
         place = self.expressions.read(target)
         kind = value.kind
         assert isinstance(kind, SmallArrayKind)
-        if place.kind != ArrayKind("float", len(kind.shape)) or not isinstance(place, View):
+        if place.kind != ArrayKind("float", len(kind.shape)) or not isinstance(place, SlicedView):
             self.fail(target, f"a {kind} can be assigned to a slice or row of a float array of rank {len(kind.shape)}")
-        if place.calls:
+        if place.contains_call:
             self.fail(target, "write the index to a variable first: it is used several times")
         name = f"small_{line - self.first + 1}_{target.col_offset}"
         out = self.assign(ast.Name(name, ast.Store(), lineno=line), value, line)
@@ -317,17 +317,17 @@ class _Reader:
         return [*out, *(Assign(line, at, x) for at, x in zip(places, entries, strict=True))]
 
     @staticmethod
-    def _wanted(place: Name | Element | Targets | None, kind: Kind) -> Kind:
-        return place.kind if isinstance(place, Name | Element) else kind
+    def _wanted(place: Name | Subscript | Targets | None, kind: Kind) -> Kind:
+        return place.kind if isinstance(place, Name | Subscript) else kind
 
-    def place(self, target: ast.expr, kind: Kind) -> tuple[Name | Element, Kind]:
+    def place(self, target: ast.expr, kind: Kind) -> tuple[Name | Subscript, Kind]:
         """A name or an entry, and the kind that it wants."""
         if isinstance(target, ast.Name):
             known = self.bind(target, target.id, kind)
             return Name(known, target.id), known
         if isinstance(target, ast.Subscript):
             base = self.expressions.read(target)
-            if isinstance(base, Element):
+            if isinstance(base, Subscript):
                 array = base.array.kind
                 assert isinstance(array, ArrayKind)
                 if array.element == INT and kind == FLOAT:
@@ -341,7 +341,7 @@ class _Reader:
         kinds = kind.items if isinstance(kind, TupleKind) else tuple(k for _, k in kind.fields)
         if len(kinds) != len(target.elts):
             self.fail(target, f"{len(target.elts)} targets for {len(kinds)} values")
-        out: list[Name | Element | Targets | None] = []
+        out: list[Name | Subscript | Targets | None] = []
         for each, item in zip(target.elts, kinds, strict=True):
             if isinstance(each, ast.Name) and each.id.startswith("_"):
                 out.append(None)

@@ -1,4 +1,4 @@
-"""Kinds of values that compiled functions know, and the annotations that name them.
+"""Kinds (types) of the values of compiled functions, and the annotations that declare them.
 
 A function's annotations are its signature: ``float``, ``int``, ``bool``, `Lanes`, the arrays below, tuples of these,
 and named tuples (`typing.NamedTuple`) with such fields.  To a type checker the arrays are NumPy's.
@@ -17,8 +17,11 @@ LANE_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
-    """A number: "float" (64 bits), "int" (64 bits), "bool", or "lanes", a SIMD register of `LANE_WIDTH` floats."""
+class ScalarKind:
+    """Kind of a number.
+
+    "float" (64 bits), "int" (64 bits), "bool", or "lanes", a SIMD register of `LANE_WIDTH` floats.
+    """
 
     name: str
 
@@ -26,15 +29,15 @@ class Scalar:
         return self.name
 
 
-FLOAT, INT, BOOL, LANES = Scalar("float"), Scalar("int"), Scalar("bool"), Scalar("lanes")
+FLOAT, INT, BOOL, LANES = ScalarKind("float"), ScalarKind("int"), ScalarKind("bool"), ScalarKind("lanes")
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayKind:
-    """A C-contiguous array.
+    """Kind of a C-contiguous array.
 
     Attributes:
-        item: "float" (float64), "int" (int64) or "byte" (int8).
+        item: type of the entries, "float" (float64), "int" (int64) or "byte" (int8).
         rank: number of axes.
     """
 
@@ -45,8 +48,8 @@ class ArrayKind:
         return f"{self.item} array of rank {self.rank}"
 
     @property
-    def element(self) -> Scalar:
-        """Kind of an entry that is read: bytes are ints."""
+    def element(self) -> ScalarKind:
+        """Kind of an entry after reading it; bytes become ints."""
         return FLOAT if self.item == "float" else INT
 
     @property
@@ -57,7 +60,7 @@ class ArrayKind:
 
 @dataclass(frozen=True, slots=True)
 class TupleKind:
-    """A tuple of values."""
+    """Kind of a tuple, from the kinds of its items."""
 
     items: tuple[Kind, ...]
 
@@ -94,12 +97,12 @@ QUAT = _small("Quat", (4,), "x y z w")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordKind:
-    """A named tuple; `record_kind` has one for each class.
+    """Kind of a named tuple; `record_kind` returns the only instance for each class.
 
     Attributes:
-        name: of the class.
-        fields: (name, kind) in order.
-        cls: the class itself.
+        name: name of the class.
+        fields: (name, kind) of each field, in order.
+        cls: the class.
     """
 
     name: str
@@ -110,15 +113,15 @@ class RecordKind:
         return self.name
 
     def index(self, field: str) -> int:
-        """Position of a field.
+        """Returns the position of a field.
 
         Raises:
-            ValueError: there is none of this name.
+            ValueError: the record has no field of this name.
         """
         return [name for name, _ in self.fields].index(field)
 
 
-Kind = Scalar | ArrayKind | TupleKind | RecordKind
+Kind = ScalarKind | ArrayKind | TupleKind | RecordKind
 
 #: What a function without a result gives.
 NOTHING = TupleKind(())
@@ -139,11 +142,11 @@ Quat = Annotated[Any, QUAT]
 
 
 def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
-    """The kind that an annotation names, None if it names none.
+    """Returns the kind that an annotation declares, or None if it declares none.
 
     Args:
         annotation: an object, or its source text.
-        scope: where names are looked up.
+        scope: namespace in which source text is evaluated.
     """
     if isinstance(annotation, str):
         try:
@@ -155,7 +158,7 @@ def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
         if annotation in simple:
             return simple[annotation]
     for note in getattr(annotation, "__metadata__", ()):
-        if isinstance(note, ArrayKind | Scalar | SmallArrayKind):
+        if isinstance(note, ArrayKind | ScalarKind | SmallArrayKind):
             return note
     if getattr(annotation, "__origin__", None) is tuple:
         items = [kind_of(each, scope) for each in get_args(annotation)]
@@ -170,7 +173,7 @@ _records: dict[type, RecordKind | None] = {}
 
 
 def record_kind(cls: type) -> RecordKind | None:
-    """The kind of a `typing.NamedTuple`, None if a field has a kind that is not known."""
+    """Returns the kind of a `typing.NamedTuple` class, or None if a field has no kind that can be compiled."""
     if cls not in _records:
         import sys
 

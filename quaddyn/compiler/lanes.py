@@ -14,7 +14,7 @@ from .language import broadcast8, load8, mask_range8, store8, sum8
 
 @compiled()
 def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
-    """``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
+    """Computes ``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
     wide = 32 * ((m + 7) // 32)  # four sums at a time: one alone waits for itself
     for i in range(0, wide, 32):
         s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
@@ -44,7 +44,7 @@ def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
 
 @compiled()
 def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
-    """``out[:m] = start[:m] + sum_c f[c] M[c, :m]`` over n columns; `start` may be `out`."""
+    """Computes ``out[:m] = start[:m] + sum_c f[c] M[c, :m]`` over n columns; `start` may be `out`."""
     wide = 32 * ((m + 7) // 32)
     for i in range(0, wide, 32):
         s0, s1, s2, s3 = load8(start, i), load8(start, i + 8), load8(start, i + 16), load8(start, i + 24)
@@ -74,7 +74,7 @@ def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -
 
 @compiled(inline=False)
 def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
-    """``out[j, :m] = sum_c F[j, c] M[c, :m]`` for d rows of factors, over n columns."""
+    """Computes ``out[j, :m] = sum_c F[j, c] M[c, :m]`` for d rows of factors, over n columns."""
     fours, twos = d - d % 4, d - d % 2  # four sums at a time: one alone waits for itself
     for i in range(0, m, 8):
         for j in range(0, fours, 4):
@@ -106,7 +106,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
 
 @compiled()
 def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
-    """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
+    """Computes ``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
     two = 16 * ((m + 7) // 16)  # two sums at a time: one alone waits for itself
     for i in range(0, two, 16):
         s0, s1 = broadcast8(0.0), broadcast8(0.0)
@@ -124,7 +124,7 @@ def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m:
 
 @compiled()
 def gemv_transposed(out: Vector, M: Matrix, v: Vector, n: int, m: int) -> None:
-    """``out[c] = v[:m] . M[c, :m]`` for n columns."""
+    """Computes ``out[c] = v[:m] . M[c, :m]`` for n columns."""
     for c in range(n):
         s = broadcast8(0.0)
         for i in range(0, m - 7, 8):
@@ -137,7 +137,7 @@ def gemv_transposed(out: Vector, M: Matrix, v: Vector, n: int, m: int) -> None:
 
 @compiled()
 def dot(x: Vector, y: Vector, n: int) -> float:
-    """``x[:n] . y[:n]``; reads nothing beyond."""
+    """Returns ``x[:n] . y[:n]``; reads nothing beyond n entries."""
     s = broadcast8(0.0)
     for i in range(0, n - 7, 8):
         s += load8(x, i) * load8(y, i)
@@ -149,14 +149,14 @@ def dot(x: Vector, y: Vector, n: int) -> float:
 
 @compiled()
 def axpy(out: Vector, f: float, x: Vector, m: int) -> None:
-    """``out[:m] += f x[:m]``."""
+    """Computes ``out[:m] += f x[:m]``."""
     for i in range(0, m, 8):
         store8(load8(out, i) + f * load8(x, i), out, i)
 
 
 @compiled()
 def scale(out: Vector, x: Vector, f: float, m: int) -> float:
-    """``out[:m] = f x[:m]``, and the sum of their squares; `x` may be `out`."""
+    """Computes ``out[:m] = f x[:m]`` and returns the sum of their squares; `x` may be `out`."""
     s = broadcast8(0.0)
     for i in range(0, m, 8):
         y = f * load8(x, i)
@@ -168,14 +168,14 @@ def scale(out: Vector, x: Vector, f: float, m: int) -> float:
 
 @compiled()
 def clear(out: Vector, m: int) -> None:
-    """``out[:m] = 0``."""
+    """Sets ``out[:m] = 0``."""
     for i in range(0, m, 8):
         store8(broadcast8(0.0), out, i)
 
 
 @compiled()
 def copy_tail(out: Vector, x: Vector, k: int, m: int) -> float:
-    """``out[k:m] = x[k:m]``, zeros before and beyond, and the sum of their squares."""
+    """Copies ``out[k:m] = x[k:m]``, with zeros before k and beyond m, and returns the sum of their squares."""
     s = broadcast8(0.0)
     for i in range(0, m, 8):
         y = mask_range8(load8(x, i), k - i, m - i)
@@ -186,7 +186,7 @@ def copy_tail(out: Vector, x: Vector, k: int, m: int) -> float:
 
 @compiled()
 def copy_columns(out: Matrix, M: Matrix, n: int, m: int) -> None:
-    """``out[c, :m] = M[c, :m]`` for n columns."""
+    """Copies ``out[c, :m] = M[c, :m]`` for n columns."""
     for c in range(n):
         for i in range(0, m, 8):
             store8(load8(M, c, i), out, c, i)
@@ -194,7 +194,7 @@ def copy_columns(out: Matrix, M: Matrix, n: int, m: int) -> None:
 
 @compiled()
 def row_squares(out: Vector, M: Matrix, n: int, m: int) -> None:
-    """``out[:m] = sum_c M[c, :m]^2`` over n columns: squared lengths of the rows."""
+    """Computes ``out[:m] = sum_c M[c, :m]^2`` over n columns: squared lengths of the rows."""
     for i in range(0, m, 8):
         s = broadcast8(0.0)
         for c in range(n):
@@ -205,7 +205,7 @@ def row_squares(out: Vector, M: Matrix, n: int, m: int) -> None:
 
 @compiled()
 def rotate(x: Vector, y: Vector, a: float, b: float, m: int) -> None:
-    """Givens' rotation: ``x[:m], y[:m] = a x + b y, a y - b x``."""
+    """Applies a Givens rotation: ``x[:m], y[:m] = a x + b y, a y - b x``."""
     for i in range(0, m, 8):
         u, v = load8(x, i), load8(y, i)
         store8(a * u + b * v, x, i)
@@ -214,7 +214,7 @@ def rotate(x: Vector, y: Vector, a: float, b: float, m: int) -> None:
 
 @compiled()
 def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
-    """Householder's reflection of m rows of n entries by v, of length 1: ``M[c, :m] -= 2 v[c] sum_j v[j] M[j, :m]``."""
+    """Reflects m rows of n entries (Householder) by the unit normal v: ``M[c, :m] -= 2 v[c] sum_j v[j] M[j, :m]``."""
     wide = 32 * ((m + 7) // 32)
     for i in range(0, wide, 32):
         s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
@@ -250,7 +250,7 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
 
 @compiled()
 def reflect_columns(M: Matrix, u: Vector, half: float, n: int, m: int) -> None:
-    """Householder's reflection of n columns: ``M[c, :m] -= half u (u . M[c, :m])``; u is zero beyond its m entries."""
+    """Reflects n columns (Householder): ``M[c, :m] -= half u (u . M[c, :m])``; u must be zero beyond its m entries."""
     for c in range(n):
         s = broadcast8(0.0)
         for i in range(0, m, 8):

@@ -91,7 +91,10 @@ def quat(*given: Any) -> Quat:
 
 
 class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
-    """Lanes are values: ``s += x`` gives new ones and leaves others that were called s alone."""
+    """Values of a SIMD register.
+
+    ``s += x`` makes a new value, so that other variables with the old one do not change.
+    """
 
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
@@ -115,32 +118,36 @@ class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 def matrix(memory: NDArray[Any], at: int, rows: int, columns: int) -> NDArray[Any]:
-    """The (rows, columns) matrix that lies in a vector from `at` on; a view."""
+    """Returns a view of shape (rows, columns) of the entries of the vector `memory` from index `at` on."""
     return memory[at : at + rows * columns].reshape(rows, columns)
 
 
 def tensor(memory: NDArray[Any], at: int, count: int, rows: int, columns: int) -> NDArray[Any]:
-    """The (count, rows, columns) matrices that lie in a vector from `at` on; a view."""
+    """Returns a view of shape (count, rows, columns) of the entries of the vector `memory` from index `at` on."""
     return memory[at : at + count * rows * columns].reshape(count, rows, columns)
 
 
 def local(*sizes: int) -> NDArray[np.float64]:
-    """A new array of floats that lives as long as the call; its sizes must be constants.  NaN until it is written."""
+    """Returns a new array of floats that exists until the function returns.
+
+    Its sizes must be constants.  Not initialized (NaN).
+    """
     return np.full(sizes, np.nan)
 
 
 def zeros(*sizes: int) -> NDArray[np.float64]:
-    """`local`, zero to begin with."""
+    """Returns a new array of zeros that exists until the function returns; its sizes must be constants."""
     return np.zeros(sizes)
 
 
 def alignment(memory: NDArray[np.float64]) -> int:
-    """How many numbers of a vector lie before the first that begins a line of the cache, 64 bytes."""
+    """Returns the number of entries of a vector before the first one that begins a cache line (64 bytes)."""
     address: int = memory.__array_interface__["data"][0]
     return (-address % 64) // memory.itemsize
 
 
 def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.float64]:
+    """Returns a view of up to `LANE_WIDTH` consecutive numbers, from the entry at `index` on."""
     start = 0
     for i, size in zip(index, array.shape, strict=True):
         start = start * size + i
@@ -148,7 +155,7 @@ def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.flo
 
 
 def load8(array: NDArray[np.float64], *index: int) -> Lanes:
-    """The entry at an index and those that follow it in memory."""
+    """Returns the entry at an index and the `LANE_WIDTH` - 1 entries that follow it in memory."""
     out = np.zeros(LANE_WIDTH).view(_Lanes)
     found = _place(array, index)
     out[: len(found)] = found
@@ -156,45 +163,45 @@ def load8(array: NDArray[np.float64], *index: int) -> Lanes:
 
 
 def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
-    """Write lanes to the entry at an index and those that follow it in memory."""
+    """Writes lanes to the entry at an index and the entries that follow it in memory."""
     place = _place(array, index)
     place[:] = lanes[: len(place)]
 
 
 def broadcast8(x: float) -> Lanes:
-    """All lanes equal to x."""
+    """Returns lanes that all equal x."""
     return np.full(LANE_WIDTH, x).view(_Lanes)
 
 
 def sum8(lanes: Lanes) -> float:
-    """Sum of the lanes: halves are added until one number is left."""
+    """Returns the sum of the lanes, added pairwise: the upper half to the lower half until one number remains."""
     half = lanes[:4] + lanes[4:]
     quarter = half[:2] + half[2:]
     return float(quarter[0] + quarter[1])
 
 
 def mask_range8(lanes: Lanes, first: int, last: int) -> Lanes:
-    """Lanes first to last - 1; zero in the others."""
+    """Returns the lanes with indices in [first, last); the others become zero."""
     at = np.arange(LANE_WIDTH)
     return np.where((at >= first) & (at < last), lanes, 0.0).view(_Lanes)
 
 
 def sqrt8(lanes: Lanes) -> Lanes:
-    """Square root of each lane."""
+    """Returns the square root of each lane."""
     with np.errstate(invalid="ignore"):
         return np.sqrt(lanes).view(_Lanes)
 
 
 def min8(a: Lanes, b: Lanes) -> Lanes:
-    """The lesser of each two lanes; of a if one is NaN."""
+    """Returns the smaller value of each pair of lanes; that of a if one is NaN."""
     return np.where(b < a, b, a).view(_Lanes)
 
 
 def max8(a: Lanes, b: Lanes) -> Lanes:
-    """The greater of each two lanes; of a if one is NaN."""
+    """Returns the larger value of each pair of lanes; that of a if one is NaN."""
     return np.where(b > a, b, a).view(_Lanes)
 
 
 def select8(test: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    """Lanes of a where `test` is positive, else of b."""
+    """Returns the lanes of a where `test` is positive, and those of b elsewhere."""
     return np.where(test > 0.0, a, b).view(_Lanes)

@@ -1,7 +1,7 @@
 """Small dense linear algebra for compiled code: Householder reflectors, rank-revealing factorization, least squares.
 
 A matrix of rows is stored by columns, ``R[j, i]`` being entry j of row i, so that loops run along the rows (`lanes`).
-Every vector along the rows, and every column, needs room up to the next multiple of `LANE_WIDTH`.
+Every vector along the rows, and every column, must be allocated up to the next multiple of `LANE_WIDTH`.
 
 Source: Golub and Van Loan, *Matrix Computations*, 4th edition, sections 5.1 (reflectors), 5.3 and 5.4 (least squares,
 pivoting); Cox and Higham, *Stability of Householder QR factorization for weighted least squares problems*, 1998.
@@ -26,7 +26,7 @@ EVEN = 1e3
 
 
 class RowFactor(NamedTuple):
-    """Result and memory of `factor_rows` and `least_squares`, for at most m rows of d entries."""
+    """Result and workspace of `factor_rows` and `least_squares`, for at most m rows of d entries."""
 
     reflectors: Matrix  # (d, >= d + 8) unit normal of reflector k, from entry k on
     pivots: IntVector  # (d,) independent row that made reflector k
@@ -38,16 +38,16 @@ class RowFactor(NamedTuple):
 
 
 def odd_stride(count: int) -> int:
-    """Length of a row of memory for `count` numbers: whole lines of the cache, an odd number of them.
+    """Returns the allocated length of a row of `count` numbers: an odd number of whole cache lines.
 
-    Entries of one column then spread over all sets of the cache.
+    With an odd number of lines the entries of one column spread over all sets of the cache.
     """
     lines = (count + LANE_WIDTH - 1) // LANE_WIDTH
     return LANE_WIDTH * (lines + 1 - lines % 2)
 
 
 def aligned(*sizes: int) -> Matrix:
-    """Zeros that begin at a line of the cache; their last axis is a multiple of `LANE_WIDTH`."""
+    """Returns zeros of the given sizes that begin at a cache line; the last size must be a multiple of `LANE_WIDTH`."""
     total = int(np.prod(sizes))
     memory = np.zeros(total + LANE_WIDTH)
     begin = (-memory.ctypes.data % (8 * LANE_WIDTH)) // 8
@@ -55,7 +55,7 @@ def aligned(*sizes: int) -> Matrix:
 
 
 def row_factor(d: int, m: int) -> RowFactor:
-    """Memory to factor m rows of d entries."""
+    """Allocates the result and workspace to factor m rows of d entries."""
     stride = odd_stride(m)
     pivots, order = np.zeros(d + 1, dtype=np.int64), np.zeros(stride, dtype=np.int64)
     reflectors, triangle, rows = aligned(d + 1, odd_stride(d + LANE_WIDTH)), aligned(d + 2, stride), aligned(3, stride)
@@ -64,15 +64,17 @@ def row_factor(d: int, m: int) -> RowFactor:
 
 @compiled()
 def norm(x: Vector, n: int) -> float:
-    """Length of ``x[:n]``."""
+    """Returns the Euclidean norm of ``x[:n]``."""
     return math.sqrt(dot(x, x, n))
 
 
 @compiled()
 def unit_reflector(v: Vector, length: float, n: int) -> float:
-    """Turn ``v[:n]`` into the unit normal of the mirror that maps it to the first axis; where it lands there.
+    """Replaces ``v[:n]``, of norm `length`, by the unit normal of the reflection that maps it to the first axis.
 
-    ``(I - 2 v v^T) v_before = (landing, 0, ...)``; the sign is the one that loses no digits.
+    Returns:
+        The first entry of the reflected vector: ``(I - 2 v v^T) v_before = (entry, 0, ...)``, with the sign that avoids
+        cancellation.
     """
     head = v[0]
     landing = -length if head >= 0.0 else length
@@ -83,7 +85,11 @@ def unit_reflector(v: Vector, length: float, n: int) -> float:
 
 @compiled()
 def column_reflector(u: Vector, v: Vector, k: int, m: int) -> tuple[float, float]:
-    """The reflector u that maps ``v[k:m]`` to entry k: (factor for `reflect_columns`, where it lands); 0 if v is 0."""
+    """Writes to u the normal of the reflection that maps ``v[k:m]`` to a multiple of the unit vector of entry k.
+
+    Returns:
+        The factor for `reflect_columns`, and entry k of the reflected vector; both 0 if ``v[k:m]`` is 0.
+    """
     length = math.sqrt(copy_tail(u, v, k, m))
     if not length > 0.0:
         return 0.0, 0.0
@@ -95,14 +101,14 @@ def column_reflector(u: Vector, v: Vector, k: int, m: int) -> tuple[float, float
 
 @compiled()
 def apply_reflectors(R: Matrix, m: int, c: int, r: int, d: int, V: Matrix) -> None:
-    """Turn m rows of d entries into the basis of the r reflectors from c on."""
+    """Transforms m rows of d entries to the basis of the r reflectors from c on, in place."""
     for k in range(c, c + r):
         reflect_rows(R[k:], V[k, k:], d - k, m)
 
 
 @compiled()
 def undo_reflectors(z: Vector, r: int, d: int, V: Matrix) -> None:
-    """Turn ``z[:d]`` out of the basis of the first r reflectors."""
+    """Transforms ``z[:d]`` back from the basis of the first r reflectors, in place."""
     for k in range(r - 1, -1, -1):
         v, y = V[k, k:], z[k:]
         s = 0.0
@@ -115,22 +121,22 @@ def undo_reflectors(z: Vector, r: int, d: int, V: Matrix) -> None:
 
 @compiled(inline=False)
 def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: float, f: RowFactor) -> int:
-    """``R Q = L``: pivoted Householder factorization of m rows in columns c to d, in place; the rank.
+    """Factors m rows in columns c to d, in place, as ``R Q = L`` by pivoted Householder reflections; returns the rank.
 
-    A row is independent of those before it if what is left of it exceeds `tolerance` times its reference length: a
-    measure that does not depend on the units of rows.  What is left at the rounding of the longest row is nothing.
+    A row counts as independent of those before it if its remainder exceeds `tolerance` times its reference length; this
+    criterion does not depend on the units of the rows.  A remainder within the rounding of the longest row is dropped.
 
     Afterwards ``R[c + k, i]`` are the rows in the basis of the reflectors ``c + k``; pivot row k is zero beyond column
-    ``c + k``, and what other rows keep beyond the last reflector is below the tolerance.
+    ``c + k``, and the entries of other rows beyond the last reflector are below the tolerance.
 
     Args:
         R: (>= d, >= m) columns of the rows.
         m: number of rows.
-        c: first column; those before it stay as they are.
+        c: first column; those before it do not change.
         d: end of the columns.
         lengths: (>= m,) reference lengths of the rows.
-        tolerance: relative, in [0, 1).
-        f: takes reflectors and pivots.
+        tolerance: relative to the reference length of a row, in [0, 1).
+        f: receives reflectors and pivots.
     """
     V, pivots, now, before, least = f.reflectors, f.pivots, f.remainder, f.summed, f.least
     longest = 0.0
@@ -189,7 +195,10 @@ def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: f
 
 @compiled()
 def substitute_pivots(R: Matrix, c: int, r: int, f: RowFactor, rhs: Vector, y: Vector) -> None:
-    """``y[c : c + r]`` that solves the pivot rows exactly: ``L[pivots] y = rhs[pivots]``, L lower triangular."""
+    """Computes ``y[c : c + r]`` that solves the pivot rows exactly.
+
+    ``L[pivots] y = rhs[pivots]``, L lower triangular.
+    """
     for k in range(c, c + r):
         i = f.pivots[k]
         s = rhs[i]
@@ -200,17 +209,19 @@ def substitute_pivots(R: Matrix, c: int, r: int, f: RowFactor, rhs: Vector, y: V
 
 @compiled(inline=False)
 def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vector, y: Vector, f: RowFactor) -> None:
-    """``y[c : c + r]`` that minimizes ``|R y - rhs|`` over m rows, which `factor_rows` left with rank r.
+    """Computes the least-squares solution of m rows after `factor_rows`.
+
+    ``y[c : c + r]`` minimizes ``|R y - rhs|`` for rows of rank r.
 
     Args:
         R: (>= c + r, >= m) columns of the rows.
         m: number of rows.
         c: first column.
         r: rank.
-        lengths: (>= m,) of the rows.
-        rhs: (>= m,).
-        y: takes the solution.
-        f: pivots; `triangle` takes the triangular factor if there are more rows than r.
+        lengths: (>= m,) lengths of the rows.
+        rhs: (>= m,) right-hand side.
+        y: receives the solution.
+        f: pivots; `triangle` receives the triangular factor if there are more rows than r.
     """
     if m == r:
         substitute_pivots(R, c, r, f, rhs, y)
@@ -260,15 +271,17 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
 
 @compiled(inline=False)
 def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
-    """``R^T R = H + shift I`` with R an upper triangle; False where that breaks down.
+    """Computes the upper triangle R with ``R^T R = H + shift I``.
 
-    Only the upper triangle of H counts, and of R; what is left of their diagonals is overwritten or not.
+    Returns False if that matrix is not positive definite.
+
+    Only the upper triangles of H and R are read; the rest of the rows of R up to whole lanes is overwritten.
 
     Args:
-        H: (>= n, >= n) with room for whole lanes.
-        R: the same.
-        n: their size.
-        shift: >= 0.
+        H: (>= n, >= n) symmetric, allocated for whole lanes.
+        R: result, allocated like H.
+        n: size.
+        shift: added to the diagonal, >= 0.
     """
     for k in range(n):
         start = k - k % LANE_WIDTH
@@ -288,7 +301,14 @@ def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
 
 @compiled()
 def inverse_square(T: Matrix, r: int, column: Vector, inverse: Vector) -> float:
-    """``|T^-1|^2`` (Frobenius) of an upper triangle, ``T[j, i]`` being row i of column j; others are scratch (r,)."""
+    """Returns ``|T^-1|^2`` (Frobenius) of an upper triangle of size r, where ``T[j, i]`` is row i of column j.
+
+    Args:
+        T: (>= r, >= r) the triangle by columns.
+        r: size.
+        column: (>= r,) scratch.
+        inverse: (>= r,) scratch.
+    """
     square = 0.0
     for j in range(r):
         inverse[j] = 1.0 / T[j, j]
@@ -306,7 +326,15 @@ def inverse_square(T: Matrix, r: int, column: Vector, inverse: Vector) -> float:
 
 @compiled()
 def row_multipliers(R: Matrix, r: int, f: RowFactor, gradient: Vector, out: Vector) -> None:
-    """``out[i]`` of the pivot rows with ``sum_i out[i] R_i = -gradient`` in the first r columns; destroys gradient."""
+    """Computes multipliers of the pivot rows: ``sum_i out[i] R_i = -gradient`` in the first r columns.
+
+    Args:
+        R: rows as `factor_rows` leaves them.
+        r: rank.
+        f: pivots.
+        gradient: (>= r,) overwritten.
+        out: receives the multipliers at the indices of the pivot rows.
+    """
     for k in range(r - 1, -1, -1):
         i = f.pivots[k]
         multiplier = -gradient[k] / R[k, i]

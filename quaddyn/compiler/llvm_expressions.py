@@ -12,24 +12,24 @@ from functools import partial
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind
 from .llvm_instructions import InstructionWriter, Values
 from .typed_tree import (
+    AxisLength,
     Binary,
     Call,
-    Carve,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Convert,
-    Element,
     Expression,
     Field,
     Intrinsic,
-    Local,
+    LocalArray,
     Logic,
-    Make,
+    MakeTuple,
     Name,
-    Size,
+    ReshapedView,
+    SlicedView,
+    Subscript,
     Unary,
-    View,
 )
 from .value_layout import (
     ITEMS,
@@ -45,7 +45,7 @@ from .value_layout import (
 )
 
 
-class ExpressionWriter(InstructionWriter):
+class LlvmExpressionWriter(InstructionWriter):
     """Writes the expressions of one function; arguments as `InstructionWriter`."""
 
     # -- expressions -----------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class ExpressionWriter(InstructionWriter):
                 return (self.compare(e),)
             case Logic():
                 return (self.logic(e),)
-            case Choice():
+            case Conditional():
                 return self.choice(e)
             case Convert():
                 return self.converted(e.operand.kind, e.kind, self.value(e.operand))
@@ -81,23 +81,23 @@ class ExpressionWriter(InstructionWriter):
                 return self.call(e)
             case Intrinsic():
                 return self.intrinsic(e)
-            case Element():
+            case Subscript():
                 pointer, item = self.entry(e)
                 type_, align, alias = ITEMS[item]
                 x = self.new(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
                 return (self.new(f"sext i8 {x} to i64") if item == "byte" else x,)
-            case View():
+            case SlicedView():
                 return self.view(e)
-            case Size():
+            case AxisLength():
                 return (self.array(e.array, 1 + e.axis, 2 + e.axis)[0],)
-            case Carve():
+            case ReshapedView():
                 assert isinstance(e.kind, ArrayKind)
                 pointer = self.array(e.array, 0, 1)[0]
                 at = self.value(e.at)[0]
                 return (self.moved(pointer, e.kind.item, at), *(self.value(each)[0] for each in e.sizes))
-            case Local():
+            case LocalArray():
                 return self.local(e)
-            case Make():
+            case MakeTuple():
                 return tuple(x for each in e.values for x in self.value(each))
             case Field():
                 return self.field(e)
@@ -150,7 +150,7 @@ class ExpressionWriter(InstructionWriter):
     def make_record(self, base: str, at: int, e: Expression) -> None:
         """Write a value to a word and those that follow, which nothing in it names."""
         match e:
-            case Make() if isinstance(e.kind, RecordKind):
+            case MakeTuple() if isinstance(e.kind, RecordKind):
                 for each in e.values:
                     self.make_record(base, at, each)
                     at += words(each.kind)
@@ -208,7 +208,7 @@ class ExpressionWriter(InstructionWriter):
         self.start(end)
         return self.new(f"load i1, ptr {place}")
 
-    def choice(self, e: Choice) -> Values:
+    def choice(self, e: Conditional) -> Values:
         """One of two values."""
         types = flat(e.kind)
         places = [self.slot(t, "c") for t in types]
@@ -265,13 +265,13 @@ class ExpressionWriter(InstructionWriter):
             out = "0" if out == "0" else self.new(f"mul nsw i64 {out}, {size}")
         return out
 
-    def entry(self, e: Element) -> tuple[str, str]:
+    def entry(self, e: Subscript) -> tuple[str, str]:
         """Where an entry is, and the item of its array."""
         assert isinstance(e.array.kind, ArrayKind)
         pointer, sizes = self.strides(e.array)
         return self.moved(pointer, e.array.kind.item, self.offset(e.index, sizes)), e.array.kind.item
 
-    def view(self, e: View) -> Values:
+    def view(self, e: SlicedView) -> Values:
         """Part of an array."""
         assert isinstance(e.array.kind, ArrayKind)
         pointer, *sizes = self.value(e.array)
@@ -287,7 +287,7 @@ class ExpressionWriter(InstructionWriter):
             pointer, stop = self.moved(pointer, item, by), self.new(f"sub nsw i64 {stop}, {start}")
         return (pointer, stop, *left[1:])
 
-    def local(self, e: Local) -> Values:
+    def local(self, e: LocalArray) -> Values:
         """An array in the memory of the call; room for lanes that run on."""
         count = LANE_WIDTH
         total = 1

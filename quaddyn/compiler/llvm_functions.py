@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .kinds import FLOAT, INT, NOTHING, Kind, RecordKind
-from .llvm_expressions import ExpressionWriter
+from .llvm_expressions import LlvmExpressionWriter
 from .llvm_instructions import Values
 from .typed_tree import (
     Assign,
     Break,
     Continue,
-    Element,
     Evaluate,
     Expression,
     For,
     If,
-    Make,
+    MakeTuple,
     Name,
     Return,
     Statement,
+    Subscript,
     Targets,
     While,
 )
 from .value_layout import EPILOGUE, ITEMS, Callee, flat, parts, passed, result, words
 
-__all__ = ["EPILOGUE", "Callee", "FunctionWriter"]
+__all__ = ["EPILOGUE", "Callee", "LlvmFunctionWriter"]
 
 
-class FunctionWriter(ExpressionWriter):
+class LlvmFunctionWriter(LlvmExpressionWriter):
     """Writes one function; arguments as `InstructionWriter`."""
 
     def text(self) -> str:
@@ -153,12 +153,12 @@ class FunctionWriter(ExpressionWriter):
             self.line(f"ret {t} {whole}")
         self.closed = True
 
-    def assignment(self, target: Name | Element | Targets | None, value: Expression) -> None:
+    def assignment(self, target: Name | Subscript | Targets | None, value: Expression) -> None:
         """``target = value``; where the target is an alias, nothing is to be done."""
         if isinstance(target, Name) and isinstance(target.kind, RecordKind) and target.name in self.once:
             if target.name not in self.aliases:
                 self.make_record(f"%v.{target.name}", 0, value)
-        elif isinstance(target, Targets) and isinstance(value, Make):
+        elif isinstance(target, Targets) and isinstance(value, MakeTuple):
             pairs = zip(target.items, value.values, strict=True)
             wanted = [(t, e) for t, e in pairs if not (isinstance(t, Name) and t.name in self.aliases)]
             computed = [self.value(e) for _, e in wanted]
@@ -167,12 +167,12 @@ class FunctionWriter(ExpressionWriter):
         else:
             self.assign(target, value.kind, self.value(value))
 
-    def assign(self, target: Name | Element | Targets | None, kind: Kind, values: Values) -> None:
+    def assign(self, target: Name | Subscript | Targets | None, kind: Kind, values: Values) -> None:
         """``target = values``."""
         match target:
             case Name():
                 self.assign_variable(target.name, target.kind, self.converted(kind, target.kind, values))
-            case Element():
+            case Subscript():
                 pointer, item = self.entry(target)
                 type_, align, alias = ITEMS[item]
                 x = self.converted(kind, FLOAT if item == "float" else INT, values)[0]

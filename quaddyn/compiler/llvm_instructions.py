@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .kinds import LANE_WIDTH, Kind, RecordKind, Scalar
+from .kinds import LANE_WIDTH, Kind, RecordKind, ScalarKind
 from .typed_tree import Expression, Field, Function, Name
 from .value_layout import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
-from .variable_analysis import aliases, given
+from .variable_analysis import aliases, assigned_values
 
 #: Registers of a value.
 Values = tuple[str, ...]
@@ -33,7 +33,7 @@ class InstructionWriter:
         self.loops: list[tuple[str, str]] = []
         self.unchanged = frozenset(name for name, _ in function.parameters) - function.assigned
         self.aliases = aliases(function)
-        self.once = {name for name, values in given(function).items() if len(values) == 1}
+        self.once = {name for name, values in assigned_values(function).items() if len(values) == 1}
         self.once -= {name for name, _ in function.parameters}
 
     def line(self, text: str) -> None:
@@ -155,17 +155,17 @@ class InstructionWriter:
             return values
         x = values[0]
         match (have, want):
-            case (Scalar("int"), Scalar("float")):
+            case (ScalarKind("int"), ScalarKind("float")):
                 return (self.new(f"sitofp i64 {x} to double"),)
-            case (Scalar("bool"), Scalar("int")):
+            case (ScalarKind("bool"), ScalarKind("int")):
                 return (self.new(f"zext i1 {x} to i64"),)
-            case (Scalar("bool"), Scalar("float")):
+            case (ScalarKind("bool"), ScalarKind("float")):
                 return (self.new(f"uitofp i1 {x} to double"),)
-            case (Scalar("int"), Scalar("bool")):
+            case (ScalarKind("int"), ScalarKind("bool")):
                 return (self.new(f"icmp ne i64 {x}, 0"),)
-            case (Scalar("float"), Scalar("int")):
+            case (ScalarKind("float"), ScalarKind("int")):
                 return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
-            case (Scalar("float"), Scalar("lanes")):
+            case (ScalarKind("float"), ScalarKind("lanes")):
                 one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
                 return (
                     self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{LANE_WIDTH} x i32> zeroinitializer"),

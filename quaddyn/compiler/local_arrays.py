@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
-from .kinds import ArrayKind, Kind, RecordKind, Scalar
+from .kinds import ArrayKind, Kind, RecordKind, ScalarKind
 from .typed_tree import (
     Assign,
     Call,
@@ -14,7 +14,7 @@ from .typed_tree import (
     For,
     Function,
     If,
-    Local,
+    LocalArray,
     Name,
     Return,
     Statement,
@@ -30,8 +30,8 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
         function: its tree.
         fail: raises an error about a line.
     """
-    found = [(s, inside, e) for s, inside in statements(function.body) for e in expressions(s)]
-    if not any(isinstance(x, Local) for _, _, e in found for x in e.within()):
+    found = [(s, inside, e) for s, inside in walk_statements(function.body) for e in expressions_of(s)]
+    if not any(isinstance(x, LocalArray) for _, _, e in found for x in e.subexpressions()):
         return
     names: set[str] = set()
     before = -1
@@ -41,7 +41,7 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
             if isinstance(s, Assign) and holds_arrays(s.value.kind) and _lives_here(s.value, names):
                 names |= set(_named(s.target))
     for s, inside, e in found:
-        if inside and any(isinstance(x, Local) for x in e.within()):
+        if inside and any(isinstance(x, LocalArray) for x in e.subexpressions()):
             fail(s.line, "a local array is made in a loop; make it before the loop")
         if isinstance(s, Return) and holds_arrays(e.kind) and _lives_here(e, names):
             fail(s.line, "a local array ends with the call and cannot be returned; let the caller hand over an array")
@@ -49,7 +49,7 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
 
 def _lives_here(e: Expression, names: set[str]) -> bool:
     """Whether an array in a value may be one of the call's own."""
-    if isinstance(e, Local):
+    if isinstance(e, LocalArray):
         return True
     if isinstance(e, Name):
         return e.name in names
@@ -59,24 +59,24 @@ def _lives_here(e: Expression, names: set[str]) -> bool:
 
 def holds_arrays(kind: Kind) -> bool:
     """Whether there is an array in a value of a kind."""
-    if isinstance(kind, Scalar | ArrayKind):
+    if isinstance(kind, ScalarKind | ArrayKind):
         return isinstance(kind, ArrayKind)
     items = [field for _, field in kind.fields] if isinstance(kind, RecordKind) else kind.items
     return any(map(holds_arrays, items))
 
 
-def statements(body: Sequence[Statement], inside: bool = False) -> Iterator[tuple[Statement, bool]]:
+def walk_statements(body: Sequence[Statement], inside: bool = False) -> Iterator[tuple[Statement, bool]]:
     """All statements of a body and of those in it, and whether they are in a loop."""
     for s in body:
         yield s, inside
         if isinstance(s, If):
-            yield from statements(s.then, inside)
-            yield from statements(s.other, inside)
+            yield from walk_statements(s.then, inside)
+            yield from walk_statements(s.other, inside)
         elif isinstance(s, While | For):
-            yield from statements(s.body, True)
+            yield from walk_statements(s.body, True)
 
 
-def expressions(s: Statement) -> Iterator[Expression]:
+def expressions_of(s: Statement) -> Iterator[Expression]:
     """The expressions of a statement, without those of statements in it, as Python looks at them."""
     match s:
         case Assign():

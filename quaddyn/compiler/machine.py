@@ -20,7 +20,7 @@ _INLINING = 40
 lock = threading.RLock()
 
 
-class Unsupported(RuntimeError):
+class UnsupportedMachineError(RuntimeError):
     """Machine code cannot be made or run here; the message says why."""
 
 
@@ -109,12 +109,12 @@ def llvm() -> Any:
     """Llvmlite's binding, ready.
 
     Raises:
-        Unsupported: it cannot be imported.
+        UnsupportedMachineError: it cannot be imported.
     """
     try:
         import llvmlite.binding as binding
     except ImportError as error:
-        raise Unsupported(f"llvmlite cannot be imported: {error}") from None
+        raise UnsupportedMachineError(f"llvmlite cannot be imported: {error}") from None
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding
@@ -124,7 +124,7 @@ def llvm_version() -> str:
     """Of llvmlite, on which machine code that was kept depends.
 
     Raises:
-        Unsupported: it cannot be imported.
+        UnsupportedMachineError: it cannot be imported.
     """
     llvm()
     import llvmlite
@@ -132,31 +132,31 @@ def llvm_version() -> str:
     return str(llvmlite.__version__)
 
 
-def host() -> Machine:
+def kernel_machine() -> Machine:
     """The machine that kernels are made for: this processor, or what ``QUADDYN_TARGET`` names.
 
     Raises:
-        Unsupported: llvmlite is missing, or the processor is of another family than `PORTABLE`.
+        UnsupportedMachineError: llvmlite is missing, or the processor is of another family than `PORTABLE`.
         ArgumentError: `target_options`.
     """
     options = target_options()
-    machine = native() if options.processor == "native" else PORTABLE[portable()]
+    machine = this_machine() if options.processor == "native" else PORTABLE[portable_target()]
     return replace(machine, bits=64 * options.lanes) if options.lanes else machine
 
 
 @cache
-def native() -> Machine:
+def this_machine() -> Machine:
     """This processor.
 
     Raises:
-        Unsupported: llvmlite is missing, or the processor is of another family than `PORTABLE`.
+        UnsupportedMachineError: llvmlite is missing, or the processor is of another family than `PORTABLE`.
     """
     binding = llvm()
     features = binding.get_host_cpu_features()
     have = {k for k, v in features.items() if v}
     triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
     if not triple.startswith(("aarch64", "arm64", "x86_64")):
-        raise Unsupported(f"no machine code for {triple}")
+        raise UnsupportedMachineError(f"no machine code for {triple}")
     if {"avx512f", "avx512dq", "avx512vl"} <= have:
         bits = 512
     elif {"avx2", "fma"} <= have:
@@ -166,18 +166,18 @@ def native() -> Machine:
     return Machine(triple, cpu, features.flatten(), bits)
 
 
-def portable() -> str:
+def portable_target() -> str:
     """The name in `PORTABLE` that compiled functions are made for: the best this processor can run, or the chosen one.
 
     Raises:
-        Unsupported: llvmlite is missing, or the processor cannot run the target.
+        UnsupportedMachineError: llvmlite is missing, or the processor cannot run the target.
         ArgumentError: `target_options`.
     """
     best, chosen = _best_portable(), target_options().processor
     if chosen == "native":
         return best
     if chosen != best and (chosen, best) != ("x86-64", "x86-64-v3"):
-        raise Unsupported(f"QUADDYN_TARGET: this processor runs {best}, not {chosen}")
+        raise UnsupportedMachineError(f"QUADDYN_TARGET: this processor runs {best}, not {chosen}")
     return chosen
 
 
@@ -190,7 +190,7 @@ def _best_portable() -> str:
     if triple.startswith("x86_64"):
         have = {k for k, v in binding.get_host_cpu_features().items() if v}
         return "x86-64-v3" if {"avx2", "fma", "bmi", "bmi2", "lzcnt", "movbe", "f16c"} <= have else "x86-64"
-    raise Unsupported(f"no machine code for {triple}")
+    raise UnsupportedMachineError(f"no machine code for {triple}")
 
 
 def target_machine(machine: Machine, *, jit: bool) -> Any:
@@ -206,7 +206,7 @@ def target_machine(machine: Machine, *, jit: bool) -> Any:
     )
 
 
-def object_code(ir: str, machine: Machine, *, optimize: bool) -> bytes:
+def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
     """Relocatable machine code of an IR module.
 
     Args:
@@ -232,27 +232,27 @@ def object_code(ir: str, machine: Machine, *, optimize: bool) -> bytes:
         return bytes(target.emit_object(module))
 
 
-def trial(target: str) -> None:
+def check_machine_code(target: str) -> None:
     """Make, link and run a function for a target of `PORTABLE` that this processor can run.
 
     Raises:
-        Unsupported: one of these fails.
+        UnsupportedMachineError: one of these fails.
     """
     try:
         ir = "define i64 @answer(i64 %x) {\n  %y = add i64 %x, 2\n  ret i64 %y\n}"
-        code = object_code(ir, PORTABLE[target], optimize=True)
+        code = compile_ir(ir, PORTABLE[target], optimize=True)
     except RuntimeError as error:
-        raise Unsupported(f"machine code cannot be made: {error}") from None
-    engine = link(code, PORTABLE[target])
+        raise UnsupportedMachineError(f"machine code cannot be made: {error}") from None
+    engine = link_object(code, PORTABLE[target])
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(engine.get_function_address("answer"))(40) != 42:
-        raise Unsupported("machine code does not compute what it should")
+        raise UnsupportedMachineError("machine code does not compute what it should")
 
 
-def link(code: bytes, machine: Machine) -> Any:
+def link_object(code: bytes, machine: Machine) -> Any:
     """Machine code in this process: an engine that owns it and knows the addresses of its functions.
 
     Raises:
-        Unsupported: memory cannot be made executable, or the code is for another machine.
+        UnsupportedMachineError: memory cannot be made executable, or the code is for another machine.
     """
     binding = llvm()
     with lock:
@@ -261,5 +261,5 @@ def link(code: bytes, machine: Machine) -> Any:
             engine.add_object_file(binding.ObjectFileRef.from_data(code))
             engine.finalize_object()
         except (RuntimeError, OSError) as error:
-            raise Unsupported(f"machine code cannot be loaded: {error}") from None
+            raise UnsupportedMachineError(f"machine code cannot be loaded: {error}") from None
     return engine

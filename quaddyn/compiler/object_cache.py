@@ -1,4 +1,4 @@
-"""Machine code on disk: stored under a hash of its sources, verified when read, in the user's own folders.
+"""Cache of machine code on disk: files named by a hash of their sources, verified when read, in the user's own folder.
 
 A file holds a SHA-256 digest, the key that it was written under, and the code.
 """
@@ -21,24 +21,24 @@ MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A unit's machine code.
+class CachedObject:
+    """Machine code of a unit.
 
     Attributes:
-        code: relocatable.
-        seconds: that it took to make; 0 for what was shipped.
-        source: "compiled", "kept" or "shipped".
-        place: file, or "" if it is nowhere.
+        code: relocatable machine code.
+        seconds: time that it took to compile [s]; 0 for prebuilt code.
+        source: "compiled", "cached" or "prebuilt".
+        path: file of the machine code, or "" if it is not on disk.
     """
 
     code: bytes
     seconds: float
     source: str
-    place: str
+    path: str
 
 
-def digest(*parts: object) -> str:
-    """A hash of `parts`."""
+def hash_parts(*parts: object) -> str:
+    """Returns a SHA-256 hash (hexadecimal) of a sequence of parts, each converted to text unless it is bytes."""
     h = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
@@ -47,7 +47,7 @@ def digest(*parts: object) -> str:
 
 
 def as_private(folder: Path, package: Path) -> bool:
-    """Whether a folder is as protected from other users as the package itself."""
+    """Returns whether a folder is protected from other users at least as well as the package itself."""
     try:
         info, reference = folder.stat(), package.stat()
     except OSError:
@@ -56,52 +56,52 @@ def as_private(folder: Path, package: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """Where machine code is kept.
+class CacheFolder:
+    """Folder in which machine code is cached.
 
     Attributes:
-        folder: as configured; None without a setting.
-        reason: why it is not used, "" if it is.
-        wanted: whether the user wants one.
+        folder: path as configured; None without one.
+        reason: why the folder is not used; "" if it is.
+        is_enabled: whether the user has not disabled caching.
     """
 
     folder: Path | None
     reason: str
-    wanted: bool = True
+    is_enabled: bool = True
 
 
-def cache() -> Cache:
-    """Where machine code is kept: ``$QUADDYN_CACHE`` or the user's cache folder.
+def find_cache_folder() -> CacheFolder:
+    """Returns the cache folder, ``$QUADDYN_CACHE`` or the user's cache folder, with the reason if it cannot be used.
 
-    Code found there will be run, so the folder must belong to the user and be writable by nobody else.
+    Code found there is executed, so the folder must belong to the user and must not be writable by others.
     """
     given = os.environ.get("QUADDYN_CACHE")
     if given == "":
-        return Cache(None, "QUADDYN_CACHE is empty: nothing is kept", wanted=False)
+        return CacheFolder(None, "QUADDYN_CACHE is empty: nothing is kept", is_enabled=False)
     try:
         base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quaddyn"
     except RuntimeError as error:
-        return Cache(None, f"{error}; name one with QUADDYN_CACHE")
+        return CacheFolder(None, f"{error}; name one with QUADDYN_CACHE")
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = base.stat()
     except OSError as error:
-        return Cache(base, f"cannot be made: {error}")
+        return CacheFolder(base, f"cannot be made: {error}")
     if of_another_user(info):
-        return Cache(base, "belongs to another user, and code found there would be run")
+        return CacheFolder(base, "belongs to another user, and code found there would be run")
     if writable_by_others(info):
-        return Cache(base, f"others may write to it, and code found there would be run: chmod go-w {base}")
-    return Cache(base, "")
+        return CacheFolder(base, f"others may write to it, and code found there would be run: chmod go-w {base}")
+    return CacheFolder(base, "")
 
 
 def cache_folder() -> Path | None:
-    """The folder of `cache`; None where it is not used."""
-    found = cache()
+    """Returns the path of the cache folder, or None if there is none that can be used."""
+    found = find_cache_folder()
     return None if found.reason else found.folder
 
 
-def read(path: Path, key: str) -> bytes | None:
-    """What was written under `key`, if it is whole."""
+def read_object(path: Path, key: str) -> bytes | None:
+    """Returns the content of a file that was written under `key`; None if it is missing, damaged or of another key."""
     try:
         data = read_regular(path, MOST_BYTES)
     except OSError:
@@ -113,8 +113,8 @@ def read(path: Path, key: str) -> bytes | None:
     return body[len(mark) :]
 
 
-def write(path: Path, key: str, code: bytes) -> None:
-    """Write whole or not at all; nothing is written where nothing can be."""
+def write_object(path: Path, key: str, code: bytes) -> None:
+    """Writes a file completely or not at all; where nothing can be written, nothing happens."""
     body = key.encode() + code
     try:
         handle, name = tempfile.mkstemp(dir=path.parent)
@@ -129,20 +129,20 @@ def write(path: Path, key: str, code: bytes) -> None:
             Path(name).unlink()
 
 
-def cached(key: str) -> bytes | None:
-    """What is kept under `key`."""
+def load_object(key: str) -> bytes | None:
+    """Returns the cached content for a key, or None."""
     folder = cache_folder()
-    return read(folder / f"{key}.bin", key) if folder is not None else None
+    return read_object(folder / f"{key}.bin", key) if folder is not None else None
 
 
-def place(key: str) -> str:
-    """The file of what is kept under `key`, "" where nothing is kept."""
+def cache_path(key: str) -> str:
+    """Returns the path of the file for a key, or "" without a cache folder."""
     folder = cache_folder()
     return "" if folder is None else str(folder / f"{key}.bin")
 
 
-def keep(key: str, code: bytes) -> None:
-    """Keep code under `key`, where a cache folder can be had."""
+def store_object(key: str, code: bytes) -> None:
+    """Stores content under a key if there is a cache folder."""
     folder = cache_folder()
     if folder is not None:
-        write(folder / f"{key}.bin", key, code)
+        write_object(folder / f"{key}.bin", key, code)

@@ -6,22 +6,22 @@ import ast
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, Scalar, SmallArrayKind, TupleKind
+from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind, TupleKind
 from .language import OPERATIONS
 from .signatures import Signature
 from .typed_tree import (
+    AxisLength,
     Binary,
     Call,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Convert,
     Expression,
     Field,
     Logic,
-    Make,
+    MakeTuple,
     Name,
-    Size,
     Unary,
 )
 
@@ -34,7 +34,7 @@ RELATIONS: dict[type, str] = {
 }  # fmt: skip
 
 
-class Operations:
+class OperandReader:
     """Reads what expressions of one function consist of.
 
     Args:
@@ -145,7 +145,9 @@ class Operations:
             return self._small_operation(node, "T", value)
         if isinstance(value.kind, ArrayKind) and node.attr == "shape":
             self._once(node, value)
-            return Make(TupleKind((INT,) * value.kind.rank), tuple(Size(INT, value, k) for k in range(value.kind.rank)))
+            return MakeTuple(
+                TupleKind((INT,) * value.kind.rank), tuple(AxisLength(INT, value, k) for k in range(value.kind.rank))
+            )
         if isinstance(value.kind, RecordKind):
             names = [name for name, _ in value.kind.fields]
             if node.attr not in names:
@@ -212,9 +214,9 @@ class Operations:
     def entries(self, node: ast.AST, x: Expression) -> tuple[Expression, ...]:
         """The entries of a small array, row by row, which must be one that can be read several times."""
         assert isinstance(x.kind, SmallArrayKind)
-        if isinstance(x, Make):
+        if isinstance(x, MakeTuple):
             return x.values
-        if x.calls:
+        if x.contains_call:
             self.fail(node, f"give the {x.kind} a name first: its entries are read one by one")
         return tuple(Field(FLOAT, x, k) for k in range(len(x.kind.items)))
 
@@ -259,24 +261,24 @@ class Operations:
         test, then, other = self.test(node.test), self.read(node.body), self.read(node.orelse)
         if then.kind != other.kind:
             self.fail(node, f"the two ways give {then.kind} and {other.kind}; they must give the same")
-        return Choice(then.kind, test, then, other)
+        return Conditional(then.kind, test, then, other)
 
     def _tuple(self, node: ast.Tuple) -> Expression:
         values = tuple(self.read(each) for each in node.elts)
         for each, value in zip(node.elts, values, strict=True):
             if value.kind == NOTHING:
                 self.fail(each, f"{ast.unparse(each)} is nothing")
-        return Make(TupleKind(tuple(each.kind for each in values)), values)
+        return MakeTuple(TupleKind(tuple(each.kind for each in values)), values)
 
     def _once(self, node: ast.AST, array: Expression) -> None:
         """Refuse an array that would be computed several times."""
-        if array.calls:
+        if array.contains_call:
             self.fail(node, "give the array that is returned a name first")
 
 
 def promoted(a: Kind, b: Kind) -> bool:
     """Whether a variable of kind `a` may be given a value of kind `b`."""
-    return a == b or (isinstance(a, Scalar) and (a, b) in ((FLOAT, INT), (FLOAT, BOOL), (INT, BOOL)))
+    return a == b or (isinstance(a, ScalarKind) and (a, b) in ((FLOAT, INT), (FLOAT, BOOL), (INT, BOOL)))
 
 
 def wrapped(value: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .entry_wrapper import FUNCTIONS, TABLE, Wrapper
+from .entry_wrapper import FUNCTIONS, TABLE, EntryWrapper
 from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind
 
 _METH_FASTCALL = 0x80
@@ -63,7 +63,7 @@ def builtin(name: str, address: int, holder: Any, flags: int, doc: str) -> Calla
     return out
 
 
-def heads_as_expected() -> bool:
+def has_expected_headers() -> bool:
     """Whether this interpreter is one whose objects begin as machine code reads them."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
@@ -71,21 +71,21 @@ def heads_as_expected() -> bool:
 
 
 @cache
-def readable() -> bool:
+def has_expected_layout() -> bool:
     """Whether objects of this interpreter lie as expected."""
-    if not heads_as_expected():
+    if not has_expected_headers():
         return False
     word = ctypes.c_int64.from_address
     number, marks = 1.5, (object(), object())
     return (
-        all(layout_as_expected(np.dtype(t)) for t in (np.float64, np.int64, np.int8))
+        all(has_expected_array_layout(np.dtype(t)) for t in (np.float64, np.int64, np.int8))
         and word(id(number) + 8).value == id(float)
         and ctypes.c_double.from_address(id(number) + 16).value == number
         and word(id(marks) + _items_offset() + 8).value == id(marks[1])
     )
 
 
-def layout_as_expected(dtype: np.dtype[Any]) -> bool:
+def has_expected_array_layout(dtype: np.dtype[Any]) -> bool:
     """Whether type, data, rank, shape, descriptor and flags of an array lie where machine code reads them."""
     for shape in ((3,), (4, 5)):
         x = np.zeros(shape, dtype=dtype)
@@ -109,7 +109,7 @@ def layout_as_expected(dtype: np.dtype[Any]) -> bool:
     return True
 
 
-def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
+def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
     """The entry of linked code as a function; `holder` is called with what does not fit."""
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
@@ -119,8 +119,8 @@ def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any]) -> Callab
     return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
 
 
-def connect_bound(
-    engine: Any, wrapper: Wrapper, holder: Callable[..., Any], records: Sequence[object]
+def make_bound_builtin(
+    engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any], records: Sequence[object]
 ) -> Callable[..., Any]:
     """The same, connected before, with its records read now: only the other arguments are passed.
 
@@ -164,7 +164,7 @@ def registers(value: object, kind: Kind) -> list[int]:
     return [int(value)]  # type: ignore[call-overload]
 
 
-def direct(engine: Any, wrapper: Wrapper) -> Callable[..., Any]:
+def make_ctypes_call(engine: Any, wrapper: EntryWrapper) -> Callable[..., Any]:
     """The entry of linked code through `ctypes`."""
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
         engine.get_function_address(f"{wrapper.name}.direct")

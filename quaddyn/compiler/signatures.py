@@ -15,16 +15,16 @@ Signature = tuple[tuple[tuple[str, Kind], ...], Kind]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DecoratorOptions:
     """Options of a decorator: `inline` as in `Function`."""
 
     inline: bool | None = None
 
 
-def options_of(target: object) -> Options | None:
+def options_of(target: object) -> DecoratorOptions | None:
     """Of a function that may be called by compiled ones; None if it may not."""
     found = getattr(target, "__compiled__", None)
-    return found if isinstance(found, Options) else None
+    return found if isinstance(found, DecoratorOptions) else None
 
 
 def signature_of(target: Any) -> Signature | None:
@@ -42,18 +42,18 @@ def _signature(function: Any) -> Signature:
     parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            refuse(function, 0, f"parameter {name!r}: parameters must be plain, without *")
+            raise_compile_error(function, 0, f"parameter {name!r}: parameters must be plain, without *")
         kind = kind_of(notes.get(name, "?"), scope)
         if kind is None or kind == NOTHING:
-            refuse(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiler.kinds")
+            raise_compile_error(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiler.kinds")
         parameters.append((name, kind))
     returns = kind_of(notes.get("return", "?"), scope)
     if returns is None:
-        refuse(function, 0, "annotate what it returns with a kind of quaddyn.compiler.kinds, or None")
+        raise_compile_error(function, 0, "annotate what it returns with a kind of quaddyn.compiler.kinds, or None")
     return tuple(parameters), returns
 
 
-def refuse(target: Any, line: int, reason: str) -> NoReturn:
+def raise_compile_error(target: Any, line: int, reason: str) -> NoReturn:
     """Raise an error about a function, so many lines below the first of its source.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Fingerprints of machine code: of the sources of modules and of what these import, except other distributions."""
+"""Fingerprints of machine code: hashes of the sources of modules and of all that they import from the same package."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|im
 
 @cache
 def fingerprint(*files: Path) -> str:
-    """Returns the digest of modules, of what they import (`sources`), and of the compiler's own sources."""
+    """Returns a hash of modules, of all that they import (`sources`), and of the compiler's own sources."""
     room = frozenset(Path(__file__).parent.glob("*.py"))
-    return object_cache.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
+    return object_cache.hash_parts(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
 
 
 def sources(*files: Path) -> frozenset[Path]:
-    """Returns modules and, recursively, what they import from this package, from their own, and from their folder."""
+    """Returns modules and, recursively, the modules that they import from this package, their own, or their folder."""
     found: frozenset[Path] = frozenset()
     left = frozenset(files)
     while left:
@@ -33,16 +33,19 @@ def sources(*files: Path) -> frozenset[Path]:
 
 @cache
 def _content(file: Path) -> bytes:
+    """Returns the content of a file, read once per process."""
     return file.read_bytes()
 
 
 @cache
 def _digest(file: Path) -> str:
-    return object_cache.digest(_content(file))
+    """Returns a hash of a file's content."""
+    return object_cache.hash_parts(_content(file))
 
 
 @cache
 def _imported(file: Path) -> frozenset[Path]:
+    """Returns the files that a module imports directly."""
     root, package = _outermost(file.parent)
     installed = root == _PACKAGE.parent  # then what lies beside the package is others' packages
     found = frozenset[Path]()
@@ -60,7 +63,7 @@ def _imported(file: Path) -> frozenset[Path]:
 
 @cache
 def _outermost(folder: Path) -> tuple[Path, str]:
-    """The folder that a folder's outermost package lies in, and that package's name; itself and "" outside of any."""
+    """Returns the folder that contains a folder's outermost package, and its name; (folder, "") outside of packages."""
     package = ""
     while (folder / "__init__.py").is_file():
         folder, package = folder.parent, folder.name
@@ -69,7 +72,7 @@ def _outermost(folder: Path) -> tuple[Path, str]:
 
 @cache
 def _modules(folder: Path, name: str, names: str) -> frozenset[Path]:
-    """The files of a module below a folder; of a package also those of its modules among `names`."""
+    """Returns the files of a module below a folder; for a package also its modules among the imported `names`."""
     place = folder.joinpath(*name.split("."))
     found = [place.with_suffix(".py")]
     if place.is_dir():

@@ -18,11 +18,11 @@ class Expression:
 
     kind: Kind
 
-    def within(self) -> Iterator[Expression]:
+    def subexpressions(self) -> Iterator[Expression]:
         """It and all that it consists of."""
         yield self
         for each in self.operands_in_order():
-            yield from each.within()
+            yield from each.subexpressions()
 
     def operands_in_order(self) -> Iterator[Expression]:
         """What it is computed from, as Python looks at it."""
@@ -34,9 +34,9 @@ class Expression:
                 yield from (x for x in value if isinstance(x, Expression))
 
     @property
-    def calls(self) -> bool:
+    def contains_call(self) -> bool:
         """Whether a compiled function is called in it."""
-        return any(isinstance(each, Call) for each in self.within())
+        return any(isinstance(each, Call) for each in self.subexpressions())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +87,7 @@ class Logic(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice(Expression):
+class Conditional(Expression):
     """``then if test else other``; only one of them is evaluated."""
 
     test: Expression
@@ -119,7 +119,7 @@ class Intrinsic(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Element(Expression):
+class Subscript(Expression):
     """One entry of an array."""
 
     array: Expression
@@ -127,7 +127,7 @@ class Element(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View(Expression):
+class SlicedView(Expression):
     """What leading indices leave of an array, from `start` to `stop` where these are given."""
 
     array: Expression
@@ -137,7 +137,7 @@ class View(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Size(Expression):
+class AxisLength(Expression):
     """Length of an axis."""
 
     array: Expression
@@ -145,7 +145,7 @@ class Size(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carve(Expression):
+class ReshapedView(Expression):
     """An array of the given sizes in the memory of another one, from `at` on."""
 
     array: Expression
@@ -154,7 +154,7 @@ class Carve(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Local(Expression):
+class LocalArray(Expression):
     """A new array of fixed sizes, zero if `clear`; it lives as long as the call."""
 
     sizes: tuple[int, ...]
@@ -162,7 +162,7 @@ class Local(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Make(Expression):
+class MakeTuple(Expression):
     """A tuple or a record of values."""
 
     values: tuple[Expression, ...]
@@ -187,7 +187,7 @@ class Statement:
 class Assign(Statement):
     """``target = value``: a name, an entry of an array, or a tuple of names and entries."""
 
-    target: Name | Element | Targets
+    target: Name | Subscript | Targets
     value: Expression
 
 
@@ -195,7 +195,7 @@ class Assign(Statement):
 class Targets:
     """What the values of a tuple are assigned to; None where one is not wanted."""
 
-    items: tuple[Name | Element | Targets | None, ...]
+    items: tuple[Name | Subscript | Targets | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 
-from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind, ScalarKind
 
 VECTOR, INT_VECTOR, BOOL_VECTOR = f"<{LANE_WIDTH} x double>", f"<{LANE_WIDTH} x i64>", f"<{LANE_WIDTH} x i1>"
 SCALARS: dict[Kind, str] = {FLOAT: "double", INT: "i64", BOOL: "i1", LANES: VECTOR}
@@ -52,7 +52,7 @@ class Callee:
 def flat(kind: Kind) -> list[str]:
     """Types of the registers that a value of a kind takes."""
     match kind:
-        case Scalar():
+        case ScalarKind():
             return [SCALARS[kind]]
         case ArrayKind():
             return ["ptr"] + ["i64"] * kind.rank
@@ -63,7 +63,7 @@ def parts(kind: Kind) -> tuple[Kind, ...]:
     """Kinds of what a tuple or a record consists of."""
     if isinstance(kind, RecordKind):
         return tuple(field for _, field in kind.fields)
-    return () if isinstance(kind, Scalar | ArrayKind) else kind.items
+    return () if isinstance(kind, ScalarKind | ArrayKind) else kind.items
 
 
 def passed(kind: Kind) -> list[str]:

@@ -5,56 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .kinds import LANES, ArrayKind, RecordKind
-from .local_arrays import expressions, statements
+from .local_arrays import expressions_of, walk_statements
 from .typed_tree import (
     Assign,
+    AxisLength,
     Binary,
     Call,
     Constant,
-    Element,
     Expression,
     Field,
     For,
     Function,
     If,
     Intrinsic,
-    Make,
+    MakeTuple,
     Name,
-    Size,
     Statement,
+    Subscript,
     Targets,
     While,
 )
 
-Target = Name | Element | Targets | None
+Target = Name | Subscript | Targets | None
 
 
-def touches(e: Expression) -> bool:
+def accesses_memory(e: Expression) -> bool:
     """Whether memory is read or written for a value."""
-    return any(isinstance(x, Element | Call) or (isinstance(x, Intrinsic) and x.kind == LANES) for x in e.within())
+    return any(
+        isinstance(x, Subscript | Call) or (isinstance(x, Intrinsic) and x.kind == LANES) for x in e.subexpressions()
+    )
 
 
 def names_in(e: Expression) -> Iterator[str]:
     """Variables in an expression."""
-    return (x.name for x in e.within() if isinstance(x, Name))
+    return (x.name for x in e.subexpressions() if isinstance(x, Name))
 
 
-def targeted(target: Target) -> set[str]:
+def assigned_names(target: Target) -> set[str]:
     """Variables that are assigned to."""
     if isinstance(target, Targets):
-        return set().union(*map(targeted, target.items))
+        return set().union(*map(assigned_names, target.items))
     return {target.name} if isinstance(target, Name) else set()
 
 
-def written(s: Statement) -> set[str]:
+def written_variables(s: Statement) -> set[str]:
     """Variables that a statement assigns to, without those of statements in it."""
-    return targeted(s.target) if isinstance(s, Assign) else {s.name} if isinstance(s, For) else set()
+    return assigned_names(s.target) if isinstance(s, Assign) else {s.name} if isinstance(s, For) else set()
 
 
-def given(f: Function) -> dict[str, list[Expression | None]]:
+def assigned_values(f: Function) -> dict[str, list[Expression | None]]:
     """All that each variable is assigned, in order; None where that is no expression of its own."""
     out: dict[str, list[Expression | None]] = {}
-    for s, _ in statements(f.body):
+    for s, _ in walk_statements(f.body):
         for name, value in _paired(s.target, s.value) if isinstance(s, Assign) else ():
             out.setdefault(name, []).append(value)
         if isinstance(s, For):
@@ -66,7 +68,7 @@ def _paired(target: Target, value: Expression | None) -> Iterator[tuple[str, Exp
     if isinstance(target, Name):
         yield target.name, value
     elif isinstance(target, Targets):
-        values = value.values if isinstance(value, Make) else (None,) * len(target.items)
+        values = value.values if isinstance(value, MakeTuple) else (None,) * len(target.items)
         for each, of in zip(target.items, values, strict=True):
             yield from _paired(each, of)
 
@@ -75,7 +77,7 @@ def aliases(f: Function) -> dict[str, Expression]:
     """Variables that are only ever another name of a record in a parameter that is not assigned to, and of which."""
     fixed = {name for name, _ in f.parameters} - f.assigned
     out: dict[str, Expression] = {}
-    for name, values in given(f).items():
+    for name, values in assigned_values(f).items():
         root = values[0]
         while isinstance(root, Field):
             root = root.record
@@ -87,59 +89,59 @@ def aliases(f: Function) -> dict[str, Expression]:
     return out
 
 
-def mentions(s: Statement) -> set[str]:
+def mentioned_variables(s: Statement) -> set[str]:
     """Variables that a statement names, in its blocks too."""
     out: set[str] = set()
-    for each, _ in statements((s,)):
-        out |= written(each)
-        for e in expressions(each):
+    for each, _ in walk_statements((s,)):
+        out |= written_variables(each)
+        for e in expressions_of(each):
             out |= set(names_in(e))
     return out
 
 
 def names_read(body: Sequence[Statement]) -> Iterator[str]:
     """Variables whose values are wanted."""
-    for s, _ in statements(body):
-        for e in expressions(s):
+    for s, _ in walk_statements(body):
+        for e in expressions_of(s):
             yield from names_in(e)
 
 
-def lasts(e: Expression, changed: set[str]) -> bool:
+def is_invariant(e: Expression, changed: set[str]) -> bool:
     """Whether a value is the same whenever it is computed again while these variables change."""
-    if isinstance(e, Size):
+    if isinstance(e, AxisLength):
         return isinstance(e.array, Name) and e.array.name not in changed
     if isinstance(e, Name):
         return e.name not in changed
     if isinstance(e, Binary) and e.op in ("+", "-", "*"):
-        return lasts(e.left, changed) and lasts(e.right, changed)
+        return is_invariant(e.left, changed) and is_invariant(e.right, changed)
     return isinstance(e, Constant)
 
 
 def within_one_block(s: Statement, name: str) -> bool:
     """Whether all that names a variable in a statement is in one of its blocks."""
-    if any(name in names_in(e) for e in expressions(s)) or name in written(s):
+    if any(name in names_in(e) for e in expressions_of(s)) or name in written_variables(s):
         return False
     if isinstance(s, If):
-        return not all(any(name in mentions(each) for each in block) for block in (s.then, s.other))
+        return not all(any(name in mentioned_variables(each) for each in block) for block in (s.then, s.other))
     return isinstance(s, While | For)
 
 
-def only_counts(body: Sequence[Statement], name: str, inside: bool = False) -> bool:
+def is_only_loop_counter(body: Sequence[Statement], name: str, inside: bool = False) -> bool:
     """Whether a variable is nothing but the counter of loops, each for itself; `inside` one of them."""
     for s in body:
         if isinstance(s, For) and s.name == name:
             bounds = any(name in names_in(e) for e in (s.start, s.stop))
-            if inside or bounds or not only_counts(s.body, name, True):
+            if inside or bounds or not is_only_loop_counter(s.body, name, True):
                 return False
             continue
-        if name in written(s) or (not inside and any(name in names_in(e) for e in expressions(s))):
+        if name in written_variables(s) or (not inside and any(name in names_in(e) for e in expressions_of(s))):
             return False
         blocks = (s.then, s.other) if isinstance(s, If) else (s.body,) if isinstance(s, While | For) else ()
-        if not all(only_counts(each, name, inside) for each in blocks):
+        if not all(is_only_loop_counter(each, name, inside) for each in blocks):
             return False
     return True
 
 
-def byte(array: Expression) -> bool:
+def has_byte_entries(array: Expression) -> bool:
     """Whether the entries of an array are bytes."""
     return isinstance(array.kind, ArrayKind) and array.kind.item == "byte"

@@ -13,11 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import kernels
 from ..deprecation import renamed_parameters
-from ..kernels import Kernels, Operations, Unsupported
-from ..kernels.code_generation import resolved
-from ..kernels.kernel_cache import Interface
-from ..kernels.kernels import Framed, NotCompiledError, Operation
-from ..kernels.operations import RECIPES
+from ..kernels import Kernels, OperationCounts, UnsupportedMachineError
+from ..kernels.code_generation import check_options
+from ..kernels.kernel_cache import KernelSignature
+from ..kernels.kernels import FrameOperation, NotCompiledError, Operation
+from ..kernels.operations import OPERATIONS
 from ..robot.robot import Robot
 from .dynamics import Dynamics
 
@@ -43,8 +43,8 @@ def compile(
     Raises:
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
         ArgumentError: a bad option.
-        Unsupported: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor", run-time
-            parameters, joint friction).
+        UnsupportedMachineError: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor",
+            run-time parameters, joint friction).
     """
     operations = (
         tuple(operations) if isinstance(operations, Iterable) and not isinstance(operations, str) else operations
@@ -52,8 +52,8 @@ def compile(
     options: dict[str, Any] = {"parameters": parameters, "friction": friction, "frames": frames, "forces": forces}
     try:
         return kernels.compile(robot, operations, dtype=dtype, **options)
-    except Unsupported as error:
-        _, names, _, kind, chosen = resolved(robot, operations, dtype, parameters, friction, frames, forces)
+    except UnsupportedMachineError as error:
+        _, names, _, kind, chosen = check_options(robot, operations, dtype, parameters, friction, frames, forces)
         if parameters == "runtime" or friction or "base_regressor" in names:
             raise
         if str(error) not in _warned_reasons:
@@ -86,18 +86,18 @@ class PinocchioKernels:
     ) -> None:
         self.robot, self.names, self.dtype = robot, tuple(names), dtype
         self.frames, self.forces = tuple(frames), tuple(forces)
-        self.operations: Mapping[str, Operations] = MappingProxyType({})
+        self.operations: Mapping[str, OperationCounts] = MappingProxyType({})
         dynamics, lock = Dynamics(robot), threading.Lock()
         for name in self.names:
-            if RECIPES[name].framed:
+            if OPERATIONS[name].framed:
                 calls = {x: PinocchioOperation(name, dynamics, lock, dtype, x, self.forces) for x in self.frames}
-                setattr(self, name, Framed(name, calls))
+                setattr(self, name, FrameOperation(name, calls))
             else:
                 setattr(self, name, PinocchioOperation(name, dynamics, lock, dtype, None, self.forces))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Only called for what is not there."""
-        if name in RECIPES:
+        if name in OPERATIONS:
             raise NotCompiledError("compiled operation", name, self.__dict__.get("names", ()))
         raise AttributeError(f"Interpreted has no attribute {name!r}")
 
@@ -120,7 +120,7 @@ class PinocchioOperation(Operation):
         frame: str | None,
         forces: tuple[str, ...],
     ) -> None:
-        robot, recipe = dynamics.robot, RECIPES[name]
+        robot, recipe = dynamics.robot, OPERATIONS[name]
         n = robot.nv
         inputs = [(x, robot.nq if x == "q" else n) for x in recipe.arguments]
         if recipe.loaded and forces:
@@ -133,7 +133,7 @@ class PinocchioOperation(Operation):
             "rnea_derivatives": (n, n),
         }.get(name, (n,))
         outputs = ((name, shape),) * (3 if name == "rnea_derivatives" else 1)
-        interface = Interface(tuple(inputs), outputs, (), (), Operations(0, 0, 0, 0, 0, 0, 0))
+        interface = KernelSignature(tuple(inputs), outputs, (), (), OperationCounts(0, 0, 0, 0, 0, 0, 0))
         super().__init__(name, robot.name, interface, dtype)
         self.__doc__ = f"{name}({', '.join(x for x, _ in inputs)}): see `Dynamics.{name}`; rows of a batch one by one."
         self.dynamics, self.lock, self.frame, self.forces = dynamics, lock, frame, forces
@@ -142,7 +142,7 @@ class PinocchioOperation(Operation):
     def _run(self, arrays: list[NDArray[Any]], results: list[NDArray[Any]], n: int, single: bool, threads: int) -> None:
         self._examine(arrays, ())
         method = getattr(self.dynamics, self.name)
-        plain = len(RECIPES[self.name].arguments)
+        plain = len(OPERATIONS[self.name].arguments)
         with self.lock:
             for k in range(n):
                 row = [np.ascontiguousarray(x if single else x[k], dtype=np.float64) for x in arrays]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernels.kinematics import place
-from ..kernels.operations import chosen_mechanism
+from ..kernels.kinematics import frame_placement
+from ..kernels.operations import kernel_mechanism
 from ..kernels.tick_terms import TermsLayout, TickTerms, terms_layout
-from ..kernels.tick_trace import chain
+from ..kernels.tick_trace import moving_velocity_indices
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -33,9 +33,12 @@ class StateTerms:
     """
 
     def __init__(self, robot: Robot, frames: Sequence[str], momentum: bool = False) -> None:
-        mechanism, coupling = chosen_mechanism(robot), robot.coupling
+        mechanism, coupling = kernel_mechanism(robot), robot.coupling
         assert coupling is not None
-        chains = {name: coupling.chain(chain(mechanism, place(robot, mechanism, name).link)) for name in frames}
+        chains = {
+            name: coupling.chain(moving_velocity_indices(mechanism, frame_placement(robot, mechanism, name).link))
+            for name in frames
+        }
         self.robot, self.frames, self.momentum = robot, tuple(frames), momentum
         self.layout: TermsLayout = terms_layout(mechanism, robot.nv, chains, momentum=momentum)
         self.size = self.layout.size

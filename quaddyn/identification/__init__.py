@@ -1,37 +1,55 @@
-"""From measured motion to parameters: base parameters, exciting motion, least squares, physically consistent fits."""
+"""Identification of a robot's parameters from measured motion.
 
+`base_parameters` computes which combinations of parameters can be identified, `exciting_trajectory` a motion that
+identifies them well, `identify` the parameters from `Samples` of that motion, and `fit_actuators` models of the motors.
+"""
+
+from ..deprecation import renamed_names
 from .accumulator import Accumulator
 from .actuator_fit import ActuatorFit, fit_actuators
 from .base_parameters import BaseParameters, RankCertificate, base_parameters
 from .excitation import FourierTrajectory, exciting_trajectory
-from .filtering import accelerations, smooth
-from .fit import identify, solve
+from .filtering import accelerations, low_pass
+from .fit import fit_accumulated, identify
 from .grouping import Grouping, group_by_rule
 from .identification_result import Identification, Validation
-from .sample_files import load, save, stream
-from .samples import Extent, Samples, split
+from .sample_files import load_samples, save_samples, stream_samples
+from .samples import MotionRange, Samples, split_samples
 
 __all__ = [
     "Accumulator",
     "ActuatorFit",
     "BaseParameters",
-    "Extent",
     "FourierTrajectory",
     "Grouping",
     "Identification",
+    "MotionRange",
     "RankCertificate",
     "Samples",
     "Validation",
     "accelerations",
     "base_parameters",
     "exciting_trajectory",
+    "fit_accumulated",
     "fit_actuators",
     "group_by_rule",
     "identify",
-    "load",
-    "save",
-    "smooth",
-    "solve",
-    "split",
-    "stream",
+    "load_samples",
+    "low_pass",
+    "save_samples",
+    "split_samples",
+    "stream_samples",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "Extent": "MotionRange",
+        "load": "load_samples",
+        "save": "save_samples",
+        "smooth": "low_pass",
+        "solve": "fit_accumulated",
+        "split": "split_samples",
+        "stream": "stream_samples",
+    },
+)

@@ -1,7 +1,8 @@
-"""Least squares over data of any length in constant memory: triangles that absorb rows (TSQR).
+"""Least squares over data of any length in constant memory: triangular factors that absorb rows (TSQR).
 
-Of the rows ``[H y]`` that one generalized force has contributed only the triangle R of their QR factorization is kept.
-Stacking new rows under it and factorizing again loses nothing, and no normal equations square the condition number.
+Of the rows ``[H y]`` of one generalized force only the triangle R of their QR factorization is kept.  Stacking new rows
+under it and factorizing again loses nothing, and there are no normal equations, which would square the condition
+number.
 
 Source: Golub and Van Loan, *Matrix Computations*, 2013, section 6.5.3; Demmel et al., *Communication-optimal parallel
 and sequential QR and LU factorizations*, 2012.
@@ -20,23 +21,23 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..safe_files import DAMAGE
 from ..urdf.tree import Array
-from .base_parameters import BaseParameters, base_parameters, triangle
-from .samples import LARGEST, Measured, Samples
-from .stacked_regressor import chunks
+from .base_parameters import BaseParameters, base_parameters, triangular_factor
+from .samples import MAX_MAGNITUDE, MeasuredForces, Samples
+from .stacked_regressor import iterate_chunks
 
 #: Samples regressed at once: enough for blocked matrix products, little enough for the cache.
-CHUNK = 1024
+REGRESSION_CHUNK = 1024
 
 
-class Triangle:
-    """The QR factor of all rows seen of one equation.
+class TriangularFactor:
+    """Triangular QR factor of all rows of one equation so far.
 
     Args:
-        columns: (c,) which base parameters occur in it.
+        columns: (c,) indices of the base parameters that occur in it.
 
     Attributes:
         columns: as given.
-        rows: how many rows it holds.
+        rows: number of rows so far.
     """
 
     def __init__(self, columns: NDArray[np.intp]) -> None:
@@ -45,8 +46,8 @@ class Triangle:
         self._waiting: list[Array] = []
         self._count = 0
 
-    def absorb(self, rows: Array, count: int | None = None) -> None:
-        """Take in (m, c + 1) more rows; `count` of them where they are a triangle of more."""
+    def add_rows(self, rows: Array, count: int | None = None) -> None:
+        """Adds rows (m, c + 1), which stand for `count` rows where they are a triangular factor themselves."""
         self._waiting.append(rows)
         self._count += len(rows)
         self.rows += len(rows) if count is None else count
@@ -55,7 +56,7 @@ class Triangle:
 
     def _flush(self) -> None:
         if self._waiting:
-            self._R = triangle(np.concatenate([self._R, *self._waiting]))
+            self._R = triangular_factor(np.concatenate([self._R, *self._waiting]))
             self._waiting, self._count = [], 0
 
     @property
@@ -64,38 +65,40 @@ class Triangle:
         self._flush()
         return self._R
 
-    def spread(self, width: int) -> Array:
-        """(k, width + 1) the triangle in the columns of all base parameters."""
+    def in_all_columns(self, width: int) -> Array:
+        """Returns the triangle (k, width + 1) in the columns of all base parameters."""
         out = np.zeros((len(self.R), width + 1))
         out[:, self.columns], out[:, -1] = self.R[:, :-1], self.R[:, -1]
         return out
 
     def residual(self, beta: Array) -> float:
-        """Norm of ``H beta - y`` over all rows."""
+        """Returns the norm of ``H beta - y`` over all rows."""
         return float(np.linalg.norm(self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]))
 
 
 class Accumulator:
-    """All that a fit needs of any number of samples, in memory that does not grow with them.
+    """Accumulated samples for a fit, in memory that does not grow with their number.
 
-    One triangle per generalized force, in the base parameters that it depends on: a leg's joint sees its leg alone, so
-    that this costs a fraction of one dense factorization, and rows can be weighted afterwards.  With `force_noise` one
-    more triangle holds the rows of each sample whitened together, since noise of one contact force enters many rows.
+    It holds one triangular factor per generalized force, in the base parameters that it depends on: the torque of a
+        leg's
+    joint depends on its leg alone, so that this costs a fraction of one dense factorization, and rows can be weighted
+    afterwards.  With `force_noise` one more factor holds the rows of each sample whitened together, since the noise of
+    one contact force enters many rows.
 
-    Owns mutable memory: one per thread or process; `merge` joins what several have gathered.
+    Owns mutable memory: one per thread or process; `merge` combines several.
 
     Args:
         base: a robot, or its `base_parameters`.
         torque_noise: standard deviation of the measured torques, (nu,) or one for all [N m, N]; unknown by default.
         force_noise: standard deviation of each component of the measured contact forces [N] and, where measured, of
-            their torques [N m], one number for both; needs `torque_noise`.
-        root_noise: standard deviation of what is not modelled, on each generalized force without a motor [N, N m]; by
+            their torques [N m], one number for both; needs `torque_noise`.  By default forces count as exact.
+        root_noise: standard deviation of unmodelled forces on each generalized coordinate without a motor [N, N m]; by
             default the mean of `torque_noise`, which it needs.
 
     Attributes:
-        robot: as given.
-        base: base parameters.
-        samples: how many samples were added.
+        robot: the robot.
+        base: its base parameters.
+        samples: number of samples added.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class Accumulator:
     ) -> None:
         self.base = base if isinstance(base, BaseParameters) else base_parameters(base)
         self.robot = robot = self.base.robot
-        self._regressor, self._measured = self.base.regressor(), Measured(robot)
+        self._regressor, self._measured = self.base.regressor(), MeasuredForces(robot)
         self.samples = 0
         for name, value in (("force_noise", force_noise), ("root_noise", root_noise)):
             if value is not None and torque_noise is None:
@@ -127,55 +130,60 @@ class Accumulator:
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
             if not (
-                1.0 / LARGEST <= rest <= LARGEST and ((self.noise >= 1.0 / LARGEST) & (self.noise <= LARGEST)).all()
+                1.0 / MAX_MAGNITUDE <= rest <= MAX_MAGNITUDE
+                and ((self.noise >= 1.0 / MAX_MAGNITUDE) & (self.noise <= MAX_MAGNITUDE)).all()
             ):
                 raise ArgumentError(
-                    f"torque_noise, root_noise: expected positive numbers, {1.0 / LARGEST:g} to {LARGEST:g}, got "
+                    f"torque_noise, root_noise: expected positive numbers, {1.0 / MAX_MAGNITUDE:g} to "
+                    f"{MAX_MAGNITUDE:g}, got "
                     f"{torque_noise}, {root_noise}"
                 )
-        if force_noise is not None and not 0.0 <= check_number("force_noise", force_noise) <= LARGEST:
-            raise ArgumentError(f"force_noise: expected a number from 0 to {LARGEST:g}, got {force_noise}")
+        if force_noise is not None and not 0.0 <= check_number("force_noise", force_noise) <= MAX_MAGNITUDE:
+            raise ArgumentError(f"force_noise: expected a number from 0 to {MAX_MAGNITUDE:g}, got {force_noise}")
         self.force_noise = force_noise or 0.0
         width = self.base.size
         supports = [np.flatnonzero(row) for row in self._regressor.support]
-        self.rows = tuple(Triangle(columns) for columns in supports)
-        self.whitened = Triangle(np.arange(width))
+        self.rows = tuple(TriangularFactor(columns) for columns in supports)
+        self.whitened = TriangularFactor(np.arange(width))
 
     def add(self, samples: Samples) -> None:
-        """Take in samples.
+        """Adds samples.
+
+        Args:
+            samples: of the robot.
 
         Raises:
-            ArgumentError: they are no samples of this robot; nothing is taken in then.
-            ArgumentTypeError: they are none at all.
+            ArgumentError: they are not samples of this robot; then nothing is added.
+            ArgumentTypeError: not `Samples`.
         """
         if not isinstance(samples, Samples):
             raise ArgumentTypeError(f"samples: expected Samples, got {type(samples).__name__}")
         samples.check(self.robot)
-        for part in chunks(len(samples), CHUNK):
+        for part in iterate_chunks(len(samples), REGRESSION_CHUNK):
             self._add(samples[part])
 
     def _add(self, samples: Samples) -> None:
         robot = self.robot
-        H, y = self._regressor(samples.q, samples.v, samples.a), self._measured.force(samples)
+        H, y = self._regressor(samples.q, samples.v, samples.a), self._measured.generalized_forces(samples)
         if self.base.inertial:  # friction and rotor inertia count as known
             y -= robot.damping * samples.v + robot.friction * np.sign(samples.v) + robot.armature * samples.a
         for j, row in enumerate(self.rows):
-            row.absorb(np.column_stack([H[:, j, row.columns], y[:, j]]))
+            row.add_rows(np.column_stack([H[:, j, row.columns], y[:, j]]))
         if self.force_noise and samples.forces:
             assert self.noise is not None
             J = self._measured.jacobians(samples)
             S = np.einsum("nij,nik->njk", J, J) * self.force_noise**2
             S[:, np.arange(self.robot.nv), np.arange(self.robot.nv)] += self.noise**2
             white = np.linalg.solve(np.linalg.cholesky(S), np.concatenate([H, y[:, :, None]], axis=2))
-            self.whitened.absorb(white.reshape(-1, self.base.size + 1))
+            self.whitened.add_rows(white.reshape(-1, self.base.size + 1))
         elif self.force_noise:
             assert self.noise is not None
             white = np.concatenate([H, y[:, :, None]], axis=2) / self.noise[:, None]
-            self.whitened.absorb(white.reshape(-1, self.base.size + 1))
+            self.whitened.add_rows(white.reshape(-1, self.base.size + 1))
         self.samples += len(samples)
 
     def merge(self, other: Accumulator) -> None:
-        """Take in what another accumulator of the same robot and noise has gathered.
+        """Adds the samples of another accumulator of the same robot and noise.
 
         Raises:
             ArgumentError: it is of another robot, of other parameters or of other noise.
@@ -187,11 +195,11 @@ class Accumulator:
             raise ArgumentError("other: gathered for another robot, other base parameters or other noise")
         pairs = [*zip(self.rows, other.rows, strict=True), (self.whitened, other.whitened)]
         for to, of in pairs:
-            to.absorb(of.R, of.rows)
+            to.add_rows(of.R, of.rows)
         self.samples += other.samples
 
     def dump(self) -> bytes:
-        """All that was gathered, for `load` in another process."""
+        """Returns the accumulated data as bytes, for `merge_dump` in another process."""
         arrays = {f"R {i}": x.R for i, x in enumerate((*self.rows, self.whitened))}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
@@ -199,10 +207,10 @@ class Accumulator:
         return file.getvalue()
 
     def load(self, data: bytes) -> None:
-        """Take in what another accumulator of the same robot and noise has dumped.
+        """Adds the samples of another accumulator of the same robot and noise, given by its `dump`.
 
         Raises:
-            ArgumentError: it is of another robot, or no dump.
+            ArgumentError: it is of another robot, or not a dump.
         """
         try:
             arrays = read_arrays(io.BytesIO(data))
@@ -217,20 +225,20 @@ class Accumulator:
         if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:
             raise ArgumentError("data: gathered for another robot or other base parameters")
         for to, R, count in zip(own, found, counts, strict=True):
-            to.absorb(R, count)
+            to.add_rows(R, count)
         self.samples += samples
 
-    def weighted(self, noise: Array) -> Array:
-        """(r + 1, r + 1) at most: the triangle of all rows, each divided by its (nv,) noise."""
-        parts = [row.spread(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
-        return triangle(np.concatenate(parts))
+    def weighted_factor(self, noise: Array) -> Array:
+        """Returns the triangular factor of all rows, each divided by the noise (nv,) of its generalized force."""
+        parts = [row.in_all_columns(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
+        return triangular_factor(np.concatenate(parts))
 
-    def scale(self, beta: Array) -> float:
-        """Root mean square of the largest generalized force, measured or with these parameters [N m, N]."""
+    def force_scale(self, beta: Array) -> float:
+        """Returns the root mean square of the largest generalized force, measured or predicted with beta [N m, N]."""
         both = [max(float(np.linalg.norm(x.R[:, :-1] @ beta[x.columns])), x.residual(0.0 * beta)) for x in self.rows]
         return max(both) / float(np.sqrt(max(self.samples, 1)))
 
     def residuals(self, beta: Array) -> Array:
-        """(nv,) root mean square of ``Hb beta - y`` in each generalized force [N m, N]."""
+        """Returns the root mean square (nv,) of ``Hb beta - y`` in each generalized force [N m, N]."""
         norms = np.array([row.residual(beta) for row in self.rows])
         return np.asarray(norms / np.sqrt(max(self.samples, 1)))

@@ -1,12 +1,13 @@
 """Actuator models from recorded motion: delay, friction, torque-speed line and backlash, joint by joint.
 
-What a motor is asked for arrives late, is cut at what the motor can give at its speed, and loses friction on the way to
-the joint:
+A commanded torque reaches the motor with a delay and is saturated at the limit for its speed; friction is lost between
+motor and joint:
 
-    delivered(t) = cut(asked(t - delay), velocity),     load = delivered - viscous v - coulomb sign(v).
+    motor_torque(t) = saturate(commanded(t - delay), velocity)
+    joint_torque = motor_torque - viscous v - coulomb sign(v)
 
-Least squares throughout.  The delay is the one that explains best what was delivered where nothing was cut; what was
-cut shows the torque-speed line, whose corner is searched; the rest is linear.
+All fits are least squares.  The delay is the one that minimizes the residual of the unsaturated samples; the saturated
+samples give the torque-speed line, whose corner is searched; the other parameters are linear.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -23,39 +25,39 @@ from ..simulation import Actuators
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Speeds below this share of a joint's largest count as rest, where friction may be anything up to Coulomb's.
-RESTING = 0.05
+REST_SPEED_FRACTION = 0.05
 #: Samples of a kind that it takes to say anything.
-FEWEST = 20
+MIN_SAMPLES = 20
 #: How many standard deviations of the noise a torque is short of what was asked for when it was cut.
-SHORT = 5.0
+SATURATION_DEVIATIONS = 5.0
 #: Share of the largest torque up to which next to nothing is cut, and how often samples that do not fit are left out.
-SMALL, CLIPPINGS = 0.3, 6
+UNSATURATED_FRACTION, N_OUTLIER_ROUNDS = 0.3, 6
 #: Backlash of fewer standard deviations is none; that of a median is so many times that of a mean.
-PLAY, MEDIAN = 5.0, 1.2533
+BACKLASH_DEVIATIONS, MEDIAN_STD_RATIO = 5.0, 1.2533
 #: A delay is not determined where another one explains the torques as well, to within so many standard deviations of
 #: the noise, and differs by more than this share of the range in which delays are looked for.
 DELAY_DEVIATIONS, MAX_DELAY_ERROR = 5.0, 0.25
 #: Samples beyond a limit, as a share of those that were cut at it, with which it is none.
-EXCEEDED = 0.1
+MAX_EXCEEDING_FRACTION = 0.1
 #: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
-CORNERS, ROUNDS = 25, 4
+N_CORNERS, N_REFINEMENTS = 25, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuatorFit(FrozenArrays):
-    """What motion shows of motors and gears, (nu,) each in torque order; NaN where it shows nothing.
+    """Identified models of motors and gears, arrays (nu,) in torque order; NaN where the data do not determine a value.
 
     Attributes:
-        names: of the joints.
-        delay: from a torque that is asked for to the one that is delivered [s]; NaN, too, where the noise
-            leaves it uncertain by more than a quarter of the range that was searched.
-        viscous: friction in proportion to speed [N m s/rad or N s/m].
-        coulomb: friction against any motion [N m or N].
+        names: names of the joints.
+        delay: time from a commanded torque to the same torque at the motor [s]; NaN, too, where the noise leaves it
+            uncertain by more than a quarter of the range that was searched.
+        viscous: viscous friction [N m s/rad or N s/m].
+        coulomb: Coulomb friction [N m or N].
         effort: largest torque [N m or N].
-        corner_speed: up to which it drives with that torque [rad/s or m/s].
-        no_load_speed: at which nothing drives any more [rad/s or m/s].
+        corner_speed: speed up to which that torque is available [rad/s or m/s].
+        no_load_speed: speed at which no driving torque is available [rad/s or m/s].
         backlash: play between motor and joint, from stop to stop [rad or m].
-        noise: standard deviation of what is left unexplained of torques that were not cut [N m or N].
+        noise: standard deviation of the residual of unsaturated torques [N m or N].
     """
 
     names: tuple[str, ...]
@@ -76,19 +78,22 @@ class ActuatorFit(FrozenArrays):
         delay: Array | float | None = None,
         period: float = 0.0,
     ) -> Actuators:
-        """Motors of a plant; what was not seen is as in the robot's record.
+        """Returns actuators of a simulated robot; values that were not identified are those of the robot's record.
 
-        Friction is taken to be all there is: load a robot whose record has none of its own, or it counts twice.
+        The identified friction replaces that of the robot: load a robot without friction in its record, or it counts
+            twice.
 
         Args:
-            robot: whose motors they are.
-            rotor_inertia: as of `Actuators`; gears with backlash need some, here or in the robot's record.
-            delay: of the motors, instead of the one that was found [s]: 0 where it is the way's to them and back.
-            period: taken off the delay [s].  The log of a loop has a torque with the reading after it, a period later
-                than it acted.
+            robot: the robot that was measured.
+            rotor_inertia: (nu,) or one for all, as of `Actuators` [kg m^2 or kg]; joints with backlash need some, here
+                or in the robot's record.
+            delay: (nu,) or one for all, delay of the motors that replaces the identified one [s]; 0 where the delay is
+                that of the communication.  By default the identified one.
+            period: subtracted from the identified delay [s].  The log of a control loop holds a torque beside the
+                reading one period after the torque acted.
 
         Raises:
-            ArgumentError: a robot with other joints, or backlash without inertia on the motor's side.
+            ArgumentError: a robot with other joints, or backlash without rotor inertia.
         """
         if robot.actuated != self.names:
             raise ArgumentError(f"robot: expected the joints {', '.join(self.names)}, {robot.name!r} has others")
@@ -118,67 +123,87 @@ class ActuatorFit(FrozenArrays):
         return "\n".join(lines)
 
 
+@renamed_parameters(
+    asked="commanded",
+    delivered="motor_torque",
+    load="joint_torque",
+    play="backlash_offset",
+    counted="valid",
+    longest="max_delay",
+)
 def fit_actuators(
     robot: Robot,
     *,
     dt: float,
-    asked: Array,
+    commanded: Array,
     velocity: Array,
-    delivered: Array | None = None,
-    load: Array | None = None,
-    play: Array | None = None,
-    counted: NDArray[np.bool_] | None = None,
-    longest: float = 0.05,
+    motor_torque: Array | None = None,
+    joint_torque: Array | None = None,
+    backlash_offset: Array | None = None,
+    valid: NDArray[np.bool_] | None = None,
+    max_delay: float = 0.05,
 ) -> ActuatorFit:
-    """Fit a model of every actuator to recorded motion.
+    """Fits a model of every actuator to recorded motion.
 
-    Torques at the motors (`delivered`, from their currents) show delay and torque-speed line; torques at the joints
-    (`load`, as of `Dynamics.rnea` for a robot in a stand) show friction besides.  One of them is needed.
+    Torques of the motors (`motor_torque`, from their currents) determine delay and torque-speed line; torques at the
+    joints (`joint_torque`, as of `Dynamics.rnea` for a robot on a stand) determine friction besides.  One of them is
+    needed.
 
     Args:
-        robot: whose motors they are.
-        dt: between samples [s].
-        asked: (N, nu) torques that were asked for [N m or N], at equal steps of time.
-        velocity: (N, nu) of the joints [rad/s or m/s].
-        delivered: (N, nu) torques that the motors gave [N m or N].
-        load: (N, nu) torques that moved the joints and rotors, without their friction [N m or N]: of `Dynamics.rnea`,
-            where the robot's record has the rotors' inertia as armature.
-        play: (N, nu) position of the motor, gear ratio included, less that of the joint [rad or m], where both are
-            measured: shows backlash.
-        counted: (N,) which samples count; the others only keep time, such as those of readings that were lost.
-        longest: delay that is looked for [s].
+        robot: the robot.
+        dt: time between samples [s].
+        commanded: (N, nu) commanded torques, equally spaced in time [N m or N].
+        velocity: (N, nu) joint velocities [rad/s or m/s].
+        motor_torque: (N, nu) measured torques of the motors [N m or N]; None if not measured.
+        joint_torque: (N, nu) torques that moved the joints and rotors, without their friction [N m or N], as of
+            `Dynamics.rnea` of a robot whose record has the rotors' inertia as armature; None if not known.
+        backlash_offset: (N, nu) position of the motor times the gear ratio minus that of the joint [rad or m], where
+            both are measured; determines the backlash.  None if not measured.
+        valid: (N,) bool, which samples enter the fit; the others, such as lost readings, only keep the time.  By
+            default all.
+        max_delay: largest delay that is searched [s].
 
     Raises:
-        ArgumentError: an array of another shape or not finite, fewer than 100 samples, or no torques but those asked
-            for.  Where fewer than 20 samples count, everything is NaN.
+        ArgumentError: an array of another shape or not finite, fewer than 100 samples, or neither of the two torques.
+            Where fewer than 20 samples are valid, all values are NaN.
     """
-    dt, longest, shape = check_number("dt", dt), check_number("longest", longest), np.shape(asked)
-    if not (0.0 < dt < np.inf and 0.0 <= longest < np.inf):
-        raise ArgumentError(f"dt, longest: expected a positive time and one that is not negative, got {dt}, {longest}")
-    if delivered is None and load is None:
-        raise ArgumentError("delivered, load: give one of them; what was asked for tells nothing alone")
-    if len(shape) != 2 or shape[1] != robot.nu or shape[0] < 100 or shape[0] * dt <= 4.0 * longest:
+    dt, max_delay, shape = check_number("dt", dt), check_number("max_delay", max_delay), np.shape(commanded)
+    if not (0.0 < dt < np.inf and 0.0 <= max_delay < np.inf):
         raise ArgumentError(
-            f"asked: expected shape (N, {robot.nu}) with 100 samples or more over more than four times the longest "
-            f"delay, got {shape}"
+            f"dt, max_delay: expected a positive time and one that is not negative, got {dt}, {max_delay}"
         )
-    given = {"asked": asked, "velocity": velocity, "delivered": delivered, "load": load, "play": play}
+    if motor_torque is None and joint_torque is None:
+        raise ArgumentError(
+            "motor_torque, joint_torque: pass at least one; commanded torques alone do not identify an actuator"
+        )
+    if len(shape) != 2 or shape[1] != robot.nu or shape[0] < 100 or shape[0] * dt <= 4.0 * max_delay:
+        raise ArgumentError(
+            f"commanded: expected shape (N, {robot.nu}) with 100 samples or more over more than four times max_delay, "
+            f"got {shape}"
+        )
+    given = {
+        "commanded": commanded,
+        "velocity": velocity,
+        "motor_torque": motor_torque,
+        "joint_torque": joint_torque,
+        "backlash_offset": backlash_offset,
+    }
     for name, x in given.items():
         if x is not None and (np.shape(x) != shape or not np.isfinite(x).all()):
             raise ArgumentError(f"{name}: expected {shape} finite numbers, got shape {np.shape(x)}")
-    counted = np.ones(shape[0], dtype=bool) if counted is None else np.asarray(counted)
-    if counted.shape != shape[:1] or counted.dtype != np.bool_:
-        raise ArgumentError(f"counted: expected {shape[0]} truth values, got {counted.dtype} of shape {counted.shape}")
+    valid = np.ones(shape[0], dtype=bool) if valid is None else np.asarray(valid)
+    if valid.shape != shape[:1] or valid.dtype != np.bool_:
+        raise ArgumentError(f"valid: expected {shape[0]} truth values, got {valid.dtype} of shape {valid.shape}")
     rows = [
-        _fit(
-            dt, longest, counted, *(None if x is None else np.array(x[:, j], dtype=np.float64) for x in given.values())
+        _fit_joint(
+            dt, max_delay, valid, *(None if x is None else np.array(x[:, j], dtype=np.float64) for x in given.values())
         )
         for j in range(robot.nu)
     ]
     return ActuatorFit(robot.actuated, *(frozen(column) for column in np.reshape(rows, (robot.nu, 8)).T))
 
 
-def _fit(
+def _fit_joint(
     dt: float,
     longest: float,
     counted: NDArray[np.bool_],
@@ -188,39 +213,44 @@ def _fit(
     load: Array | None,
     play: Array | None,
 ) -> tuple[float, ...]:
-    """The numbers of `ActuatorFit` of one joint."""
+    """Returns the values of `ActuatorFit` for one joint."""
     assert asked is not None and v is not None
-    if counted.sum() < FEWEST:
+    if counted.sum() < MIN_SAMPLES:
         return (np.nan,) * 8
     fastest = float(np.abs(v[counted]).max())
-    moving = counted & (np.abs(v) > RESTING * fastest)
+    moving = counted & (np.abs(v) > REST_SPEED_FRACTION * fastest)
     friction = np.column_stack((v, np.sign(v)))
     y, losses = (load, friction) if delivered is None else (delivered, friction[:, :0])
     assert y is not None
-    delay, cut, noise, lost = _delayed(dt, longest, asked, y, losses, moving if losses.shape[1] else counted)
+    delay, cut, noise, lost = _fit_delay(dt, longest, asked, y, losses, moving if losses.shape[1] else counted)
     viscous = coulomb = backlash = np.nan
-    if load is not None and moving.sum() >= FEWEST:
+    if load is not None and moving.sum() >= MIN_SAMPLES:
         if delivered is not None:
             lost = np.linalg.lstsq(friction[moving], (delivered - load)[moving], rcond=None)[0]
         viscous, coulomb = max(float(lost[0]), 0.0), max(float(lost[1]), 0.0)
     motor = y if not len(lost) or delivered is not None else y + friction @ lost
-    effort, corner, no_load = _line(motor, v, cut, counted, noise)
+    effort, corner, no_load = _fit_torque_speed_line(motor, v, cut, counted, noise)
     if play is not None:
         pushed = motor if load is None else load
         # Not of the largest: where teeth meet there are peaks.
         sure = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(pushed[counted]), 0.95)))
         forth, back = play[counted & (pushed > sure)], play[counted & (pushed < -sure)]
-        if min(len(forth), len(back)) >= FEWEST:
+        if min(len(forth), len(back)) >= MIN_SAMPLES:
             backlash = float(np.median(forth) - np.median(back))
-            doubt = PLAY * np.hypot(*(MEDIAN * part.std() / np.sqrt(len(part)) for part in (forth, back)))
+            doubt = BACKLASH_DEVIATIONS * np.hypot(
+                *(MEDIAN_STD_RATIO * part.std() / np.sqrt(len(part)) for part in (forth, back))
+            )
             backlash = backlash if backlash > doubt else 0.0
     return delay, viscous, coulomb, effort, corner, no_load, backlash, noise
 
 
-def _delayed(
+def _fit_delay(
     dt: float, longest: float, asked: Array, y: Array, losses: Array, counted: NDArray[np.bool_]
 ) -> tuple[float, NDArray[np.bool_], float, Array]:
-    """Delay [s], which samples were cut, the noise, and what belongs to the losses, of the samples that count."""
+    """Returns the delay [s], a mask of the saturated samples, the noise, and the friction coefficients.
+
+    Only samples where `counted` is true are used.
+    """
     times, steps = dt * np.arange(len(asked)), int(longest / dt)
     seen = (times >= (steps + 1) * dt) & counted
 
@@ -233,17 +263,17 @@ def _delayed(
         late = np.interp(times - delay, times, asked)
         gap, beta = late - y, np.zeros(losses.shape[1])
         # What is asked for far below the largest torque is hardly ever cut: from there on, what fits is let in.
-        small = seen & (np.abs(late) <= SMALL * np.abs(y[seen]).max(initial=0.0))
-        keep = small if small.sum() >= FEWEST else seen
+        small = seen & (np.abs(late) <= UNSATURATED_FRACTION * np.abs(y[seen]).max(initial=0.0))
+        keep = small if small.sum() >= MIN_SAMPLES else seen
         if losses.shape[1]:
             beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
         size = np.inf
-        for _ in range(CLIPPINGS):
+        for _ in range(N_OUTLIER_ROUNDS):
             off = gap - losses @ beta
             if np.isinf(size):
                 size = float(np.quantile(np.abs(off[keep]), 0.3)) / 0.385  # of a normal distribution's
             keep = seen & (np.abs(off) <= 3.0 * max(size, 1e-12))
-            if keep.sum() < FEWEST:
+            if keep.sum() < MIN_SAMPLES:
                 break
             if losses.shape[1]:
                 beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
@@ -256,7 +286,7 @@ def _delayed(
     sizes = [explained(delay)[0] for delay in tried]
     best = int(np.argmin(sizes))
     low, high = tried[max(best - 1, 0)], tried[min(best + 1, steps)]
-    for _ in range(ROUNDS):  # between samples, too
+    for _ in range(N_REFINEMENTS):  # between samples, too
         finer = np.linspace(low, high, 9)
         at = int(np.argmin([explained(delay)[0] for delay in finer]))
         low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
@@ -276,21 +306,21 @@ def _delayed(
     doubt = misfit(delay) + (DELAY_DEVIATIONS * noise) ** 2
     if any(abs(other - delay) > MAX_DELAY_ERROR * longest and misfit(other) <= doubt for other in tried):
         delay = np.nan
-    return delay, seen & (short > SHORT * noise), noise, beta
+    return delay, seen & (short > SATURATION_DEVIATIONS * noise), noise, beta
 
 
-def _line(
+def _fit_torque_speed_line(
     motor: Array, v: Array, cut: NDArray[np.bool_], counted: NDArray[np.bool_], noise: float
 ) -> tuple[float, float, float]:
-    """Effort, corner speed and no-load speed from samples that were cut; NaN where they do not show.
+    """Returns effort, corner speed and no-load speed from saturated samples; NaN where they are not determined.
 
-    What other samples go beyond is no limit: torques that were short for another reason, such as a command that was
-    lost, are told by that.
+    If other samples exceed a limit, it is rejected: their torques were short for another reason, such as a lost
+        command.
     """
     # A ramp that is late for a tick is no cut: those come in company.
     cut = cut & (np.roll(cut, 1) | np.roll(cut, -1))
     driving = cut & (motor * v >= 0.0)
-    if driving.sum() < FEWEST:
+    if driving.sum() < MIN_SAMPLES:
         return np.nan, np.nan, np.nan
     y, speed = np.abs(motor[driving]), np.abs(v[driving])
     flat = float(y.mean())
@@ -301,19 +331,19 @@ def _line(
         x = np.linalg.lstsq(A, y, rcond=None)[0]
         return float(np.sum((y - A @ x) ** 2)), x
 
-    for _ in range(ROUNDS):
-        corners = np.linspace(low, high, CORNERS)
+    for _ in range(N_REFINEMENTS):
+        corners = np.linspace(low, high, N_CORNERS)
         at = int(np.argmin([fitted(corner)[0] for corner in corners]))
-        low, high = float(corners[max(at - 1, 0)]), float(corners[min(at + 1, CORNERS - 1)])
+        low, high = float(corners[max(at - 1, 0)]), float(corners[min(at + 1, N_CORNERS - 1)])
     corner = float(corners[at])
     left, (effort, slope) = fitted(corner)
     beyond = int((speed > corner).sum())
     plain = float(np.sum((y - flat) ** 2))
     # A line that falls has to explain more than a torque that is the same at all speeds, beyond what noise does.
     found = float(effort), corner, corner - float(effort / slope)
-    if slope >= 0.0 or beyond < FEWEST or plain - left < 25.0 * max(noise, 1e-12) ** 2:
+    if slope >= 0.0 or beyond < MIN_SAMPLES or plain - left < 25.0 * max(noise, 1e-12) ** 2:
         effort, corner, slope, found = flat, high, 0.0, (flat, np.nan, np.nan)
     forward = counted & (motor * v >= 0.0)
     most = effort + slope * np.maximum(np.abs(v[forward]) - corner, 0.0)
-    over = int((np.abs(motor[forward]) > most + SHORT * noise).sum())
-    return found if over <= EXCEEDED * driving.sum() else (np.nan, np.nan, np.nan)
+    over = int((np.abs(motor[forward]) > most + SATURATION_DEVIATIONS * noise).sum())
+    return found if over <= MAX_EXCEEDING_FRACTION * driving.sum() else (np.nan, np.nan, np.nan)

@@ -1,4 +1,6 @@
-"""Base parameters: the combinations of parameters that motion and torque can tell apart, and the proof of their count.
+"""Base parameters: the combinations of parameters that motion and torque can tell apart.
+
+`base_parameters` computes them for any robot, with a certificate of their number.
 
 Source: fast inverse dynamics of a serial robot (the patent), step 3; Gautier, *Numerical calculation of the base
 inertial parameters of robots*, 1991.
@@ -18,30 +20,30 @@ from ..urdf.tree import Array, FrozenArrays
 from .stacked_regressor import StackedRegressor, parameter_names, random_states
 
 #: Singular values between these, relative to the largest, are neither clearly there nor clearly rounding.
-AMBIGUOUS = (1e-12, 1e-3)
+AMBIGUOUS_RANGE = (1e-12, 1e-3)
 
 #: A column is taken before others if what is new in it is at least this share of what is new in the best one: among
 #: equals the first in the robot's order wins, on every machine.
-PIVOT_SHARE = 0.5
+PIVOT_FRACTION = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankCertificate(FrozenArrays):
-    """How the number of base parameters was found, and how sure it is.
+    """Evidence for the number of base parameters.
 
     Attributes:
         rank: number of singular values above `tolerance`.
         columns: number of parameters.
-        singular_values: (columns,) of the stacked regressor with columns scaled to unit length, over the largest.
-        gap: last kept over first dropped singular value; inf if nothing was dropped.
-        ambiguous: (k,) singular values within 1e-12 to 1e-3, and lengths of columns taken for zero that are above 1e-12
-            of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact
+        singular_values: (columns,) of the stacked regressor with columns scaled to unit length, divided by the largest.
+        gap: smallest kept singular value divided by the largest dropped one; inf if none was dropped.
+        ambiguous: (k,) singular values within 1e-12 to 1e-3, and lengths of columns treated as zero that are above
+            1e-12 of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact
             geometry.
-        residual: largest entry of dependent columns minus their expression in the independent ones, over the unit
-            length of the columns: the proof that ``tau = Hb K delta``.
-        samples: random states that were stacked.
-        seed: of the states.
-        tolerance: as given.
+        residual: largest entry of the dependent columns minus their expression in the independent ones, divided by the
+            unit length of the columns: the check of ``tau = Hb K delta``.
+        samples: number of random states that were stacked.
+        seed: seed of the states.
+        tolerance: threshold of the singular values, relative to the largest.
     """
 
     rank: int
@@ -55,12 +57,16 @@ class RankCertificate(FrozenArrays):
     tolerance: float
 
     @property
-    def certain(self) -> bool:
-        """No singular value is ambiguous."""
+    def is_unambiguous(self) -> bool:
+        """Whether no singular value is ambiguous."""
         return self.ambiguous.size == 0
 
     def __str__(self) -> str:
-        doubt = "" if self.certain else f"; {self.ambiguous.size} ambiguous, {_range(self.ambiguous)} of the largest"
+        doubt = (
+            ""
+            if self.is_unambiguous
+            else f"; {self.ambiguous.size} ambiguous, {_format_range(self.ambiguous)} of the largest"
+        )
         gap = "nothing dropped" if not np.isfinite(self.gap) else f"gap of {np.log10(self.gap):.1f} decades"
         return f"rank {self.rank} of {self.columns}, {gap}{doubt} ({self.samples} states, seed {self.seed})"
 
@@ -70,17 +76,18 @@ class BaseParameters(FrozenArrays):
     """Base parameters ``beta = K delta``, with ``H delta = Hb beta`` and ``Hb = H[:, independent]`` in every state.
 
     With P the permutation that puts the independent columns first, ``P = [Pb Pd]``, ``Hd = Hb Kd`` and
-    ``K = Pb^T + Kd Pd^T`` (source C, step 3).  Each base parameter is an independent parameter with what it absorbs.
+    ``K = Pb^T + Kd Pd^T`` (source C, step 3).  Each base parameter is an independent parameter plus a combination of
+    dependent ones.
 
     Attributes:
-        robot: whose they are.
+        robot: the robot.
         inertial: whether delta has ten parameters a body instead of 13.
-        names: (n,) of all parameters, see `parameter_names`.
+        names: (n,) names of all parameters, see `parameter_names`.
         independent: (r,) indices of the independent columns, ascending.
         dependent: (n - r,) indices of the others, ascending.
-        Kd: (r, n - r) what of each dependent parameter is absorbed.
-        K: (r, n).
-        certificate: of the rank.
+        Kd: (r, n - r) coefficients of the dependent parameters in each base parameter.
+        K: (r, n) map from parameters to base parameters.
+        certificate: evidence for the rank r.
     """
 
     robot: Robot
@@ -102,35 +109,40 @@ class BaseParameters(FrozenArrays):
         """(n, n) permutation ``[Pb Pd]``: ``H @ P`` has the independent columns first."""
         return np.eye(len(self.names))[:, np.concatenate([self.independent, self.dependent])]
 
-    def of(self, delta: Array) -> Array:
-        """(r,) base parameters of the parameters delta (n,)."""
+    def project(self, delta: Array) -> Array:
+        """Returns the base parameters (r,) of parameters delta (n,)."""
         delta = np.asarray(delta)
         if delta.dtype.kind not in "fiu" or delta.shape != (len(self.names),):
             raise ArgumentError(f"delta: expected {len(self.names)} numbers, got shape {delta.shape} of {delta.dtype}")
         return np.asarray(self.K @ delta)
 
-    def expand(self, beta: Array, prior: Array) -> Array:
-        """Parameters with these base parameters, as near to a prior as possible.
+    def nearest_parameters(self, beta: Array, prior: Array) -> Array:
+        """Returns the parameters with given base parameters that are nearest to a prior.
 
         Args:
             beta: (r,) base parameters.
-            prior: (n,) parameters, such as `Dynamics.parameters`; distances are measured in each one's own units.
+            prior: (n,) parameters, such as `Dynamics.parameters`; the distance is measured in each parameter's own
+                unit.
 
         Returns:
-            (n,) delta with ``K delta = beta``.  Not necessarily those of any body: see `fit_consistent`.
+            (n,) delta with ``K delta = beta``, not necessarily physically consistent: see `fit_consistent`.
         """
         beta = np.asarray(beta)
         if beta.dtype.kind not in "fiu" or beta.shape != (self.size,):
             raise ArgumentError(f"beta: expected {self.size} numbers, got shape {beta.shape} of {beta.dtype}")
-        correction = np.linalg.lstsq(self.K, beta - self.of(prior), rcond=None)[0]
+        correction = np.linalg.lstsq(self.K, beta - self.project(prior), rcond=None)[0]
         return np.asarray(prior + correction, dtype=np.float64)
 
     def regressor(self) -> StackedRegressor:
-        """Regressors in the independent columns only: Hb."""
+        """Returns the function that computes Hb, regressors in the independent columns only."""
         return StackedRegressor(self.robot, inertial=self.inertial, columns=self.independent)
 
     def groups(self, *, digits: int = 6) -> tuple[str, ...]:
-        """(r,) each base parameter written out, such as "Lzz link1 + Ia joint1 + 0.25 m link2"."""
+        """Returns each base parameter (r,) as text, such as "Lzz link1 + Ia joint1 + 0.25 m link2".
+
+        Args:
+            digits: significant digits of the coefficients; those below ``10^-digits`` are left out.
+        """
         out = []
         for i, own in enumerate(self.independent):
             words = [self.names[own]]
@@ -145,18 +157,18 @@ class BaseParameters(FrozenArrays):
 def base_parameters(
     robot: Robot, *, inertial: bool = False, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
 ) -> BaseParameters:
-    """The base parameters of any robot, by column-pivoted QR of a stacked random regressor.
+    """Computes the base parameters of any robot by column-pivoted QR of a stacked random regressor.
 
-    The regressor of `samples` random states is stacked and its columns are scaled to unit length, since units of
-    kg m^2 and kg say nothing about what is measurable.  Singular values decide the rank; Householder's QR with column
-    pivoting picks the independent columns (Golub and Van Loan 2013, section 5.4.2).
+    The regressor of `samples` random states is stacked and its columns are scaled to unit length, since units such as
+    kg m^2 and kg do not determine what is measurable.  Singular values determine the rank; Householder QR with column
+    pivoting selects the independent columns (Golub and Van Loan 2013, section 5.4.2).
 
     Args:
         robot: any robot.
         inertial: ten parameters a body instead of 13 with friction and rotor inertia.
-        samples: random states to stack; by default four times as many rows as columns, and at least 60 states.
-        seed: of the states.
-        tolerance: singular values above it, relative to the largest, count, and columns longer than it, relative to
+        samples: number of random states; by default four times as many rows as columns, and at least 60 states.
+        seed: seed of the states.
+        tolerance: threshold of the singular values, relative to the largest, and of the lengths of columns, relative to
             the longest.
 
     Raises:
@@ -174,7 +186,7 @@ def base_parameters(
     R = np.zeros((0, n))
     for start in range(0, count, 64):
         H = stacked(*random_states(robot, min(64, count - start), rng))
-        R = triangle(np.concatenate([R, H.reshape(-1, n)]))
+        R = triangular_factor(np.concatenate([R, H.reshape(-1, n)]))
     lengths = np.linalg.norm(R, axis=0)
     short = lengths / max(lengths.max(initial=0.0), np.finfo(float).tiny)
     R[:, short <= tolerance] = 0.0  # rounding, which must not be scaled up
@@ -183,7 +195,7 @@ def base_parameters(
     sigma = np.linalg.svd(R, compute_uv=False)
     sigma = sigma / max(sigma[0], np.finfo(float).tiny)
     r = int(np.count_nonzero(sigma > tolerance))
-    independent = np.sort(_pivoted(R, r))
+    independent = np.sort(_select_pivot_columns(R, r))
     dependent = np.setdiff1d(np.arange(n), independent)
     Kd, residual = np.zeros((r, n - r)), 0.0
     if n > r:
@@ -196,20 +208,20 @@ def base_parameters(
     K[np.arange(r), independent] = 1.0
     K[:, dependent] = Kd
     doubtful = np.concatenate([sigma, short[short <= tolerance]])
-    ambiguous = doubtful[(doubtful > AMBIGUOUS[0]) & (doubtful < AMBIGUOUS[1])]
+    ambiguous = doubtful[(doubtful > AMBIGUOUS_RANGE[0]) & (doubtful < AMBIGUOUS_RANGE[1])]
     gap = float(sigma[r - 1] / max(sigma[r], np.finfo(float).tiny)) if 0 < r < n else np.inf
     certificate = RankCertificate(r, n, sigma, gap, ambiguous, residual, count, seed, tolerance)
     return BaseParameters(robot, inertial, names, independent, dependent, Kd, K, certificate)
 
 
-def _pivoted(R: Array, rank: int) -> NDArray[np.intp]:
-    """Indices of `rank` well-conditioned columns of R: Householder's QR, the column with most news first."""
+def _select_pivot_columns(R: Array, rank: int) -> NDArray[np.intp]:
+    """Returns the indices of `rank` well-conditioned columns of R, by Householder QR with column pivoting."""
     R = R.copy()
     left = np.arange(R.shape[1])
     taken: list[int] = []
     for k in range(rank):
         news = (R[k:, left] ** 2).sum(axis=0)
-        best = int(np.argmax(news >= PIVOT_SHARE**2 * news.max()))
+        best = int(np.argmax(news >= PIVOT_FRACTION**2 * news.max()))
         column = int(left[best])
         left = np.delete(left, best)
         taken.append(column)
@@ -220,10 +232,10 @@ def _pivoted(R: Array, rank: int) -> NDArray[np.intp]:
     return np.array(taken, dtype=np.intp)
 
 
-def triangle(A: Array) -> Array:
-    """The upper triangle R of ``A = Q R``."""
+def triangular_factor(A: Array) -> Array:
+    """Returns the upper triangle R of the factorization ``A = Q R``."""
     return np.asarray(np.linalg.qr(A, mode="r"), dtype=np.float64)
 
 
-def _range(values: Array) -> str:
+def _format_range(values: Array) -> str:
     return f"{values.min():.0e} to {values.max():.0e}"

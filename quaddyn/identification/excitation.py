@@ -1,4 +1,4 @@
-"""Exciting motion: periodic trajectories within limits whose data tell the parameters apart best.
+"""Exciting trajectories: periodic motions within limits that make the parameters well identifiable.
 
 Source: Swevers, Ganseman, Tukel, De Schutter, Van Brussel, *Optimal robot excitation and identification*, 1997 (finite
 Fourier series); Gautier and Khalil, *Exciting trajectories for the identification of base inertial parameters*, 1992
@@ -19,30 +19,30 @@ from ..urdf.tree import Array, FrozenArrays
 from .base_parameters import BaseParameters, base_parameters
 
 #: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
-FREE_RANGE, FREE_SPEED = np.pi, 3.0
+DEFAULT_RANGE, DEFAULT_SPEED = np.pi, 3.0
 
 #: Instants per period of the highest harmonic at which limits are checked; the share by which extrema between them
 #: could exceed a limit, (pi / 40)^2 / 2, is kept free.
-INSTANTS = 40
+SAMPLES_PER_HARMONIC = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FourierTrajectory(FrozenArrays):
     """A periodic motion of all joints, ``q_j = c_j + sum_k (s_jk sin(k w t) + r_jk (cos(k w t) - 1))``.
 
-    It starts, and ends each period, in ``q_start`` at rest without acceleration, so that it can be entered and left
-    anywhere between periods.
+    It starts and ends each period in the configuration `start` at rest and without acceleration, so that it can be
+    entered and left between any two periods.
 
     Attributes:
-        robot: whose motion it is; its root is fixed.
-        period: of the motion [s].
+        robot: the robot, whose root is fixed.
+        period: period of the motion [s].
         start: (nv,) joint coordinates at t = 0 [rad or m].
-        sines: (nv, harmonics) [rad or m].
-        cosines: (nv, harmonics) [rad or m].
+        sines: (nv, harmonics) coefficients s [rad or m].
+        cosines: (nv, harmonics) coefficients r [rad or m].
         condition: condition number of the stacked base regressor, each row divided by the effort limit of its joint
             where there is one.
-        initial_condition: that of the best of the random candidates from which the search began.
-        seed: of the search.
+        initial_condition: condition number of the best random candidate, from which the search began.
+        seed: seed of the search.
     """
 
     robot: Robot
@@ -54,14 +54,17 @@ class FourierTrajectory(FrozenArrays):
     initial_condition: float
     seed: int
 
-    def at(self, t: Array) -> tuple[Array, Array, Array]:
-        """States at N instants [s].
+    def sample(self, t: Array) -> tuple[Array, Array, Array]:
+        """Returns the states at N instants.
+
+        Args:
+            t: (N,) instants [s].
 
         Returns:
-            q (N, nq), v (N, nv), a (N, nv).
+            q (N, nq), v (N, nv) [rad/s or m/s], a (N, nv) [rad/s^2 or m/s^2].
         """
-        x, v, a = _motion(np.asarray(t, dtype=np.float64), self.period, self.start, self.sines, self.cosines)
-        return _configurations(self.robot, x), v, a
+        x, v, a = _evaluate_series(np.asarray(t, dtype=np.float64), self.period, self.start, self.sines, self.cosines)
+        return _to_configurations(self.robot, x), v, a
 
 
 def exciting_trajectory(
@@ -76,22 +79,22 @@ def exciting_trajectory(
     seed: int = 0,
     progress: Callable[[float], object] | None = None,
 ) -> FourierTrajectory:
-    """A trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
+    """Computes a trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
 
-    An evolution strategy with one parent goes round the joints and changes the Fourier coefficients of one at a time,
-    by steps that adapt joint by joint (Rechenberg's one-fifth rule); every candidate is scaled to the limits of
-    position, velocity and acceleration, so that all are feasible.  The same seed gives the same motion.
+    An evolution strategy with one parent changes the Fourier coefficients of one joint after the other, by steps that
+    adapt joint by joint (Rechenberg's one-fifth rule).  Every candidate is scaled to the limits of position, velocity
+    and acceleration, so that all are feasible.  The same seed gives the same motion.
 
     Args:
-        robot: with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
-        period: of the motion [s].
-        harmonics: of each joint; at least 3, since rest at the start takes three coefficients.
+        robot: a robot with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
+        period: period of the motion [s].
+        harmonics: number of harmonics of each joint; at least 3, since rest at the start takes three coefficients.
         samples: instants of a period at which the regressor is stacked.
-        iterations: candidates tried, after 20 random ones.
-        margin: share of the position and velocity range to keep free, 0 to 1.
+        iterations: number of candidates after 20 random ones.
+        margin: fraction of the position and velocity range that is not used, 0 to 1.
         acceleration: largest acceleration of any joint [rad/s^2 or m/s^2].
-        seed: of the search.
-        progress: called with the share done, 0 to 1.
+        seed: seed of the search.
+        progress: called with the fraction done, 0 to 1; None for no reports.
 
     Raises:
         ArgumentError: a root that is not fixed, joints that cannot move, or an argument out of range.
@@ -120,7 +123,7 @@ def exciting_trajectory(
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
     if not 0.0 <= check_number("margin", margin) < 1.0:
         raise ArgumentError(f"margin: expected a share in [0, 1), got {margin}")
-    search = _Search(base, period, harmonics, samples, margin, acceleration)
+    search = _TrajectorySearch(base, period, harmonics, samples, margin, acceleration)
     rng = np.random.default_rng(seed)
     shape = (2, machine.nv, harmonics)
     candidates = [rng.standard_normal(shape) for _ in range(20)]
@@ -146,49 +149,54 @@ def exciting_trajectory(
             steps[j] = max(steps[j] * 1.5**-0.25, 1e-2)
         if progress is not None:
             progress((k + 1) / iterations)
-    start, sines, cosines = search.feasible(x)
+    start, sines, cosines = search.scale_to_limits(x)
     return FourierTrajectory(machine, period, start, sines, cosines, float(np.exp(cost)), float(np.exp(first)), seed)
 
 
-class _Search:
-    """Scaling to limits, and the criterion."""
+class _TrajectorySearch:
+    """Scaling of candidates to the limits, and their cost."""
 
     def __init__(
         self, base: BaseParameters, period: float, harmonics: int, samples: int, margin: float, acceleration: float
     ) -> None:
         robot = base.robot
         self._robot, self._period, self._regressor = robot, period, base.regressor()
-        lower, upper = np.full(robot.nv, -FREE_RANGE), np.full(robot.nv, FREE_RANGE)
+        lower, upper = np.full(robot.nv, -DEFAULT_RANGE), np.full(robot.nv, DEFAULT_RANGE)
         for i, joint in enumerate(list(robot.model.joints)[1:]):
             if joint.nq == 1:
                 low, high = robot.lower[joint.idx_q], robot.upper[joint.idx_q]
                 if np.isfinite(low) or np.isfinite(high):
-                    lower[i] = low if np.isfinite(low) else high - 2.0 * FREE_RANGE
-                    upper[i] = high if np.isfinite(high) else low + 2.0 * FREE_RANGE
+                    lower[i] = low if np.isfinite(low) else high - 2.0 * DEFAULT_RANGE
+                    upper[i] = high if np.isfinite(high) else low + 2.0 * DEFAULT_RANGE
         # what lies between the instants looked at
-        share = (1.0 - margin) / (1.0 + 0.5 * (np.pi / INSTANTS) ** 2)
+        share = (1.0 - margin) / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2)
         self._middle, self._reach = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
-        speeds = np.full(robot.nv, FREE_SPEED)
-        speeds[robot.actuated_index] = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, FREE_SPEED)
-        self._speed, self._acceleration = share * speeds, acceleration / (1.0 + 0.5 * (np.pi / INSTANTS) ** 2)
+        speeds = np.full(robot.nv, DEFAULT_SPEED)
+        speeds[robot.actuated_index] = np.where(
+            np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED
+        )
+        self._speed, self._acceleration = (
+            share * speeds,
+            acceleration / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2),
+        )
         if not (self._reach > 0.0).all() or not (self._speed > 0.0).all():
             stuck = [
                 n for n, r, s in zip(robot.actuated, self._reach, self._speed, strict=True) if not (r > 0 and s > 0)
             ]
             raise ArgumentError(f"robot: the limits of {', '.join(stuck)} leave no room to move")
-        self._fine = np.linspace(0.0, period, INSTANTS * harmonics, endpoint=False)
+        self._fine = np.linspace(0.0, period, SAMPLES_PER_HARMONIC * harmonics, endpoint=False)
         self._times = np.linspace(0.0, period, samples, endpoint=False)
         efforts = np.ones(robot.nv)
         finite = np.isfinite(robot.effort_limits) & (robot.effort_limits > 0.0)
         efforts[robot.actuated_index] = np.where(finite, robot.effort_limits, 1.0)
         self._weights = 1.0 / efforts[:, None]
 
-    def feasible(self, x: Array) -> tuple[Array, Array, Array]:
-        """Start, sines and cosines of the largest motion of this shape within the limits, from rest to rest."""
+    def scale_to_limits(self, x: Array) -> tuple[Array, Array, Array]:
+        """Returns start, sines and cosines of the largest motion of this shape within the limits, from rest to rest."""
         k = np.arange(1, x.shape[2] + 1)
         sines = x[0] / k - ((x[0] @ np.ones(len(k))) / (k @ k))[:, None] * k  # v(0) = 0: sum of k s_k
         cosines = x[1] / k**2 - ((x[1] @ np.ones(len(k))) / (k**2 @ k**2))[:, None] * k**2  # a(0) = 0: sum of k^2 r_k
-        y, v, a = _motion(self._fine, self._period, np.zeros(len(sines)), sines, cosines)
+        y, v, a = _evaluate_series(self._fine, self._period, np.zeros(len(sines)), sines, cosines)
         half = 0.5 * (y.max(axis=0) - y.min(axis=0))
         tiny = np.finfo(float).tiny
         factors = (
@@ -202,17 +210,17 @@ class _Search:
         return start, sines * scale[:, None], cosines * scale[:, None]
 
     def cost(self, x: Array) -> float:
-        """Logarithm of the condition number; inf where the rank is not full."""
-        y, v, a = _motion(self._times, self._period, *self.feasible(x))
-        H = self._regressor(_configurations(self._robot, y), v, a) * self._weights
+        """Returns the logarithm of the condition number of a candidate; inf where the rank is not full."""
+        y, v, a = _evaluate_series(self._times, self._period, *self.scale_to_limits(x))
+        H = self._regressor(_to_configurations(self._robot, y), v, a) * self._weights
         sigma = np.linalg.svd(np.linalg.qr(H.reshape(-1, H.shape[2]), mode="r"), compute_uv=False)
         if sigma[-1] <= np.finfo(float).eps * sigma[0]:
             return np.inf
         return float(np.log(sigma[0] / sigma[-1]))
 
 
-def _motion(t: Array, period: float, start: Array, sines: Array, cosines: Array) -> tuple[Array, Array, Array]:
-    """Joint coordinates, velocities and accelerations (N, nv)."""
+def _evaluate_series(t: Array, period: float, start: Array, sines: Array, cosines: Array) -> tuple[Array, Array, Array]:
+    """Returns joint coordinates, velocities and accelerations (N, nv) of Fourier series."""
     w = 2.0 * np.pi / period * np.arange(1, sines.shape[1] + 1)
     s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
     x = start + s @ sines.T + (c - 1.0) @ cosines.T
@@ -221,8 +229,8 @@ def _motion(t: Array, period: float, start: Array, sines: Array, cosines: Array)
     return x, v, a
 
 
-def _configurations(robot: Robot, x: Array) -> Array:
-    """(N, nq) configurations of joint coordinates (N, nv); a continuous joint takes (cos, sin)."""
+def _to_configurations(robot: Robot, x: Array) -> Array:
+    """Returns configurations (N, nq) of joint coordinates (N, nv); a continuous joint takes (cos, sin)."""
     q = np.empty((len(x), robot.nq))
     for i, joint in enumerate(list(robot.model.joints)[1:]):
         if joint.nq == 1:

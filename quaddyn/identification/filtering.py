@@ -13,20 +13,21 @@ from ..robot.arguments import check_number
 from ..urdf.tree import Array
 
 
-def smooth(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
-    """A signal without what is above a frequency, and without delay.
+def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
+    """Filters signals by a zero-phase low-pass.
 
-    Each column is continued at both ends by its mirror image through the end point, and its spectrum is divided by
-    ``1 + (f / cutoff)^(2 order)``: Butterworth's filter of that order, run forwards and backwards.
+    Each column is extended at both ends by its point reflection, and its spectrum is divided by
+    ``1 + (f / cutoff)^(2 order)``: a Butterworth filter of that order, run forwards and backwards.
 
     Args:
-        x: (N, n) equally spaced in time.
-        dt: between samples [s].
-        cutoff: frequency at which half is left [Hz]; above that of the motion, below half of the sampling rate.
-        order: of the filter.
+        x: (N, n) signals, equally spaced in time, N of at least 5.
+        dt: time between samples [s].
+        cutoff: frequency at which half of the amplitude is left [Hz]; above that of the motion, below half of the
+            sampling rate.
+        order: order of the filter, 1 to 50.
 
     Returns:
-        (N, n).
+        (N, n) filtered signals.
 
     Raises:
         ArgumentError: an argument of another shape, not finite, or out of range.
@@ -47,13 +48,17 @@ def smooth(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
 
 
 def accelerations(v: Array, *, dt: float) -> Array:
-    """(N, nv) derivatives of velocities by central differences, of fourth order away from the ends.
+    """Differentiates velocities by central differences, of fourth order away from the ends.
 
-    Of a free root too: Pinocchio's acceleration is the derivative of v by components.
+    It also holds for a free root: Pinocchio's acceleration is the derivative of v by components.
 
     Args:
-        v: (N, nv) equally spaced in time, `smooth` before where it is measured; N of at least 5.
-        dt: between samples [s].
+        v: (N, nv) velocities, equally spaced in time; measured ones should be filtered by `low_pass` first.  N of at
+            least 5.
+        dt: time between samples [s].
+
+    Returns:
+        (N, nv) accelerations.
 
     Raises:
         ArgumentError: an argument of another shape, not finite, or out of range.
@@ -65,6 +70,7 @@ def accelerations(v: Array, *, dt: float) -> Array:
 
 
 def _check(x: Array, dt: float) -> None:
+    """Raises unless x is an array of finite samples and dt a positive time."""
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
         raise ArgumentTypeError(f"expected a float64 array of shape (N, n), got {type(x).__name__}")
     if x.ndim != 2 or len(x) < 5:

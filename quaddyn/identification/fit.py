@@ -1,4 +1,4 @@
-"""Fits: least squares, weighted and physically consistent."""
+"""Least-squares fits of the parameters: plain, weighted and physically consistent."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .accumulator import Accumulator
 from .base_parameters import BaseParameters
-from .consistent_fit import minimize
+from .consistent_fit import fit_consistent
 from .identification_result import Identification, Method
-from .samples import LARGEST, Samples, parts_of
+from .samples import MAX_MAGNITUDE, Samples, iterate_samples
 
 #: Rounds of estimating the noise of each torque from its residual and weighting by it.
-REWEIGHTINGS = 5
+N_REWEIGHTINGS = 5
 #: No estimated noise is smaller than this share of the largest force: samples without noise, such as one posture over
 #: and over, would else count for infinitely much.
-LEAST_NOISE = 1e-7
+MIN_NOISE_FRACTION = 1e-7
 
 #: Least weights of the prior over the squared length of the data, tried in turn: doubles lose less beside the data.
-LEAST_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
+MIN_PRIOR_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
 
 
 def identify(
@@ -40,102 +40,107 @@ def identify(
     prior_weight: float = 1.0,
     progress: Callable[[int], object] | None = None,
 ) -> Identification:
-    """Identify a robot from measured motion; the data may be an iterator of chunks and are seen once.
+    """Identifies the parameters of a robot from measured motion.
+
+    The data may be an iterator of chunks and are read once.
 
     Args:
         robot: the robot, or its `base_parameters`.
-        samples: the data.
-        method: see `solve`.
-        torque_noise: see `Accumulator`.
-        force_noise: see `Accumulator`.
-        root_noise: see `Accumulator`.
-        prior: see `solve`.
-        prior_weight: see `solve`.
-        progress: called with the number of samples taken in so far.
+        samples: the data, at once or in chunks.
+        method: "least_squares", "weighted" or "consistent", see `fit_accumulated`.
+        torque_noise: (nu,) or one for all, standard deviation of the torques [N m, N], see `Accumulator`.
+        force_noise: standard deviation of contact forces [N, N m], see `Accumulator`.
+        root_noise: standard deviation of unmodelled forces on unactuated coordinates [N, N m], see `Accumulator`.
+        prior: (n,) parameters for what the data do not determine, see `fit_accumulated`.
+        prior_weight: weight of the prior, dimensionless, see `fit_accumulated`.
+        progress: called with the number of samples read so far; None for no reports.
 
     Raises:
         ArgumentError: samples that are not of this robot, or another argument out of range.
     """
     gathered = Accumulator(robot, torque_noise=torque_noise, force_noise=force_noise, root_noise=root_noise)
-    for part in parts_of(samples):
+    for part in iterate_samples(samples):
         gathered.add(part)
         if progress is not None:
             progress(gathered.samples)
-    return solve(gathered, method=method, prior=prior, prior_weight=prior_weight)
+    return fit_accumulated(gathered, method=method, prior=prior, prior_weight=prior_weight)
 
 
-def solve(
-    gathered: Accumulator,
+def fit_accumulated(
+    accumulator: Accumulator,
     *,
     method: Method = "consistent",
     prior: Array | None = None,
     prior_weight: float = 1.0,
     tolerance: float = 1e-10,
 ) -> Identification:
-    """The fit of what was gathered.
+    """Fits the parameters to accumulated samples.
 
     - "least_squares": every row counts the same, in its own unit.
-    - "weighted": rows divided by their noise; where the noise was not given, by the residuals of the last round.
-    - "consistent": as weighted, among parameters of physical robots, see `quaddyn.identification.consistent_fit`.
+    - "weighted": rows are divided by their noise; where it was not given, by the residuals of the last round.
+    - "consistent": as weighted, among physically consistent parameters, see `quaddyn.identification.consistent_fit`.
 
     Args:
-        gathered: the data.
+        accumulator: the data.
         method: one of the above.
-        prior: (n,) parameters for what the data cannot tell; by default ``Dynamics(robot).parameters()``.  With
+        prior: (n,) parameters for what the data do not determine; by default ``Dynamics(robot).parameters()``.  With
             "consistent", moving bodies must have mass.
-        prior_weight: of the divergence from the prior with "consistent", against half the sum of squared errors over
-            their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6 deviations off.
-            Where the noise is so small that doubles would lose the prior beside the data, noise counts as larger: the
-            squared data add up to 1e15 times the weight at most, or less if there is no convergence with that.
+        prior_weight: weight of the divergence from the prior with "consistent", relative to half the sum of squared
+            errors divided by their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6
+            deviations off.  Where the noise is so small that the prior would be lost beside the data in double
+            precision, the noise is increased: the squared data add up to 1e15 times the weight at most, or less if
+            there is no convergence with that.
         tolerance: singular values of the regressor below it, relative to the largest, columns scaled to unit length,
-            count as not shown by the data.
+            count as not determined by the data.
 
     Raises:
         ArgumentError: no samples, or an argument out of range.
     """
-    base = gathered.base
+    base = accumulator.base
     if method not in ("least_squares", "weighted", "consistent"):
         raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
-    if gathered.samples == 0:
+    if accumulator.samples == 0:
         raise ArgumentError("samples: there are none")
     if not 0.0 < check_number("prior_weight", prior_weight) < np.inf:
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
-    before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else _checked(prior, base)
-    start = base.of(before)
+    before = (
+        Dynamics(accumulator.robot).parameters(inertial=base.inertial) if prior is None else _check_prior(prior, base)
+    )
+    start = base.project(before)
     iterations, converged = 0, True
-    R = gathered.weighted(np.ones(gathered.robot.nv))
-    known = gathered.noise is not None
+    R = accumulator.weighted_factor(np.ones(accumulator.robot.nv))
+    known = accumulator.noise is not None
     if method != "least_squares":
-        if gathered.force_noise:
-            R = gathered.whitened.R
-        elif gathered.noise is not None:
-            R = gathered.weighted(gathered.noise)
+        if accumulator.force_noise:
+            R = accumulator.whitened.R
+        elif accumulator.noise is not None:
+            R = accumulator.weighted_factor(accumulator.noise)
         else:
-            least = max(LEAST_NOISE * gathered.scale(start), 1.0 / LARGEST)
-            for _ in range(REWEIGHTINGS):
-                noise = gathered.residuals(_linear(R, start, tolerance)[0])
-                R = gathered.weighted(np.maximum(noise, least))
+            least = max(MIN_NOISE_FRACTION * accumulator.force_scale(start), 1.0 / MAX_MAGNITUDE)
+            for _ in range(N_REWEIGHTINGS):
+                noise = accumulator.residuals(_solve_least_squares(R, start, tolerance)[0])
+                R = accumulator.weighted_factor(np.maximum(noise, least))
                 iterations += 1
-    beta, covariance, shown, condition = _linear(R, start, tolerance)
+    beta, covariance, shown, condition = _solve_least_squares(R, start, tolerance)
     hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
-    delta = base.expand(beta, before)
+    delta = base.nearest_parameters(beta, before)
     if method == "consistent":
         _check_masses(before, base)
         A, z = R[:, :-1] @ base.K, R[:, -1]
         width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
         length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
-        for weight in LEAST_WEIGHTS:
+        for weight in MIN_PRIOR_WEIGHTS:
             # of the two, the data give way: the unit of a prior of zero is what they could just see
             share = min(1.0, float(np.sqrt(prior_weight / (weight * length)))) if length > 0.0 else 1.0
-            found = minimize(share * A, share * z, before, width=width, weight=prior_weight)
+            found = fit_consistent(share * A, share * z, before, width=width, weight=prior_weight)
             if found.converged:
                 break
-        delta, beta = found.phi, base.of(found.phi)
+        delta, beta = found.phi, base.project(found.phi)
         half = share * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
         covariance = half.T @ half
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
-        freedom = max(gathered.samples * gathered.robot.nv - shown, 1)
+        freedom = max(accumulator.samples * accumulator.robot.nv - shown, 1)
         covariance = covariance * float(np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2)) / freedom
     return Identification(
         base,
@@ -143,8 +148,8 @@ def solve(
         beta,
         covariance,
         delta,
-        gathered.residuals(beta),
-        gathered.samples,
+        accumulator.residuals(beta),
+        accumulator.samples,
         shown,
         condition,
         converged,
@@ -153,8 +158,8 @@ def solve(
     )
 
 
-def _checked(prior: Array, base: BaseParameters) -> Array:
-    """A prior of the right shape."""
+def _check_prior(prior: Array, base: BaseParameters) -> Array:
+    """Returns the prior as an array of the right shape."""
     try:
         out = np.array(prior, dtype=np.float64)
     except (TypeError, ValueError):
@@ -166,7 +171,10 @@ def _checked(prior: Array, base: BaseParameters) -> Array:
 
 
 def _check_masses(prior: Array, base: BaseParameters) -> None:
-    """Raise for a prior that no robot has: from a body without mass no physical one can be reached."""
+    """Raises if a moving body has no mass in the prior.
+
+    No physically consistent parameters could be reached from there.
+    """
     bodies = base.robot.bodies
     for body, mass in zip(bodies, prior.reshape(len(bodies), -1)[:, N_INERTIAL_COLUMNS - 1], strict=True):
         moves = body.joint is not None or base.robot.root != "fixed"
@@ -174,11 +182,11 @@ def _check_masses(prior: Array, base: BaseParameters) -> None:
             raise ArgumentError(f"prior: the mass of {body.name!r} is {mass:g} kg; expected a positive one")
 
 
-def _linear(R: Array, start: Array, tolerance: float) -> tuple[Array, Array, int, float]:
-    """Least squares of ``A beta = z``, ``R = [A z]``; what A does not show stays at `start`.
+def _solve_least_squares(R: Array, start: Array, tolerance: float) -> tuple[Array, Array, int, float]:
+    """Solves ``A beta = z`` by least squares, ``R = [A z]``; directions that A does not determine stay at `start`.
 
     Returns:
-        beta, its covariance for unit noise, how many directions A shows, and its condition number.
+        beta, its covariance for unit noise, the number of directions that A determines, and its condition number.
     """
     A, z = R[:, :-1], R[:, -1]
     lengths = np.linalg.norm(A, axis=0)

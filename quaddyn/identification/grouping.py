@@ -1,8 +1,8 @@
-"""What no motion can tell apart, by rule: inertia that may move from a body to its parent, joint by joint.
+"""Null space of the parameters from the joint axes: inertia that can move from a body to its parent, joint by joint.
 
-No state is sampled here: the rules follow from the joint axes alone, so that they are an independent check of the
-numeric rank.  They hold for every joint type, for prismatic joints and for axes parallel to the first one, where rules
-stated as tables have holes.
+No state is sampled here: the rules follow from the joint axes alone, so that they check the numeric rank
+independently.  They hold for every joint type, for prismatic joints and for axes parallel to the first one, where rules
+given as tables have gaps.
 
 Source: Wensing, Niemeyer, Slotine, *A geometric characterization of observability in inertial parameter
 identification* (2017, arXiv:1711.03896), the recursive parameter nullspace algorithm; rotor inertias are added here.
@@ -24,11 +24,11 @@ from .base_parameters import BaseParameters
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping(FrozenArrays):
-    """The parameters that no motion shows, by rule.
+    """The parameter changes that no motion can reveal, from the joint axes.
 
     Attributes:
         columns: number n of parameters.
-        null_space: (n, d) changes of the parameters that leave the torque of every motion as it is, orthonormal.
+        null_space: (n, d) orthonormal parameter changes that leave the torques of every motion unchanged.
         by_body: body name -> how many of them are due to the joint that moves it.
     """
 
@@ -42,7 +42,10 @@ class Grouping(FrozenArrays):
         return self.columns - len(self.null_space.T)
 
     def disagreement(self, base: BaseParameters) -> float:
-        """How far these rules are from the base parameters of a numeric rank: 0 if they tell the same apart.
+        """Compares the null space with that of numerically computed base parameters; 0 if they are equal.
+
+        Args:
+            base: base parameters of the same robot and parameters.
 
         Returns:
             Sine of the largest angle between the two null spaces; inf where their dimensions differ.
@@ -54,17 +57,17 @@ class Grouping(FrozenArrays):
 
 
 def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e-9) -> Grouping:
-    """The null space of the parameters of `robot`, by rule.
+    """Computes the null space of the parameters of a robot from its joint axes.
 
-    A change of a body's inertia goes unseen if the opposite change of its parent's makes up for it: if it puts no
-    momentum on the joint's axis, whatever velocity the parent may have, and if turning the joint does not change what
-    the parent sees of it.  Which velocities a parent may have is a subspace, found from the base outwards;
+    A change of a body's inertia has no effect if the opposite change of its parent compensates for it: if it puts no
+    momentum on the joint's axis, for any velocity that the parent can have, and if moving the joint does not change its
+    effect on the parent.  The velocities that a parent can have form a subspace, computed from the base outwards;
     gravity is an acceleration of the world, hence one of them.
 
     Args:
         robot: any robot.
         inertial: ten parameters a body instead of 13.
-        tolerance: singular values above it, relative to the largest, count, for each small matrix.
+        tolerance: threshold of the singular values of each small matrix, relative to the largest.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -80,12 +83,14 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
     for i, body in enumerate(robot.bodies):
         Phi = _motion_subspace(body, robot.root)
         X = _from_parent(body)
-        before = _closure(X @ (world if body.parent < 0 else seen[body.parent]), Phi, tolerance)
+        before = _invariant_closure(X @ (world if body.parent < 0 else seen[body.parent]), Phi, tolerance)
         seen.append(_span(np.hstack([before, Phi]), tolerance))
         if body.parent < 0 and not Phi.shape[1]:  # bolted to the world
             free = np.eye(N_INERTIAL_COLUMNS + 1)[:, :N_INERTIAL_COLUMNS]
         else:
-            free = _unseen(before, Phi, rotor=not inertial and Phi.shape[1] == 1 and body.parent >= 0, tol=tolerance)
+            free = _unobservable_changes(
+                before, Phi, rotor=not inertial and Phi.shape[1] == 1 and body.parent >= 0, tol=tolerance
+            )
         by_body[body.name] = free.shape[1]
         for change in free.T:
             whole = np.zeros((len(robot.bodies), width))
@@ -93,7 +98,7 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
             if not inertial:
                 whole[i, N_COLUMNS - 1] = change[N_INERTIAL_COLUMNS]
             if body.parent >= 0:
-                moved = X.T @ np.tensordot(change[:N_INERTIAL_COLUMNS], UNITS, 1) @ X
+                moved = X.T @ np.tensordot(change[:N_INERTIAL_COLUMNS], UNIT_INERTIAS, 1) @ X
                 whole[body.parent, :N_INERTIAL_COLUMNS] -= _parameters(moved)
             null.append(whole.ravel())
         if not inertial:  # joint parameters of a base, or of a joint of several degrees of freedom, mean nothing
@@ -105,12 +110,12 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
     return Grouping(n, basis, by_body)
 
 
-def _unseen(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
-    """(11, d) changes [ten inertial parameters, rotor inertia] of a body that its parent can make up for."""
+def _unobservable_changes(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
+    """Returns changes (11, d) [ten inertial parameters, rotor inertia] of a body that its parent can compensate."""
     pairs = np.triu_indices(before.shape[1])
     turns = [_cross(phi) for phi in Phi.T]
     conditions = []
-    for G in UNITS:
+    for G in UNIT_INERTIAS:
         on_axes = Phi.T @ G @ np.hstack([Phi, before])
         # of what the parent sees, the change with the joint: d/dq X^T G X
         turned = [(before.T @ (G @ turn + turn.T @ G) @ before)[pairs] for turn in turns]
@@ -127,7 +132,7 @@ def _unseen(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
 
 
 def _motion_subspace(body: CompositeBody, root: str) -> Array:
-    """(6, dof) velocities, linear before angular, that the joint gives its body, in the body's frame."""
+    """Returns the velocities (6, dof), linear before angular, that the joint gives its body, in the body's frame."""
     eye = np.eye(6)
     if body.joint is None:
         return {"free": eye, "planar": eye[:, [0, 2, 4]], "fixed": eye[:, :0]}[root]
@@ -145,13 +150,13 @@ def _motion_subspace(body: CompositeBody, root: str) -> Array:
 
 
 def _from_parent(body: CompositeBody) -> Array:
-    """(6, 6) velocity of the parent's frame -> of the body's frame, at the joint's zero."""
+    """Returns the transform (6, 6) of velocities from the parent's frame to the body's frame, at the joint's zero."""
     Rt, p = body.placement.rotation.T, body.placement.translation
     return np.block([[Rt, -Rt @ _skew(p)], [np.zeros((3, 3)), Rt]])
 
 
-def _closure(V: Array, Phi: Array, tolerance: float) -> Array:
-    """The smallest subspace that holds V and is carried into itself by every motion of the joint."""
+def _invariant_closure(V: Array, Phi: Array, tolerance: float) -> Array:
+    """Returns a basis of the smallest subspace that contains V and is invariant under every motion of the joint."""
     V = _span(V, tolerance)
     while True:
         grown = _span(np.hstack([V, *(_cross(phi) @ V for phi in Phi.T)]), tolerance)
@@ -161,29 +166,30 @@ def _closure(V: Array, Phi: Array, tolerance: float) -> Array:
 
 
 def _span(V: Array, tolerance: float) -> Array:
-    """Orthonormal basis of the columns of V, whose largest are of the order of one."""
+    """Returns an orthonormal basis of the columns of V, whose largest are of the order of one."""
     U, sigma, _ = np.linalg.svd(V, full_matrices=False)
     return np.asarray(U[:, sigma > tolerance * sigma.max(initial=0.0)])
 
 
 def _skew(p: Array) -> Array:
+    """Returns the matrix (3, 3) of the cross product with p."""
     x, y, z = p
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def _cross(twist: Array) -> Array:
-    """(6, 6) motion cross product of a twist (linear, angular)."""
+    """Returns the motion cross product (6, 6) of a twist (linear, angular)."""
     v, w = _skew(twist[:3]), _skew(twist[3:])
     return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 
 def _parameters(G: Array) -> Array:
-    """(10,) inertial parameters of a spatial inertia (6, 6), linear before angular."""
+    """Returns the inertial parameters (10,) of a spatial inertia (6, 6), linear before angular."""
     return np.array([*G[3:, 3:][np.triu_indices(3)], G[5, 1], G[3, 2], G[4, 0], G[0, 0]])
 
 
 def _units() -> Array:
-    """(10, 6, 6) spatial inertias of the unit parameters ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]``."""
+    """Returns the spatial inertias (10, 6, 6) of the unit parameters ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]``."""
     out = np.zeros((N_INERTIAL_COLUMNS, 6, 6))
     for k, (row, column) in enumerate(zip(*np.triu_indices(3), strict=True)):
         out[k, 3 + row, 3 + column] = out[k, 3 + column, 3 + row] = 1.0
@@ -194,4 +200,4 @@ def _units() -> Array:
     return out
 
 
-UNITS = _units()
+UNIT_INERTIAS = _units()

@@ -1,4 +1,4 @@
-"""`Identification`: what a fit found, what it is worth and what it predicts."""
+"""`Identification`: the result of a fit, with its uncertainty and predictions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS
 from ..errors import ArgumentError
 from ..robot.arguments import check_positive
@@ -17,26 +18,26 @@ from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid
-from .accumulator import CHUNK
+from .accumulator import REGRESSION_CHUNK
 from .base_parameters import BaseParameters
 from .inertia import inertial_of, is_consistent
-from .samples import Measured, Samples, parts_of
-from .stacked_regressor import chunks
+from .samples import MeasuredForces, Samples, iterate_samples
+from .stacked_regressor import iterate_chunks
 
 Method = Literal["least_squares", "weighted", "consistent"]
 
 #: How many bodies `print` lists.
-SCREEN = 18
+MAX_PRINTED_BODIES = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation(FrozenArrays):
-    """How well a fit predicts samples.
+    """Prediction errors of a fit.
 
     Attributes:
         error: (nv,) root mean square of prediction minus measurement [N m, N].
-        signal: (nv,) root mean square of what was measured [N m, N].
-        samples: how many.
+        signal: (nv,) root mean square of the measurement [N m, N].
+        samples: number of samples.
     """
 
     error: Array
@@ -44,24 +45,31 @@ class Validation(FrozenArrays):
     samples: int
 
 
+@renamed_attributes(
+    shown="n_identifiable",
+    hidden="unidentifiable",
+    inconsistent="inconsistent_bodies",
+    losses="joint_losses",
+    band="prediction_std",
+)
 @dataclass(frozen=True, slots=True, eq=False)
 class Identification(FrozenArrays):
-    """Identified parameters of one robot, what they are worth, and what they predict.
+    """Identified parameters of one robot, their uncertainty, and their predictions.
 
     Attributes:
-        base: which combinations can be told apart.
+        base: the base parameters that can be told apart.
         method: "least_squares", "weighted" or "consistent".
         beta: (r,) base parameters.
-        covariance: (r, r) of beta; inf on the diagonal for what the data do not show at all.
-        delta: (n,) all parameters with ``base.of(delta) = beta``: of the method "consistent" those of a physical robot,
-            of the others the nearest to the prior.
+        covariance: (r, r) covariance of beta; inf on the diagonal for what the data do not determine.
+        delta: (n,) all parameters with ``base.project(delta) = beta``: with the method "consistent" those of a physical
+            robot, with the others the nearest to the prior.
         noise: (nv,) root mean square of the residual of each generalized force [N m, N].
-        samples: how many were fitted.
-        shown: how many of the r base parameters the data show; the others are kept from the prior.
+        samples: number of fitted samples.
+        n_identifiable: how many of the r base parameters the data determine; the others are those of the prior.
         condition: condition number of the stacked regressor in base parameters, rows divided by the noise.
         converged: whether the method reached its tolerance (always, for linear ones).
-        iterations: of the method "consistent", or rounds of weighting.
-        hidden: names of the base parameters that the data do not show on their own; see `BaseParameters.groups`.
+        iterations: steps of the method "consistent", or rounds of weighting.
+        unidentifiable: names of the base parameters that the data alone do not determine; see `BaseParameters.groups`.
     """
 
     base: BaseParameters
@@ -71,11 +79,11 @@ class Identification(FrozenArrays):
     delta: Array
     noise: Array
     samples: int
-    shown: int
+    n_identifiable: int
     condition: float
     converged: bool
     iterations: int
-    hidden: tuple[str, ...]
+    unidentifiable: tuple[str, ...]
 
     @property
     def deviation(self) -> Array:
@@ -84,11 +92,11 @@ class Identification(FrozenArrays):
 
     @property
     def inertials(self) -> dict[str, Inertial]:
-        """Mass, centre of mass and inertia about it of each body, in the axes of its joint frame."""
+        """By body name mass [kg], center of mass [m] and inertia about it [kg m^2], in the axes of its joint frame."""
         return {body.name: inertial_of(p) for body, p in zip(self.base.robot.bodies, self._bodies(), strict=True)}
 
     @property
-    def losses(self) -> dict[str, Array]:
+    def joint_losses(self) -> dict[str, Array]:
         """By joint (3,) viscous friction [N m s/rad], Coulomb friction [N m] and rotor inertia [kg m^2].
 
         Sliding joints: [N s/m], [N], [kg].  Empty where inertias alone were identified.
@@ -100,8 +108,8 @@ class Identification(FrozenArrays):
         return {b.joint.name: row for b, row in pairs if b.joint is not None and b.joint.nv == 1}
 
     @property
-    def inconsistent(self) -> tuple[str, ...]:
-        """Names of moving bodies whose parameters no mass distribution has; none with the method "consistent"."""
+    def inconsistent_bodies(self) -> tuple[str, ...]:
+        """Names of moving bodies whose parameters no mass distribution has; empty with the method "consistent"."""
         bodies, fixed = self.base.robot.bodies, self.base.robot.root == "fixed"
         pairs = zip(bodies, self._bodies(), strict=True)
         wrong = {b.name for b, p in pairs if not (fixed and b.joint is None) and not is_consistent(p)}
@@ -112,29 +120,37 @@ class Identification(FrozenArrays):
 
     @property
     def ok(self) -> bool:
-        """Whether the method converged, to parameters that a physical robot can have."""
-        return self.converged and not self.inconsistent
+        """Whether the method converged to physically consistent parameters."""
+        return self.converged and not self.inconsistent_bodies
 
-    def robot(self) -> Robot:
-        """The robot with what was identified: inertias, friction and rotor inertia; all else is as it was.
+    def identified_robot(self) -> Robot:
+        """Returns the robot with the identified inertias, friction and rotor inertia; all else is unchanged.
 
         Raises:
-            ModelError: no physical robot has these parameters, as may be without the method "consistent".
+            ModelError: the parameters are not physically consistent, which methods other than "consistent" do not
+                ensure.
         """
-        return with_inertials(self.base.robot, self._fitted(), self.losses, said="identified")
+        return with_inertials(self.base.robot, self._fitted(), self.joint_losses, said="identified")
 
     def save_urdf(self, path: str | os.PathLike[str]) -> Path:
-        """Write the robot's URDF with what was identified.
+        """Writes a URDF of the robot with the identified parameters.
 
-        Links that hang on another by a fixed joint lose their inertia to it, as only their sum can be identified; rotor
-        inertia is the attribute ``armature`` of ``<dynamics>``.  What `load` was told about friction and limits is in
-        the file too; feet, actuated joints and the root are to be told again.  Paths of meshes stay as they are.
+        The inertia of links attached by fixed joints is merged into the body that carries them, as only their sum can
+        be identified; rotor inertia is the attribute ``armature`` of ``<dynamics>``.  Friction and limits given to
+        `load` are in the file too; feet, actuated joints and the root must be given again.  Paths of meshes are
+        unchanged.
+
+        Args:
+            path: of the URDF file.
+
+        Returns:
+            The path of the file.
 
         Raises:
-            ModelError: no physical robot has these parameters.
+            ModelError: the parameters are not physically consistent.
             OSError: the file cannot be written.
         """
-        found, file = self.robot(), Path(path)
+        found, file = self.identified_robot(), Path(path)
         assert isinstance(found.source, str)
         file.write_text(found.source, encoding="utf-8")
         return file
@@ -151,26 +167,28 @@ class Identification(FrozenArrays):
         lines = [
             f"{robot.name}: {self.samples} samples, {self.method}"
             + ("" if self.converged else ", NOT CONVERGED")
-            + (f", not physical: {_several(self.inconsistent)}" if self.inconsistent else ""),
+            + (f", not physical: {_several(self.inconsistent_bodies)}" if self.inconsistent_bodies else ""),
             f"residual [N m, N]: {np.sqrt(np.mean(noise**2)):.3g} on average, {noise[worst]:.3g} of "
             f"{names.get(worst, 'the root')}",
-            f"{self.shown} of {self.base.size} base parameters shown, condition {self.condition:.3g}",
+            f"{self.n_identifiable} of {self.base.size} base parameters shown, condition {self.condition:.3g}",
             f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<26}"
             + ("" if self.base.inertial else f"{'viscous':>9}{'Coulomb':>9}{'rotor':>9}"),
         ]
-        found, losses = self.inertials, self.losses
+        found, losses = self.inertials, self.joint_losses
         moving = [body for body in robot.bodies if body.joint is not None or robot.root != "fixed"]
-        for body in moving[:SCREEN]:
+        for body in moving[:MAX_PRINTED_BODIES]:
             com = ", ".join(f"{round(x, 4) + 0.0:+.4f}" for x in found[body.name].com.tolist())
             mass, before = found[body.name].mass, body.inertial.mass
             own = losses.get(body.joint.name, ()) if body.joint is not None else ()
             lines.append(
                 f"{body.name[:21]:<22}{mass:>10.4g}{before:>12.4g}   {com:<26}" + "".join(f"{x:>9.3g}" for x in own)
             )
-        if len(moving) > SCREEN:
-            lines.append(f"and {len(moving) - SCREEN} more bodies, see .inertials")
-        if self.hidden:
-            lines.append(f"kept from the file, not shown by the data: {len(self.hidden)} parameters, see .hidden")
+        if len(moving) > MAX_PRINTED_BODIES:
+            lines.append(f"and {len(moving) - MAX_PRINTED_BODIES} more bodies, see .inertials")
+        if self.unidentifiable:
+            lines.append(
+                f"kept from the file, not shown by the data: {len(self.unidentifiable)} parameters, see .hidden"
+            )
         return "\n".join(line.rstrip() for line in lines)
 
     def _bodies(self) -> Array:
@@ -178,27 +196,33 @@ class Identification(FrozenArrays):
         return np.asarray(self.delta.reshape(-1, width)[:, :N_INERTIAL_COLUMNS])
 
     def predict(self, q: Array, v: Array, a: Array) -> Array:
-        """(N, nv) generalized forces of N states, friction and rotor inertia included [N m, N].
+        """Predicts the generalized forces of N states, friction and rotor inertia included.
 
         Args:
             q: (N, nq) configurations.
-            v: (N, nv) velocities.
-            a: (N, nv) accelerations.
+            v: (N, nv) velocities [rad/s, m/s].
+            a: (N, nv) accelerations [rad/s^2, m/s^2].
+
+        Returns:
+            (N, nv) generalized forces [N m, N].
 
         Raises:
             ArgumentError: wrong shapes or entries.
         """
         return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a))
 
-    def band(self, q: Array, v: Array, a: Array) -> Array:
-        """(N, nv) standard deviation of `predict` that the uncertainty of the parameters causes [N m, N].
+    def prediction_std(self, q: Array, v: Array, a: Array) -> Array:
+        """Returns the standard deviation of `predict` due to the uncertainty of the parameters.
 
-        Directions which the data do not show count as kept from the prior, hence as certain; see `shown`.
+        Directions that the data do not determine keep the prior and count as certain; see `n_identifiable`.
 
         Args:
             q: (N, nq) configurations.
-            v: (N, nv) velocities.
-            a: (N, nv) accelerations.
+            v: (N, nv) velocities [rad/s, m/s].
+            a: (N, nv) accelerations [rad/s^2, m/s^2].
+
+        Returns:
+            (N, nv) standard deviations [N m, N].
         """
         H = self.base.regressor()(q, v, a)
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
@@ -227,18 +251,21 @@ class Identification(FrozenArrays):
         return ParameterEllipsoid(out.reshape(self.base.size, -1))
 
     def validate(self, samples: Samples | Iterable[Samples]) -> Validation:
-        """Prediction against other samples of the robot, at once or in chunks.
+        """Compares predictions with other samples of the robot.
+
+        Args:
+            samples: at once or in chunks.
 
         Raises:
-            ArgumentError: they are no samples of this robot, or there are none.
+            ArgumentError: they are not samples of this robot, or there are none.
         """
-        measured, count = Measured(self.base.robot), 0
+        measured, count = MeasuredForces(self.base.robot), 0
         error, signal = np.zeros(self.base.robot.nv), np.zeros(self.base.robot.nv)
-        for part in parts_of(samples):
+        for part in iterate_samples(samples):
             part.check(self.base.robot)
-            for piece in chunks(len(part), CHUNK):
+            for piece in iterate_chunks(len(part), REGRESSION_CHUNK):
                 some = part[piece]
-                y = measured.force(some)
+                y = measured.generalized_forces(some)
                 error += ((self.predict(some.q, some.v, some.a) - y) ** 2).sum(axis=0)
                 signal += (y**2).sum(axis=0)
             count += len(part)
@@ -247,14 +274,14 @@ class Identification(FrozenArrays):
         return Validation(np.sqrt(error / count), np.sqrt(signal / count), count)
 
     def to_json(self) -> dict[str, object]:
-        """All of it in plain types."""
+        """Returns the result in plain types for JSON."""
         deviation = [x if np.isfinite(x) else None for x in self.deviation.tolist()]
         names, groups = self.base.names, self.base.groups()
         return {
             "robot": self.base.robot.name,
             "method": self.method,
             "samples": self.samples,
-            "shown": self.shown,
+            "shown": self.n_identifiable,
             "condition": self.condition if np.isfinite(self.condition) else None,
             "converged": self.converged,
             "noise": self.noise.tolist(),
@@ -263,13 +290,13 @@ class Identification(FrozenArrays):
                 for g, b, d in zip(groups, self.beta.tolist(), deviation, strict=True)
             ],
             "parameters": dict(zip(names, self.delta.tolist(), strict=True)),
-            "hidden": list(self.hidden),
-            "inconsistent": list(self.inconsistent),
+            "hidden": list(self.unidentifiable),
+            "inconsistent": list(self.inconsistent_bodies),
         }
 
 
 def _known(base: BaseParameters, v: Array, a: Array) -> Array:
-    """(N, nv) torques of friction and rotors where these are not identified: as the robot's file has them."""
+    """Returns torques (N, nv) of friction and rotors where these are not identified, from the robot's file."""
     robot = base.robot
     if not base.inertial:
         return np.zeros_like(v)

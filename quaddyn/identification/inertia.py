@@ -1,4 +1,4 @@
-"""Inertias that some mass distribution has: pseudo-inertias, and coordinates in which every point is one.
+"""Pseudo-inertias, which are positive definite for physical bodies, and their log-Cholesky coordinates.
 
 Source: Wensing, Kim, Slotine, *Linear matrix inequalities for physically consistent inertial parameter identification*,
 2018; Rucker and Wensing, *Smooth parameterization of rigid-body inertia*, 2022.
@@ -13,24 +13,26 @@ from ..robot.bodies import point_mass_inertia
 from ..urdf.tree import Array, Inertial, frozen
 
 #: Places of log-Cholesky coordinates in the upper triangle U: the diagonal first.
-ROWS, COLUMNS = np.array([0, 1, 2, 3, 0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 1, 2, 3, 2, 3, 3])
+CHOLESKY_ROWS, CHOLESKY_COLUMNS = np.array([0, 1, 2, 3, 0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 1, 2, 3, 2, 3, 3])
 
 
 def pseudo_inertia(parameters: Array) -> Array:
-    """The (4, 4) pseudo-inertia ``[[Sigma, h], [h^T, m]]``, ``Sigma = tr(L)/2 1 - L``, of ten inertial parameters.
+    """Returns the pseudo-inertia of ten inertial parameters.
+
+    It is ``[[Sigma, h], [h^T, m]]`` with ``Sigma = tr(L)/2 1 - L``.
 
     Args:
         parameters: (..., 10) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` about the joint frame.
 
     Returns:
-        (..., 4, 4) positive definite exactly when some spread-out mass distribution has these parameters.
+        (..., 4, 4), positive definite exactly if a mass distribution of nonzero extent has these parameters.
     """
     p = np.asarray(parameters, dtype=np.float64)
     return np.asarray(np.tensordot(p, _BASIS, axes=1))
 
 
 def parameters_of(J: Array) -> Array:
-    """(..., 10) inertial parameters of pseudo-inertias (..., 4, 4)."""
+    """Returns the inertial parameters (..., 10) of pseudo-inertias (..., 4, 4)."""
     J = np.asarray(J, dtype=np.float64)
     Sigma = J[..., :3, :3]
     L = np.trace(Sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - Sigma
@@ -39,7 +41,7 @@ def parameters_of(J: Array) -> Array:
 
 
 def upper_cholesky(J: Array) -> Array:
-    """(n, n) upper triangle U with positive diagonal and ``J = U U^T``.
+    """Returns the upper triangle U (n, n) with positive diagonal and ``J = U U^T``.
 
     Raises:
         ArgumentError: J is not positive definite.
@@ -54,38 +56,42 @@ def upper_cholesky(J: Array) -> Array:
 
 
 def log_cholesky(parameters: Array) -> Array:
-    """The ten log-Cholesky coordinates of the inertial parameters (10,) of a body.
+    """Returns the ten log-Cholesky coordinates of the inertial parameters (10,) of a body.
 
     ``J = U U^T`` with U upper triangular; the coordinates are the logarithms of its diagonal and the entries above it.
-    They range over all of R^10, and every point is a body.
+    They range over all of R^10, and every point is a physical body.
 
     Raises:
-        ArgumentError: no spread-out mass distribution has these parameters.
+        ArgumentError: no mass distribution of nonzero extent has these parameters.
     """
     U = upper_cholesky(pseudo_inertia(parameters))
-    out = np.array(U[ROWS, COLUMNS])
+    out = np.array(U[CHOLESKY_ROWS, CHOLESKY_COLUMNS])
     out[:4] = np.log(out[:4])
     return out
 
 
 def from_log_cholesky(theta: Array) -> Array:
-    """(10,) inertial parameters at log-Cholesky coordinates (10,): physically consistent at every finite theta."""
-    U = triangle_of(np.asarray(theta, dtype=np.float64))
+    """Returns the inertial parameters (10,) of log-Cholesky coordinates (10,).
+
+    Physically consistent for every finite theta.
+    """
+    U = triangle_from_log_cholesky(np.asarray(theta, dtype=np.float64))
     return parameters_of(U @ U.T)
 
 
-def triangle_of(theta: Array) -> Array:
-    """(4, 4) upper triangle U at log-Cholesky coordinates."""
+def triangle_from_log_cholesky(theta: Array) -> Array:
+    """Returns the upper triangle U (4, 4) of log-Cholesky coordinates (10,)."""
     U = np.zeros((4, 4))
-    U[ROWS, COLUMNS] = theta
-    U[ROWS[:4], COLUMNS[:4]] = np.exp(theta[:4])
+    U[CHOLESKY_ROWS, CHOLESKY_COLUMNS] = theta
+    U[CHOLESKY_ROWS[:4], CHOLESKY_COLUMNS[:4]] = np.exp(theta[:4])
     return U
 
 
 def is_consistent(parameters: Array) -> bool:
-    """Whether a mass distribution has these ten parameters (10,): positive mass, positive definite second moments.
+    """Returns whether ten parameters (10,) are physically consistent.
 
-    Judged about the centre of mass, so that a far origin costs no digits.
+    The mass must be positive and the second moments positive definite.  They are tested about the center of mass, so
+    that a distant origin costs no digits.
     """
     J = pseudo_inertia(parameters)
     mass = J[3, 3]
@@ -95,7 +101,7 @@ def is_consistent(parameters: Array) -> bool:
 
 
 def inertial_of(parameters: Array) -> Inertial:
-    """Mass, centre of mass and inertia about it, in the axes of the joint frame, of ten parameters (10,)."""
+    """Returns mass, center of mass and inertia about it, in the axes of the joint frame, of ten parameters (10,)."""
     p = np.asarray(parameters, dtype=np.float64)
     mass = float(p[9])
     com = p[6:9] / mass if mass else np.zeros(3)
@@ -106,7 +112,7 @@ def inertial_of(parameters: Array) -> Inertial:
 
 
 def _basis() -> Array:
-    """(10, 4, 4) pseudo-inertias of the unit parameters."""
+    """Returns the pseudo-inertias (10, 4, 4) of the unit parameters."""
     out = np.zeros((10, 4, 4))
     for k, (row, column) in enumerate(zip(*np.triu_indices(3), strict=True)):
         L = np.zeros((3, 3))

@@ -1,8 +1,9 @@
-"""Data sets on disk: CSV for people, NPZ for machines; checked, and read in chunks of constant memory.
+"""Data sets on disk: CSV or NPZ, validated, and read in chunks of constant memory.
 
-An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the joints' names in the order of tau.  A CSV names each column:
-``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at
-the ground; columns may stand in any order, those of one force in theirs.  A column or array ``t`` is not read.
+An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the names of the joints in the order of tau.  A CSV names each
+column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for
+one at the ground; columns may be in any order, but those of one force must be in theirs.  A column or array ``t`` is
+ignored.
 """
 
 from __future__ import annotations
@@ -24,46 +25,46 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..safe_files import DAMAGE, open_regular
 from ..urdf.tree import Array
-from .samples import Place, Samples
+from .samples import ForceApplication, Samples
 
 #: Samples per chunk.
-CHUNK = 16384
+CHUNK_SAMPLES = 16384
 
 _FORCE = re.compile(r"f (.+) ([0-5])")
 
 #: Characters of a CSV's first line, and of every other one a column, at most.
-_HEADER, _WORD = 1 << 20, 64
+_MAX_HEADER_CHARACTERS, _MAX_ENTRY_CHARACTERS = 1 << 20, 64
 #: Times that an archive may be larger unpacked than packed: motion is no better than ten times.
-_PACKED = 200
+_MAX_COMPRESSION_RATIO = 200
 #: Names in an array of names, and letters in one of them, at most.
-_NAMES, _LETTERS = 10_000, 256
+_MAX_NAMES, _MAX_NAME_LENGTH = 10_000, 256
 
 
-def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
-    """Write samples as CSV or NPZ, by the name's ending.
+def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
+    """Writes samples as CSV or NPZ, according to the ending of the file name.
 
     Args:
         path: ends in .csv or .npz.
-        robot: whose samples they are.
+        robot: the robot of the samples.
         samples: the samples.
 
     Raises:
         ArgumentError: another ending, or samples that are not of this robot.
     """
-    target = _with_ending(path)
+    target = _check_ending(path)
     samples.check(robot)
     if target.suffix.lower() == ".npz":
         arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
         arrays |= {f"f {name}": f for name, f in samples.forces.items()}
         arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
-        words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.place)}
+        words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.force_application)}
         with target.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays, **words)
         return
     names = [f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n)]
     names += [f"tau {joint}" for joint in robot.actuated]
     # Forces on the ground are told apart by their letter.
-    letter = "f" if samples.place == "frame" else "g"
+    letter = "f" if samples.force_application == "frame" else "g"
     names += [f"{letter} {name} {i}" for name, f in samples.forces.items() for i in range(f.shape[1])]
     table = np.concatenate([samples.q, samples.v, samples.a, samples.tau, *samples.forces.values()], axis=1)
     with target.open("w", encoding="utf-8", newline="") as file:
@@ -71,14 +72,18 @@ def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
         np.savetxt(file, table, delimiter=",", fmt="%.17g")
 
 
-def load(path: str | os.PathLike[str], robot: Robot) -> Samples:
-    """All samples of a file.
+def load_samples(path: str | os.PathLike[str], robot: Robot) -> Samples:
+    """Reads all samples of a file.
+
+    Args:
+        path: ends in .csv or .npz.
+        robot: the robot of the samples.
 
     Raises:
-        ArgumentError: no data set of this robot; the message names the file and what is wrong.
+        ArgumentError: not a data set of this robot; the message names the file and the error.
         OSError: the file cannot be read.
     """
-    parts = list(stream(path, robot))
+    parts = list(stream_samples(path, robot))
     first = parts[0]
     q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
     return Samples(
@@ -87,33 +92,33 @@ def load(path: str | os.PathLike[str], robot: Robot) -> Samples:
         a,
         tau,
         {name: np.concatenate([part.forces[name] for part in parts]) for name in first.forces},
-        first.place,
+        first.force_application,
     )
 
 
-def stream(
+def stream_samples(
     path: str | os.PathLike[str],
     robot: Robot,
     *,
-    chunk: int = CHUNK,
+    chunk: int = CHUNK_SAMPLES,
     progress: Callable[[float], object] | None = None,
 ) -> Iterator[Samples]:
-    """The samples of a file in chunks, in memory that does not depend on the file's size.
+    """Reads the samples of a file in chunks, in memory that does not depend on the size of the file.
 
     Args:
         path: ends in .csv or .npz.
-        robot: whose samples they are.
+        robot: the robot of the samples.
         chunk: largest number of samples at once.
-        progress: called with the share read so far, 0 to 1.
+        progress: called with the fraction read so far, 0 to 1; None for no reports.
 
     Yields:
-        Checked samples; at least one chunk.
+        Validated samples; at least one chunk.
 
     Raises:
-        ArgumentError: no data set of this robot; the message names the file and what is wrong.
+        ArgumentError: not a data set of this robot; the message names the file and the error.
         OSError: the file cannot be read.
     """
-    source = _with_ending(path)
+    source = _check_ending(path)
     if chunk < 1:
         raise ArgumentError(f"chunk: expected at least 1 sample, got {chunk}")
     reader = _stream_npz if source.suffix.lower() == ".npz" else _stream_csv
@@ -141,12 +146,12 @@ def configuration_size(path: str | os.PathLike[str]) -> int | None:
         ArgumentError: another ending, or a file that is damaged.
         OSError: the file cannot be read.
     """
-    source = _with_ending(path)
+    source = _check_ending(path)
     with ExitStack() as stack:
         raw = stack.enter_context(open_regular(source))
         if source.suffix.lower() == ".csv":
             text = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
-            header = _header(source, text)
+            header = _read_header(source, text)
             return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
         try:
             archive = stack.enter_context(zipfile.ZipFile(raw))
@@ -154,11 +159,12 @@ def configuration_size(path: str | os.PathLike[str]) -> int | None:
             raise ArgumentError(f"{source}: no NPZ archive: {error}") from None
         if "q.npy" not in archive.namelist():
             return None
-        shape = _opened(f"{source}: array 'q'", archive, "q", stack)[1]
+        shape = _open_array(f"{source}: array 'q'", archive, "q", stack)[1]
         return shape[1] if len(shape) == 2 else None
 
 
-def _with_ending(path: str | os.PathLike[str]) -> Path:
+def _check_ending(path: str | os.PathLike[str]) -> Path:
+    """Returns the path if its name ends in .csv or .npz."""
     out = Path(path)
     if out.suffix.lower() not in (".csv", ".npz"):
         raise ArgumentError(f"path: expected a name ending in .csv or .npz, got {out.name!r}")
@@ -167,49 +173,52 @@ def _with_ending(path: str | os.PathLike[str]) -> Path:
 
 # -- CSV -----------------------------------------------------------------------------------------------------------
 def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+    """Yields chunks of a CSV file and the fraction read so far."""
     with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
-        header = _header(path, file)
-        columns, forces, place = _places(path, robot, header)
+        header = _read_header(path, file)
+        columns, forces, place = _assign_columns(path, robot, header)
         line = 2
-        while lines := _lines(path, file, chunk, _WORD * (1 + len(header))):
+        while lines := _read_lines(path, file, chunk, _MAX_ENTRY_CHARACTERS * (1 + len(header))):
             rows = [(number, text) for number, text in enumerate(lines, start=line) if not text.isspace()]
             line += len(lines)
             if not rows:
                 continue
-            table = _numbers(path, rows, len(header))
+            table = _parse_numbers(path, rows, len(header))
             q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
             yield Samples(q, v, a, tau, f, place), raw.tell() / size
 
 
-def _header(path: Path, file: io.TextIOWrapper) -> list[str]:
-    """The names of the columns."""
+def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
+    """Returns the names of the columns."""
     try:
-        return [name.strip() for name in next(csv.reader([_line(path, file, _HEADER)]), [])]
+        return [name.strip() for name in next(csv.reader([_read_line(path, file, _MAX_HEADER_CHARACTERS)]), [])]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
 
 
-def _line(path: Path, file: io.TextIOWrapper, most: int) -> str:
+def _read_line(path: Path, file: io.TextIOWrapper, most: int) -> str:
+    """Returns the next line, which must be shorter than `most` characters."""
     line = file.readline(most)
     if len(line) == most and not line.endswith("\n"):
         raise ArgumentError(f"{path}: a line of {most} characters or more: no table of numbers")
     return line
 
 
-def _lines(path: Path, file: io.TextIOWrapper, count: int, most: int) -> list[str]:
+def _read_lines(path: Path, file: io.TextIOWrapper, count: int, most: int) -> list[str]:
+    """Returns up to `count` lines."""
     out: list[str] = []
     try:
-        while len(out) < count and (line := _line(path, file, most)):
+        while len(out) < count and (line := _read_line(path, file, most)):
             out.append(line)
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{path}: not text: {error}") from None
     return out
 
 
-def _numbers(path: Path, rows: list[tuple[int, str]], columns: int) -> Array:
-    """Lines, with their numbers in the file, as a table."""
+def _parse_numbers(path: Path, rows: list[tuple[int, str]], columns: int) -> Array:
+    """Converts lines, given with their numbers in the file, to a table."""
     try:
         table = np.loadtxt([line for _, line in rows], delimiter=",", ndmin=2, comments=None)
     except ValueError:
@@ -228,8 +237,10 @@ def _numbers(path: Path, rows: list[tuple[int, str]], columns: int) -> Array:
     raise ArgumentError(f"{path}: lines {rows[0][0]} to {rows[-1][0]} are no table of numbers")
 
 
-def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list[int]], dict[str, list[int]], Place]:
-    """Which columns hold what."""
+def _assign_columns(
+    path: Path, robot: Robot, header: list[str]
+) -> tuple[dict[str, list[int]], dict[str, list[int]], ForceApplication]:
+    """Returns the column indices of q, v, a and tau, those of each force, and where the forces act."""
     place = {name: i for i, name in enumerate(header)}
     if len(place) != len(header):
         raise ArgumentError(f"{path}: column {Counter(header).most_common(1)[0][0]!r} occurs twice")
@@ -261,6 +272,7 @@ def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list
 
 # -- NPZ -----------------------------------------------------------------------------------------------------------
 def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+    """Yields chunks of an NPZ file and the fraction read so far."""
     with ExitStack() as stack:
         file = stack.enter_context(open_regular(path))
         try:
@@ -268,7 +280,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
         except DAMAGE as error:
             raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
         packed, unpacked = os.fstat(file.fileno()).st_size, sum(m.file_size for m in archive.infolist())
-        if unpacked > _PACKED * packed:
+        if unpacked > _MAX_COMPRESSION_RATIO * packed:
             raise ArgumentError(f"{path}: {unpacked} bytes packed in {packed}; if that is meant, store them unpacked")
         names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
         for name in ("q", "v", "a", "tau"):
@@ -279,14 +291,14 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
                 raise ArgumentError(f"{path}: array {name!r} means nothing; forces are named 'f FOOT'")
         order: list[int] | slice = slice(None)
         if "joints" in names:
-            joints = [str(x) for x in _whole(path, archive, "joints").ravel()]
+            joints = [str(x) for x in _read_names(path, archive, "joints").ravel()]
             if sorted(joints) != sorted(robot.actuated):
                 raise ArgumentError(
                     f"{path}: its joints {joints} are not those of {robot.name}, {list(robot.actuated)}"
                 )
             order = [joints.index(joint) for joint in robot.actuated]
-        place = str(_whole(path, archive, "place")) if "place" in names else "frame"
-        arrays = {n: _Member(path, archive, n, stack) for n in names if n not in ("t", "joints", "place")}
+        place = str(_read_names(path, archive, "place")) if "place" in names else "frame"
+        arrays = {n: _ArchiveArray(path, archive, n, stack) for n in names if n not in ("t", "joints", "place")}
         counts = {n: array.rows for n, array in arrays.items()}
         if len(set(counts.values())) > 1:
             raise ArgumentError(f"{path}: the arrays differ in their number of samples: {counts}")
@@ -296,15 +308,18 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             got = {n: array.read(count) for n, array in arrays.items()}
             tau = got["tau"] if got["tau"].shape[1] != robot.nu else np.ascontiguousarray(got["tau"][:, order])
             forces = {n[2:]: x for n, x in got.items() if n.startswith("f ")}
-            yield Samples(got["q"], got["v"], got["a"], tau, forces, cast(Place, place)), (start + count) / total
+            yield (
+                Samples(got["q"], got["v"], got["a"], tau, forces, cast(ForceApplication, place)),
+                (start + count) / total,
+            )
 
 
-class _Member:
-    """One array of an archive, read row by row."""
+class _ArchiveArray:
+    """One array of an NPZ archive, read row by row."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> None:
         self._what = f"{path}: array {name!r}"
-        self._file, shape, fortran, dtype = _opened(self._what, archive, name, stack)
+        self._file, shape, fortran, dtype = _open_array(self._what, archive, name, stack)
         if dtype.kind not in "fiu" or len(shape) != 2 or (fortran and min(shape) > 1):
             order = "Fortran" if fortran else "C"
             raise ArgumentError(
@@ -313,27 +328,28 @@ class _Member:
         self.rows, self._width, self._dtype = shape[0], shape[1], dtype
 
     def read(self, count: int) -> Array:
-        data = _bytes(self._what, self._file, count * self._width * self._dtype.itemsize)
+        """Returns the next `count` rows."""
+        data = _read_bytes(self._what, self._file, count * self._width * self._dtype.itemsize)
         return np.frombuffer(data, dtype=self._dtype).reshape(count, self._width).astype(np.float64)
 
 
-def _whole(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
-    """An array of names."""
+def _read_names(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+    """Reads an array of names."""
     what = f"{path}: array {name!r}"
     with ExitStack() as stack:
-        file, shape, _, dtype = _opened(what, archive, name, stack)
+        file, shape, _, dtype = _open_array(what, archive, name, stack)
         count = int(np.prod(shape, dtype=object))
-        if dtype.kind != "U" or not 0 <= count <= _NAMES or dtype.itemsize > 4 * _LETTERS:
+        if dtype.kind != "U" or not 0 <= count <= _MAX_NAMES or dtype.itemsize > 4 * _MAX_NAME_LENGTH:
             raise ArgumentError(f"{what}: expected names, got {dtype} of shape {shape}")
-        out = np.frombuffer(_bytes(what, file, count * dtype.itemsize), dtype=np.uint8)
+        out = np.frombuffer(_read_bytes(what, file, count * dtype.itemsize), dtype=np.uint8)
     names = out.view(dtype) if dtype.itemsize else np.full(count, "")
     return np.asarray(names, dtype=np.str_).reshape(shape)
 
 
-def _opened(
+def _open_array(
     what: str, archive: zipfile.ZipFile, name: str, stack: ExitStack
 ) -> tuple[IO[bytes], tuple[int, ...], bool, np.dtype[np.generic]]:
-    """An array's numbers as a stream, its shape, whether in Fortran's order, and its dtype: as much as it claims."""
+    """Returns the data of an array as a stream, its shape, whether it is in Fortran order, and its dtype."""
     try:
         file = stack.enter_context(archive.open(f"{name}.npy"))
         version = np.lib.format.read_magic(file)
@@ -348,7 +364,8 @@ def _opened(
     return file, shape, fortran, dtype
 
 
-def _bytes(what: str, file: IO[bytes], count: int) -> bytes:
+def _read_bytes(what: str, file: IO[bytes], count: int) -> bytes:
+    """Reads exactly `count` bytes."""
     try:
         data = file.read(count)
     except DAMAGE as error:

@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -17,26 +18,29 @@ from ..urdf.tree import Array, FrozenArrays
 from .stacked_regressor import check_samples
 
 #: Where contact forces act: at the origin of the named frame, or at the lowest point of the named foot's sphere.
-Place = Literal["frame", "ground"]
+ForceApplication = Literal["frame", "ground"]
 #: No machine has an entry beyond this [SI], nor noise beyond it or below its inverse: squares of these would overflow.
-LARGEST = 1e15
+MAX_MAGNITUDE = 1e15
 
 
+@renamed_attributes(place="force_application")
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples(FrozenArrays):
     """N samples of the motion of one robot, ``M a + h = S^T tau + sum_i J_i^T f_i`` plus noise.
 
-    Attributes:
+    Args:
         q: (N, nq) configurations.
         v: (N, nv) velocities [rad/s, m/s].
         a: (N, nv) accelerations [rad/s^2, m/s^2].
         tau: (N, nu) torques of the actuated joints, in the order of ``robot.actuated`` [N m, N].
         forces: frame name -> (N, 3) forces [N] or (N, 6) forces and torques [N, N m] on the robot, world axes.
-        place: "frame": forces act at the frame's origin, as those of `Dynamics.rnea` do; "ground": at the lowest point
-            of the foot's sphere, as those of `Simulation` do.
+        force_application: point at which the forces act: "frame", the origin of the frame, as in `Dynamics.rnea`;
+            "ground", the lowest point of the foot's sphere, as in `Simulation`.
+
+    Attributes: as the arguments.
 
     Raises:
-        ArgumentTypeError: something that is no array.
+        ArgumentTypeError: something that is not an array.
         ArgumentError: arrays of different lengths.
     """
 
@@ -45,7 +49,7 @@ class Samples(FrozenArrays):
     a: Array
     tau: Array
     forces: Mapping[str, Array] = field(default_factory=dict)
-    place: Place = "frame"
+    force_application: ForceApplication = "frame"
 
     def __post_init__(self) -> None:
         arrays = {"q": self.q, "v": self.v, "a": self.a, "tau": self.tau}
@@ -60,29 +64,32 @@ class Samples(FrozenArrays):
         return len(self.q)
 
     def __getitem__(self, which: slice | NDArray[np.intp]) -> Samples:
-        """Some of the samples."""
+        """Returns a selection of the samples."""
         forces = {name: f[which] for name, f in self.forces.items()}
-        return Samples(self.q[which], self.v[which], self.a[which], self.tau[which], forces, self.place)
+        return Samples(self.q[which], self.v[which], self.a[which], self.tau[which], forces, self.force_application)
 
     def check(self, robot: Robot) -> None:
-        """Raise unless these are samples of `robot`.
+        """Raises unless these are valid samples of a robot.
+
+        Args:
+            robot: the robot.
 
         Raises:
-            ArgumentError: naming array, sample and value that are wrong.
+            ArgumentError: names the array, sample and value that are wrong.
             ArgumentTypeError: not float64 arrays.
             UnknownNameError: a force at a frame that does not exist.
         """
         check_samples(robot, q=self.q, v=self.v, a=self.a, tau=self.tau)
         for name, x in (("q", self.q), ("v", self.v), ("a", self.a), ("tau", self.tau)):
             _check_size(name, x)
-        if self.place not in ("frame", "ground"):
-            raise ArgumentError(f'place: expected "frame" or "ground", got {self.place!r}')
+        if self.force_application not in ("frame", "ground"):
+            raise ArgumentError(f'force_application: expected "frame" or "ground", got {self.force_application!r}')
         for name, f in self.forces.items():
             robot.frame_id(name)
             what = f"forces[{name!r}]"
             if type(f) is not np.ndarray or f.dtype != np.float64:
                 raise ArgumentTypeError(f"{what}: expected a float64 numpy array, got {type(f).__name__}")
-            if self.place == "ground" and (name not in robot.legs or f.shape[-1:] != (3,)):
+            if self.force_application == "ground" and (name not in robot.legs or f.shape[-1:] != (3,)):
                 raise ArgumentError(f"{what}: on the ground only feet carry forces, (N, 3); feet are {robot.feet}")
             if f.ndim != 2 or f.shape[0] != len(self) or f.shape[1] not in (3, 6):
                 raise ArgumentError(f"{what}: expected shape ({len(self)}, 3) or ({len(self)}, 6), got {f.shape}")
@@ -92,19 +99,27 @@ class Samples(FrozenArrays):
             _check_size(what, f)
 
 
+Samples.__init__ = renamed_parameters(place="force_application")(Samples.__init__)  # type: ignore[method-assign]
+
+
 def _check_size(name: str, x: Array) -> None:
-    if np.abs(x).max(initial=0.0) > LARGEST:
-        row, column = np.argwhere(np.abs(x) > LARGEST)[0]
+    """Raises if an entry is too large to be a measurement."""
+    if np.abs(x).max(initial=0.0) > MAX_MAGNITUDE:
+        row, column = np.argwhere(np.abs(x) > MAX_MAGNITUDE)[0]
         raise ArgumentError(
-            f"{name}: entries beyond {LARGEST:g} are no measurement, got {name}[{row}, {column}] = {x[row, column]:g}"
+            f"{name}: entries beyond {MAX_MAGNITUDE:g} are not measurements, got "
+            f"{name}[{row}, {column}] = {x[row, column]:g}"
         )
 
 
-class Extent:
-    """How far samples go, against the limits of the robot's joints: other units and other joints' data show there.
+@renamed_attributes(doubts="warnings")
+class MotionRange:
+    """Range of positions, velocities and torques in samples.
+
+    It is compared with the limits of the joints to detect wrong units.
 
     Args:
-        robot: whose samples they are.
+        robot: the robot of the samples.
     """
 
     #: A joint may be beyond its limits by this share of its range, speeds and torques by this factor.
@@ -116,15 +131,15 @@ class Extent:
         self._v, self._tau = np.zeros(robot.nv), np.zeros(robot.nu)
 
     def add(self, samples: Samples) -> None:
-        """Take in samples that were checked."""
+        """Extends the range by validated samples."""
         if len(samples):
             self._low = np.minimum(self._low, samples.q.min(axis=0))
             self._high = np.maximum(self._high, samples.q.max(axis=0))
             self._v = np.maximum(self._v, np.abs(samples.v).max(axis=0))
             self._tau = np.maximum(self._tau, np.abs(samples.tau).max(axis=0))
 
-    def doubts(self) -> tuple[str, ...]:
-        """What can hardly be: a sentence each."""
+    def warnings(self) -> tuple[str, ...]:
+        """Returns a sentence for each joint whose range is implausible."""
         robot, out = self.robot, []
         for i, name in enumerate(robot.actuated):
             joint = robot.model.joints[robot.model.getJointId(name)]
@@ -143,24 +158,28 @@ class Extent:
         return tuple(out)
 
 
-def split(samples: Samples, held_out: float) -> tuple[Samples, Samples]:
-    """Samples to learn from, and the last of them in time to judge by.
+@renamed_parameters(held_out="test_fraction")
+def split_samples(samples: Samples, test_fraction: float) -> tuple[Samples, Samples]:
+    """Splits samples into a training part and a test part, which is the last in time.
 
     Args:
         samples: in the order of time; of a stream, one chunk.
-        held_out: share of the second part, 0 to 1.
+        test_fraction: fraction of samples in the test part, 0 to 1.
+
+    Returns:
+        Training part, test part.
 
     Raises:
-        ArgumentError: a share outside [0, 1].
+        ArgumentError: a fraction outside [0, 1].
     """
-    if not 0.0 <= check_number("held_out", held_out) <= 1.0:
-        raise ArgumentError(f"held_out: expected a share in [0, 1], got {held_out}")
-    first = len(samples) - round(held_out * len(samples))
+    if not 0.0 <= check_number("test_fraction", test_fraction) <= 1.0:
+        raise ArgumentError(f"test_fraction: expected a fraction in [0, 1], got {test_fraction}")
+    first = len(samples) - round(test_fraction * len(samples))
     return samples[:first], samples[first:]
 
 
-class Measured:
-    """The left side of the regression: generalized forces of actuators and contacts.
+class MeasuredForces:
+    """Left side of the regression: generalized forces of actuators and contacts.
 
     Owns mutable memory: one per thread.
     """
@@ -169,8 +188,8 @@ class Measured:
         robot.reject_coupled_joints("identification")
         self.robot, self._model, self._data = robot, robot.model, robot.model.createData()
 
-    def force(self, samples: Samples) -> Array:
-        """(N, nv) ``S^T tau + sum_i J_i^T f_i``."""
+    def generalized_forces(self, samples: Samples) -> Array:
+        """Returns ``S^T tau + sum_i J_i^T f_i`` (N, nv) [N m, N]."""
         y = np.zeros((len(samples), self.robot.nv))
         y[:, self.robot.actuated_index] = samples.tau
         if samples.forces:
@@ -179,12 +198,12 @@ class Measured:
         return y
 
     def jacobians(self, samples: Samples) -> Array:
-        """(N, k, nv) Jacobians of all force components, world axes, in the order of ``samples.forces``."""
+        """Returns the Jacobians (N, k, nv) of all force components, world axes, in the order of ``samples.forces``."""
         model, data, robot = self._model, self._data, self.robot
         sizes = [f.shape[1] for f in samples.forces.values()]
         out = np.empty((len(samples), sum(sizes), robot.nv))
         frames = [robot.frame_id(name) for name in samples.forces]
-        radii = [robot.legs[n].foot.radius if samples.place == "ground" else 0.0 for n in samples.forces]
+        radii = [robot.legs[n].foot.radius if samples.force_application == "ground" else 0.0 for n in samples.forces]
         for k, q in enumerate(samples.q):
             pin.computeJointJacobians(model, data, q)
             start = 0
@@ -199,11 +218,11 @@ class Measured:
         return out
 
 
-def parts_of(samples: Samples | Iterable[Samples]) -> Iterator[Samples]:
-    """The chunks of the data, which are one or several.
+def iterate_samples(samples: Samples | Iterable[Samples]) -> Iterator[Samples]:
+    """Yields the chunks of the data, which are one or several.
 
     Raises:
-        ArgumentTypeError: something else.
+        ArgumentTypeError: not samples.
     """
     wanted = "samples: expected Samples or an iterable of them, got "
     if not isinstance(samples, Iterable | Samples):

@@ -1,4 +1,4 @@
-"""Regressors of many samples at once: ``y = H(q, v, a) delta`` row by row, and what stands on the left of it."""
+"""Regressors of many samples at once: ``y = H(q, v, a) delta`` row by row, and validation of the samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _joint_regressor = pin.computeJointTorqueRegressor
 
 
 def parameter_names(robot: Robot, *, inertial: bool = False) -> tuple[str, ...]:
-    """Names of the entries of `Dynamics.parameters`: "m FL_thigh" of a body, "fv FL_thigh_joint" of its joint.
+    """Returns the names of the entries of `Dynamics.parameters`.
+
+    "m FL_thigh" of a body, "fv FL_thigh_joint" of its joint.
 
     Args:
         robot: the robot.
@@ -39,20 +41,20 @@ def parameter_names(robot: Robot, *, inertial: bool = False) -> tuple[str, ...]:
 
 
 class StackedRegressor:
-    """H of many samples, only in the wanted columns.
+    """Regressor H of many samples, in selected columns only.
 
     Owns mutable memory: one per thread.
 
     Args:
         robot: the robot.
         inertial: columns of the ten inertial parameters only, instead of all 13, of each body.
-        columns: indices of the wanted columns of `Dynamics.regressor`; by default all.
+        columns: indices of the selected columns of `Dynamics.regressor`; by default all.
 
     Attributes:
-        robot: as given.
+        robot: the robot.
         columns: indices of its columns among those of `Dynamics.regressor`.
-        support: (nv, len(columns)) whether an entry of H can be other than zero: tau of a joint depends on the bodies
-            that it carries alone.
+        support: (nv, len(columns)) whether an entry of H can be nonzero: the torque of a joint depends only on the
+            bodies that it carries.
     """
 
     def __init__(self, robot: Robot, *, inertial: bool = False, columns: NDArray[np.intp] | None = None) -> None:
@@ -112,7 +114,7 @@ class StackedRegressor:
         N, nv = len(q), self.robot.nv
         H = np.empty((N, nv, self.width))
         model, data = self._model, self._data
-        for part in chunks(N, _CACHED):
+        for part in iterate_chunks(N, _CACHED):
             Y_T = self._scratch[: part.stop - part.start]
             for y, k in zip(Y_T, range(part.start, part.stop), strict=True):
                 y[...] = _joint_regressor(model, data, q[k], v[k], a[k]).reshape(nv, -1).T
@@ -145,15 +147,15 @@ class StackedRegressor:
 
 
 def random_states(robot: Robot, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """States that leave no structure unseen: any configuration whatever the limits, motion and gravity of like weight.
+    """Returns random states that excite all parameters: any configuration regardless of limits, and fast motion.
 
     Args:
         robot: the robot.
-        count: N.
-        rng: where chance comes from.
+        count: number N of states.
+        rng: random generator.
 
     Returns:
-        q (N, nq), v (N, nv), a (N, nv); angles over the full turn, slides within half a metre, angular (linear)
+        q (N, nq), v (N, nv), a (N, nv); angles over the full turn, slides within half a meter, angular (linear)
         velocities of up to 3 rad/s (m/s), accelerations of up to 10 rad/s^2 (m/s^2).
     """
     model, nv = robot.model, robot.nv
@@ -167,7 +169,10 @@ def random_states(robot: Robot, count: int, rng: np.random.Generator) -> tuple[A
 
 
 def check_samples(robot: Robot, **arrays: Array) -> None:
-    """Raise unless each array holds one row per sample: q (N, nq), tau (N, nu), others (N, nv), all with the same N."""
+    """Raises unless each array holds one finite row per sample, and all have the same number of rows.
+
+    q has nq columns, tau nu, others nv.
+    """
     count = -1
     for name, value in arrays.items():
         size, word = {"q": (robot.nq, "nq"), "tau": (robot.nu, "nu")}.get(name, (robot.nv, "nv"))
@@ -190,6 +195,7 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
 
 
 def _check_unit(robot: Robot, q: Array) -> None:
+    """Raises unless all quaternions and (cos, sin) in q have unit norm."""
     for name, first, size in robot.unit_norm_slices:
         part = slice(first, first + size)
         error = np.abs(np.linalg.norm(q[:, part], axis=1) - 1.0)
@@ -201,6 +207,6 @@ def _check_unit(robot: Robot, q: Array) -> None:
             )
 
 
-def chunks(count: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover `count` samples."""
+def iterate_chunks(count: int, size: int) -> Iterator[slice]:
+    """Yields slices of at most `size` that cover `count` samples."""
     return (slice(i, min(i + size, count)) for i in range(0, count, size))

@@ -1,27 +1,31 @@
-"""Generated code: a robot's dynamics as straight-line programs, compiled without a compiler on the machine.
+"""Kernels: the dynamics of one robot as straight-line machine code or C, compiled without a compiler on the machine.
 
-`graph` records arithmetic, `mechanism` chooses frames, `rnea` and its kin are recursions over it, `program` orders and
-counts, `llvm_ir` and `c_source` write code, `keeping` has machine code of it made once, `native` runs it, `Kernels` is
-what a user holds.  `TickTerms` is what a controller holds: all terms of one tick in one call.
+`graph` records arithmetic, `mechanism` chooses frames, `rnea`, `crba` and `forward_dynamics` are recursions over it,
+`operations` lists what can be compiled, `program` orders and counts operations, `llvm_module` and `c_source` write
+code, `kernel_cache` compiles it once and stores it on disk, `native_kernel` runs it.  `Kernels` is what a user holds;
+`TickTerms` computes all terms of one control tick in one call.
 """
 
-from ..compiler.machine import Unsupported
+from ..compiler.machine import UnsupportedMachineError
+from ..deprecation import renamed_names
 from .c_source import CSource
 from .code_generation import c_files, compile, generate_c
 from .kernels import Kernels
-from .program import Operations
+from .program import OperationCounts
 from .tick_terms import FrameLayout, TermsLayout, TickTerms, tick_terms_c
 
 __all__ = [
     "CSource",
     "FrameLayout",
     "Kernels",
-    "Operations",
+    "OperationCounts",
     "TermsLayout",
     "TickTerms",
-    "Unsupported",
+    "UnsupportedMachineError",
     "c_files",
     "compile",
     "generate_c",
     "tick_terms_c",
 ]
+
+__getattr__ = renamed_names(__name__, {"Operations": "OperationCounts", "Unsupported": "UnsupportedMachineError"})

@@ -1,4 +1,4 @@
-"""`compile` and `generate_c`: from a robot and the names of operations to machine code, or to C."""
+"""`compile` and `generate_c`: from a robot and names of operations to machine code, or to C."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from .c_source import CSource, c_source
 from .kernels import Kernels
-from .operations import RECIPES, Options, traced
+from .operations import OPERATIONS, KernelOptions, trace_operation
 
 
 def compile(
@@ -26,30 +26,30 @@ def compile(
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
 ) -> Kernels:
-    """Compile operations of a robot.
+    """Compiles operations of a robot.
 
     Args:
         robot: a loaded robot with at least one degree of freedom.
-        what: names of operations, those of `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor" (13 columns
-            a body), "rnea_derivatives", "frame_jacobian", "frame_drift"; and "base_regressor", whose columns belong to
-            the first of the parameters of ``parameters="runtime"``, those that are mass properties.
+        what: name or names of operations, as in `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor"
+            (13 columns a body), "rnea_derivatives", "frame_jacobian", "frame_drift"; and "base_regressor", whose
+            columns belong to the first of the parameters of ``parameters="runtime"``, those that are mass properties.
         dtype: float64 or float32.
         parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
             a last argument, by default the robot's own; see `Kernels.parameter_map`).
         friction: whether joint friction (viscous and Coulomb) is part of the dynamics; `Dynamics` leaves it out.
         frames: names for "frame_jacobian" and "frame_drift" ("local_world_aligned"); by default the robot's feet.
         forces: frames at which external forces act: "rnea" and "aba" then take ``fext``, by name as in `Dynamics` or
-            stacked, (6 k,) force and torque in world axes in this order.
+            stacked, (6 k,) force [N] and torque [N m] in world axes in this order.
 
     Returns:
         The compiled operations.
 
     Raises:
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
-        ArgumentError: a bad option.
-        Unsupported: machine code cannot be made or run here.
+        ArgumentError: an option out of range.
+        UnsupportedMachineError: machine code cannot be made or run here.
     """
-    return Kernels(*resolved(robot, what, dtype, parameters, friction, frames, forces))
+    return Kernels(*check_options(robot, what, dtype, parameters, friction, frames, forces))
 
 
 def generate_c(
@@ -62,23 +62,24 @@ def generate_c(
     frame: str | None = None,
     forces: Sequence[str] = (),
 ) -> str:
-    """C99 source of one operation: ``void go2_rnea(const double q[19], ..., double tau[18])``.
+    """Returns C99 source of one operation: ``void go2_rnea(const double q[19], ..., double tau[18])``.
 
-    The text stands alone (it includes math.h only), allocates nothing and has no branches; its banner says what it
-    computes, in what order, and with how many operations.  Unlike compiled kernels it does not look at its arguments.
+    The text is self-contained (it includes math.h only), allocates nothing and has no branches; its banner describes
+    what it computes, in what order, and with how many operations.  Unlike compiled kernels it does not validate its
+    arguments.
 
     Args:
         robot: a loaded robot.
         what: name of the operation, see `compile`.
         dtype: float64 or float32.
-        parameters: "folded" or "runtime".
+        parameters: "folded" or "runtime", see `compile`.
         friction: whether joint friction is part of the dynamics.
-        frame: what "frame_jacobian" and "frame_drift" are about.
-        forces: frames at which external forces act.
+        frame: name of the frame of "frame_jacobian" and "frame_drift"; None for other operations.
+        forces: names of frames at which external forces act.
 
     Raises:
         UnknownNameError: an operation or a frame that does not exist.
-        ArgumentError: a bad option.
+        ArgumentError: an option out of range.
     """
     return c_files(
         robot, what, dtype=dtype, parameters=parameters, friction=friction, frame=frame, forces=forces
@@ -95,16 +96,18 @@ def c_files(
     frame: str | None = None,
     forces: Sequence[str] = (),
 ) -> CSource:
-    """Like `generate_c`: the function's name, its header and its source."""
+    """Returns the function's name, its header and its source; arguments as of `generate_c`."""
     frames = () if frame is None else (frame,)
-    _, (name,), options, kind, _ = resolved(robot, (what,), dtype, parameters, friction, frames, forces, given=True)
-    framed = RECIPES[name].framed
+    _, (name,), options, kind, _ = check_options(
+        robot, (what,), dtype, parameters, friction, frames, forces, given=True
+    )
+    framed = OPERATIONS[name].framed
     if framed != (frame is not None):
         raise ArgumentError(f"frame={frame!r}: {name} " + ("is about a frame" if framed else "is about no frame"))
-    return c_source(robot, traced(name, robot, options, frame), "double" if kind == np.float64 else "float")
+    return c_source(robot, trace_operation(name, robot, options, frame), "double" if kind == np.float64 else "float")
 
 
-def resolved(
+def check_options(
     robot: Robot,
     what: str | Sequence[str],
     dtype: DTypeLike,
@@ -114,15 +117,15 @@ def resolved(
     forces: Sequence[str],
     *,
     given: bool = False,
-) -> tuple[Robot, tuple[str, ...], Options, np.dtype[Any], tuple[str, ...]]:
-    """What `Kernels` is made of, all of it checked: the robot, operations and frames (each once), options, dtype.
+) -> tuple[Robot, tuple[str, ...], KernelOptions, np.dtype[Any], tuple[str, ...]]:
+    """Validates the options of `compile` and returns the arguments of `Kernels`: names are unique, defaults filled in.
 
     Args:
         robot: as in `compile`, like all that follow.
         what: names of operations.
         dtype: float64 or float32.
         parameters: "folded" or "runtime".
-        friction: whether joint friction counts.
+        friction: whether joint friction is part of the dynamics.
         frames: by default the feet.
         forces: frames at which forces act.
         given: whether there is no default for frames.
@@ -137,10 +140,10 @@ def resolved(
         raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
     names = check_sequence("what", (what,) if isinstance(what, str) else what, "operations")
     for name in names:
-        if name not in RECIPES:
-            raise UnknownNameError("operation", name, RECIPES)
+        if name not in OPERATIONS:
+            raise UnknownNameError("operation", name, OPERATIONS)
     if not names:
-        raise ArgumentError(f"what: no operation named; known: {', '.join(RECIPES)}")
+        raise ArgumentError(f"what: no operation named; known: {', '.join(OPERATIONS)}")
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
     if parameters not in ("folded", "runtime"):
@@ -152,7 +155,7 @@ def resolved(
         robot.frame_id(name)  # raises for an unknown name
     if len(set(forces)) < len(forces):
         raise ArgumentError(f"forces={forces!r}: each frame once; forces at one frame add up")
-    if not given and any(RECIPES[name].framed for name in names) and not (frames or robot.feet):
+    if not given and any(OPERATIONS[name].framed for name in names) and not (frames or robot.feet):
         raise ArgumentError(f"frames: {robot.name!r} has no feet, so operations about a frame need names")
-    options = Options(parameters == "runtime", friction, forces)
+    options = KernelOptions(parameters == "runtime", friction, forces)
     return robot, tuple(dict.fromkeys(names)), options, kind, tuple(dict.fromkeys(frames or robot.feet))

@@ -11,30 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import TURNING, Link, Mechanism
-from .rnea import Joints, Rotation, Wrench, dot, joint_forces, raised
+from .mechanism import ROTATING_KINDS, Mechanism, MechanismBody
+from .rnea import JointPlacements, Rotation, Wrench, dot, joint_forces, wrench_in_parent
 
 Body = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
 
 
-def bare(parameters: Sequence[Sequence[Expr]]) -> list[Body]:
-    """Mass properties of every link, without what hangs from it."""
+def link_inertias(parameters: Sequence[Sequence[Expr]]) -> list[Body]:
+    """Returns the mass properties of every body alone."""
     return [(p[0], list(p[1:4]), list(p[4:])) for p in parameters]
 
 
-def lift(mechanism: Mechanism, at: Joints, bodies: list[Body], i: int) -> None:
-    """Add body i, to which all that hangs from it was added, to its parent."""
+def add_to_parent(mechanism: Mechanism, at: JointPlacements, bodies: list[Body], i: int) -> None:
+    """Adds composite body i to its parent."""
     parent = mechanism.links[i].parent
     if parent >= 0:
-        m, h, K = lifted(at.rotations[i], at.places[i], bodies[i])
+        m, h, K = shift_inertia(at.rotations[i], at.places[i], bodies[i])
         M, H, S = bodies[parent]
         bodies[parent] = M + m, plus(H, h), plus(S, K)
 
 
-def lifted(R: Rotation, r: Vector, body: Body) -> Body:
-    """Mass properties in the parent's frame."""
+def shift_inertia(R: Rotation, r: Vector, body: Body) -> Body:
+    """Returns mass properties in the parent's frame."""
     m, h, K = body
-    h, K = R.up(h), turned(R, K)
+    h, K = R.up(h), rotate_inertia(R, K)
     x, y, z = r
     both = [h[0] * x, h[0] * y, h[0] * z, h[1] * y, h[1] * z, h[2] * z]
     mirror = [both[0], h[1] * x, h[2] * x, both[3], h[2] * y, both[5]]
@@ -43,8 +43,8 @@ def lifted(R: Rotation, r: Vector, body: Body) -> Body:
     return m, plus(h, mr), plus(plus(K, square), plus(both, mirror))
 
 
-def turned(R: Rotation, K: Sequence[Expr]) -> Vector:
-    """``R K R^T`` of a symmetric matrix given as xx, xy, xz, yy, yz, zz."""
+def rotate_inertia(R: Rotation, K: Sequence[Expr]) -> Vector:
+    """Returns ``R K R^T`` of a symmetric matrix given as xx, xy, xz, yy, yz, zz."""
     xx, xy, xz, yy, yz, zz = K
     if R.matrix is not None:
         rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
@@ -62,6 +62,7 @@ def turned(R: Rotation, K: Sequence[Expr]) -> Vector:
 
 
 def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, Expr]:
+    """Rotates a symmetric (2, 2) matrix by the angle of c and s."""
     if c.is_zero:
         return yy, -xy, xx
     if s.is_zero:
@@ -70,8 +71,8 @@ def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, 
     return xx - s * u, c * u - xy, yy + s * u
 
 
-def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[Wrench]:
-    """What unit accelerations of a link's joint take of a composite body at rest, in units of length."""
+def unit_wrenches(graph: Graph, link: MechanismBody, body: Body, length: float) -> list[Wrench]:
+    """Returns the wrenches on a composite body at rest for unit accelerations of its joint, in units of length."""
     m, h, K = body
     xx, xy, xz, yy, yz, zz = K
     zero, one = graph.constant(0.0), graph.constant(1.0)
@@ -80,7 +81,7 @@ def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[W
         ([h[2], zero, -h[0]], [-xy, xx + zz, -yz]),
         ([-h[1], h[0], zero], [-xz, -yz, xx + yy]),
     ]
-    if link.kind in TURNING:
+    if link.kind in ROTATING_KINDS:
         return [about[2]]
 
     def along(d: Sequence[Expr]) -> Wrench:
@@ -88,39 +89,45 @@ def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[W
         return [m * x for x in d], cross(h, d)
 
     if link.kind == "prismatic":
-        return [along([one * float(d) for d in link.slide])]
+        return [along([one * float(d) for d in link.sliding_axis])]
     steps = [along([one if k == j else zero for k in range(3)]) for j in range(3)]
     return [*steps[:2], about[2]] if link.kind == "planar" else [*steps, *about]
 
 
-def transmitted(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Wrench]]:
-    """(link, wrench about its origin in its axes): a wrench on link i, from there to the root."""
+def wrenches_to_root(mechanism: Mechanism, at: JointPlacements, i: int, wrench: Wrench) -> Iterator[tuple[int, Wrench]]:
+    """Yields (body, wrench about its origin in its axes): a wrench on body i, transmitted from there to the root."""
     while True:
         yield i, wrench
         if mechanism.links[i].parent < 0:
             return
-        wrench = raised(at.rotations[i], at.places[i], wrench)
+        wrench = wrench_in_parent(at.rotations[i], at.places[i], wrench)
         i = mechanism.links[i].parent
 
 
-def climbed(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Expr]]:
-    """(index in tau, value): what joints from link i to the root feel of a wrench on it."""
-    for k, here in transmitted(mechanism, at, i, wrench):
+def joint_forces_to_root(
+    mechanism: Mechanism, at: JointPlacements, i: int, wrench: Wrench
+) -> Iterator[tuple[int, Expr]]:
+    """Yields (index in tau, value): the joint forces from body i to the root due to a wrench on it."""
+    for k, here in wrenches_to_root(mechanism, at, i, wrench):
         yield from joint_forces(mechanism.links[k], *here, mechanism.length)
 
 
 def crba(
-    graph: Graph, mechanism: Mechanism, at: Joints, parameters: Sequence[Sequence[Expr]], rotors: Sequence[Expr]
+    graph: Graph,
+    mechanism: Mechanism,
+    at: JointPlacements,
+    parameters: Sequence[Sequence[Expr]],
+    rotors: Sequence[Expr],
 ) -> list[list[Expr]]:
-    """M (nv, nv), both triangles; `rotors` (nv) adds to its diagonal."""
+    """Returns M (nv, nv), both triangles; `rotors` (nv) adds to its diagonal."""
     zero = graph.constant(0.0)
     M = [[zero] * mechanism.nv for _ in range(mechanism.nv)]
-    bodies = bare(parameters)
+    bodies = link_inertias(parameters)
     for i in range(len(bodies) - 1, -1, -1):
-        lift(mechanism, at, bodies, i)
+        add_to_parent(mechanism, at, bodies, i)
     for i, link in enumerate(mechanism.links):
         for column, wrench in enumerate(unit_wrenches(graph, link, bodies[i], mechanism.length), start=link.v):
-            for row, x in climbed(mechanism, at, i, wrench):
+            for row, x in joint_forces_to_root(mechanism, at, i, wrench):
                 if row <= column:
                     M[row][column] = M[column][row] = x
     for k, x in enumerate(rotors):

@@ -1,17 +1,17 @@
-"""Derivatives of a graph: forward differentiation, one direction after the other, zero where nothing depends on it."""
+"""Derivatives of a graph by forward differentiation, one direction after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .factoring import live
+from .factoring import live_nodes
 from .graph import ADD, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
-from .mechanism import SIZES, TURNING, Mechanism
+from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism
 
 
-def directional(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]) -> Vector:
-    """Derivatives of `results` where input k moves at the rate ``seeds[k]``, the others not at all."""
-    order, _ = live(graph, results)
+def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]) -> Vector:
+    """Returns the derivatives of `results` where input k changes at the rate ``seeds[k]``, the others not at all."""
+    order, _ = live_nodes(graph, results)
     zero = graph.constant(0.0)
     rate: dict[int, Expr] = {}
 
@@ -45,14 +45,14 @@ def directional(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]
     return [of(r.ref) for r in results]
 
 
-def tangents(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:
-    """Per entry of v, the rates of the entries of q: ``d integrate(q, t e_k) / dt`` at 0."""
+def configuration_rates(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:
+    """Returns, per entry of v, the rates of the entries of q: ``d integrate(q, t e_k) / dt`` at 0."""
     one = graph.constant(1.0)
     out: list[dict[int, Expr]] = [{} for _ in range(mechanism.nv)]
     for link in mechanism.links:
-        if SIZES[link.kind] == (1, 1):
+        if COORDINATE_COUNTS[link.kind] == (1, 1):
             out[link.v] = {link.q: one}
-        elif link.kind in TURNING:
+        elif link.kind in ROTATING_KINDS:
             c, s = q[link.q], q[link.q + 1]
             out[link.v] = {link.q: -s, link.q + 1: c}
         elif link.kind == "planar":

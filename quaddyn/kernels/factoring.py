@@ -1,7 +1,7 @@
-"""`factored`: the same outputs with fewer operations.
+"""Algebraic factoring: `factor_graph` returns the same outputs with fewer operations.
 
-Sums whose partial sums nobody else reads are flattened; products in them that share a factor become one product of a
-sum (``a b + a c = a (b + c)``), the most shared factor first.  Values change by rounding only.
+Sums whose partial sums have no other reader are flattened; products in them that share a factor become one product of a
+sum (``a b + a c = a (b + c)``), the factor shared by most products first.  Values change by rounding only.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Expr, Graph
 
 
-def live(graph: Graph, outputs: Sequence[Expr]) -> tuple[list[int], dict[int, int]]:
-    """Nodes that `outputs` need, operands first, and how often each is read."""
+def live_nodes(graph: Graph, outputs: Sequence[Expr]) -> tuple[list[int], dict[int, int]]:
+    """Returns the nodes that `outputs` need, operands first, and how often each is read."""
     uses: dict[int, int] = {}
     for out in outputs:
         uses[out.ref >> 1] = uses.get(out.ref >> 1, 0) + 1
@@ -28,25 +28,28 @@ def live(graph: Graph, outputs: Sequence[Expr]) -> tuple[list[int], dict[int, in
 
 
 def operands(graph: Graph, i: int) -> tuple[int, ...]:
-    """Signed references that node i reads."""
+    """Returns the signed references that node i reads."""
     op = graph.op[i]
     if op in (ADD, MUL, DIV):
         return graph.left[i], graph.right[i]
     return (graph.left[i],) if op in (SIN, COS, SIGN, SQRT) else ()
 
 
-def factored(graph: Graph, outputs: Sequence[Expr]) -> tuple[Graph, list[Expr]]:
-    """A new graph of the same `outputs`."""
+def factor_graph(graph: Graph, outputs: Sequence[Expr]) -> tuple[Graph, list[Expr]]:
+    """Returns a new graph with fewer operations and its expressions for the same `outputs`."""
     return _Factoring(graph, outputs).result()
 
 
 class _Factoring:
+    """Translation of a graph to a factored one."""
+
     def __init__(self, graph: Graph, outputs: Sequence[Expr]) -> None:
         self.old, self.new, self.outputs = graph, Graph(), outputs
-        self.order, self.uses = live(graph, outputs)
+        self.order, self.uses = live_nodes(graph, outputs)
         self.made: dict[int, int] = {}
 
     def result(self) -> tuple[Graph, list[Expr]]:
+        """Returns the factored graph and its outputs."""
         inner = set()  # partial sums, and products that only a sum reads, are written with that sum
         old = self.old
         for i in self.order:
@@ -63,12 +66,14 @@ class _Factoring:
         return self.uses[i] == 1
 
     def translate(self, ref: int) -> int:
+        """Returns the reference in the new graph for a reference in the old one."""
         i = ref >> 1
         if i not in self.made:
             self.made[i] = self.write(i)
         return self.made[i] ^ (ref & 1)
 
     def write(self, i: int) -> int:
+        """Writes node i of the old graph to the new one."""
         old, new, op = self.old, self.new, self.old.op[i]
         if op == CONST:
             return new.constant(old.value[i]).ref
@@ -86,7 +91,10 @@ class _Factoring:
         return self.sum(self.terms(2 * i))
 
     def terms(self, ref: int) -> list[tuple[tuple[int, ...], int]]:
-        """(factors, sign) of the flattened sum; one factor means no product to take apart."""
+        """Returns (factors, sign) of each term of the flattened sum.
+
+        One factor means that it is not a product to take apart.
+        """
         out: list[tuple[tuple[int, ...], int]] = []
         stack = [(ref, True)]
         old = self.old
@@ -104,6 +112,7 @@ class _Factoring:
         return out
 
     def sum(self, terms: list[tuple[tuple[int, ...], int]]) -> int:
+        """Writes a sum of terms, taking out shared factors."""
         new = self.new
         while True:
             counts: dict[int, int] = {}

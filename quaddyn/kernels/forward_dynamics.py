@@ -1,8 +1,9 @@
-"""Forward dynamics traced over a mechanism: ``M^-1 b``, by sparse factors or by articulated bodies.
+"""Forward dynamics traced over a mechanism: ``M^-1 b``, by sparse factorization or by articulated bodies.
 
-`factors` costs least where chains are short: composite inertias give the columns of M, which are eliminated as soon as
-they are known.  `articulated` never forms M and grows with the number of joints only, so that it wins on long chains.
-Both take b alone: bias forces are those of inverse dynamics, and what is left of either recursion is that at rest.
+`solve_by_factorization` costs least where chains are short: composite inertias give the columns of M, which are
+eliminated as soon as they are known.  `solve_by_articulated_bodies` never forms M and grows linearly with the number of
+joints, so that it costs less on long chains.  Both take b alone: bias forces are those of inverse dynamics, so that the
+recursions are those at rest.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 6.5 (``M = L^T D L`` with the sparsity of
 branches) and 7.3 (articulated bodies).
@@ -13,47 +14,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .crba import bare, climbed, lift, turned, unit_wrenches
+from .crba import add_to_parent, joint_forces_to_root, link_inertias, rotate_inertia, unit_wrenches
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import SIZES, TURNING, Link, Mechanism
-from .rnea import Joints, Rotation, Wrench, dot, raised
+from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism, MechanismBody
+from .rnea import JointPlacements, Rotation, Wrench, dot, wrench_in_parent
 
 Parameters = Sequence[Sequence[Expr]]
 
 
 def ancestors(mechanism: Mechanism) -> list[list[int]]:
-    """Per entry of v those before it that move its link, nearest first."""
+    """Returns, per entry of v, those before it that move its body, nearest first."""
     out: list[list[int]] = [[] for _ in range(mechanism.nv)]
     for link in mechanism.links:
         above: list[int] = []
         if link.parent >= 0:
             parent = mechanism.links[link.parent]
-            last = parent.v + SIZES[parent.kind][1] - 1
+            last = parent.v + COORDINATE_COUNTS[parent.kind][1] - 1
             above = [last, *out[last]]
-        for k in range(link.v, link.v + SIZES[link.kind][1]):
+        for k in range(link.v, link.v + COORDINATE_COUNTS[link.kind][1]):
             out[k] = above
             above = [k, *above]
     return out
 
 
-def factors(
+def solve_by_factorization(
     graph: Graph,
     mechanism: Mechanism,
-    at: Joints,
+    at: JointPlacements,
     parameters: Parameters,
     rotors: Sequence[Expr],
     b: Sequence[Expr],
 ) -> Vector:
-    """``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree; `rotors` add to M's diagonal."""
+    """Returns ``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree.
+
+    `rotors` add to M's diagonal.
+    """
     zero, above, x, n = graph.constant(0.0), ancestors(mechanism), list(b), mechanism.nv
     H = [[zero] * n for _ in range(n)]
     inverse = [zero] * n
-    bodies = bare(parameters)
+    bodies = link_inertias(parameters)
     for i in range(len(mechanism.links) - 1, -1, -1):
         link = mechanism.links[i]
-        own = range(link.v, link.v + SIZES[link.kind][1])
+        own = range(link.v, link.v + COORDINATE_COUNTS[link.kind][1])
         for column, wrench in zip(own, unit_wrenches(graph, link, bodies[i], mechanism.length), strict=True):
-            for row, value in climbed(mechanism, at, i, wrench):
+            for row, value in joint_forces_to_root(mechanism, at, i, wrench):
                 if row <= column:
                     H[column][row] = H[column][row] + value
             H[column][column] = H[column][column] + rotors[column]
@@ -66,7 +70,7 @@ def factors(
             for j in above[k]:
                 H[k][j] = share[j]
                 x[j] = x[j] - share[j] * x[k]
-        lift(mechanism, at, bodies, i)
+        add_to_parent(mechanism, at, bodies, i)
     for k in range(n):
         x[k] = x[k] * inverse[k]
         for j in above[k]:
@@ -74,8 +78,11 @@ def factors(
     return x
 
 
-def by_elimination(graph: Graph, M: Sequence[Sequence[Expr]], b: Sequence[Expr]) -> Vector:
-    """``M^-1 b`` of any positive definite M (n, n), by ``M = L^T D L`` from the last entry on, zeros skipped."""
+def solve_by_elimination(graph: Graph, M: Sequence[Sequence[Expr]], b: Sequence[Expr]) -> Vector:
+    """Returns ``M^-1 b`` of any positive definite M.
+
+    ``M = L^T D L`` is factored from the last entry on; zeros are skipped.
+    """
     n, x, H = len(b), list(b), [list(row) for row in M]
     inverse = [graph.zero] * n
     for k in reversed(range(n)):
@@ -98,16 +105,16 @@ def by_elimination(graph: Graph, M: Sequence[Sequence[Expr]], b: Sequence[Expr])
 
 
 @dataclass(eq=False)
-class Articulated:
-    """What a body with all that hangs from it resists accelerations with, about its origin in its axes.
+class ArticulatedInertia:
+    """Articulated-body inertia of a body with its subtree, about its origin in its axes.
 
-    Force ``C^T dw + M a`` and moment ``J dw + C a``, less `bias`.
+    Force ``C^T dw + M a`` and moment ``J dw + C a``, minus `bias`.
 
     Attributes:
         J: moment of angular acceleration, symmetric, as xx, xy, xz, yy, yz, zz.
         C: moment of linear acceleration, (3, 3) by rows.
         M: force of linear acceleration, symmetric.
-        bias: force and moment that b and the joints below put on it.
+        bias: force and moment due to b of the joints below.
     """
 
     J: Vector
@@ -117,8 +124,15 @@ class Articulated:
 
 
 @dataclass(frozen=True, eq=False)
-class Pivot:
-    """One degree of freedom taken out: its axis (linear, angular), its row of the inertia, and what drives it."""
+class EliminatedJoint:
+    """One eliminated degree of freedom.
+
+    Attributes:
+        axis: linear and angular velocity of the body at its unit speed.
+        row: force and moment on the body for its unit acceleration.
+        inverse: inverse of its inertia.
+        drive: its acceleration where the parent does not accelerate.
+    """
 
     axis: Wrench
     row: Wrench
@@ -126,22 +140,22 @@ class Pivot:
     drive: Expr
 
 
-def articulated(
+def solve_by_articulated_bodies(
     graph: Graph,
     mechanism: Mechanism,
-    at: Joints,
+    at: JointPlacements,
     parameters: Parameters,
     rotors: Sequence[Expr],
     b: Sequence[Expr],
 ) -> Vector:
-    """``M^-1 b`` by articulated bodies; `rotors` add to M's diagonal."""
+    """Returns ``M^-1 b`` by articulated bodies; `rotors` add to M's diagonal."""
     zero = graph.constant(0.0)
     nothing = ([zero] * 3, [zero] * 3)
     bodies = [_rigid(p, zero) for p in parameters]
-    pivots: dict[int, Pivot] = {}
+    pivots: dict[int, EliminatedJoint] = {}
     for i in range(len(mechanism.links) - 1, -1, -1):
         link, body = mechanism.links[i], bodies[i]
-        for k, axis in reversed(list(enumerate(axes(graph, link, mechanism.length), start=link.v))):
+        for k, axis in reversed(list(enumerate(joint_axes(graph, link, mechanism.length), start=link.v))):
             pivots[k] = _taken_out(body, axis, rotors[k], b[k])
         if link.parent >= 0:
             _hang(bodies[link.parent], body, at.rotations[i], at.places[i])
@@ -151,7 +165,7 @@ def articulated(
         linear, angular = motions[link.parent] if link.parent >= 0 else nothing
         linear = at.rotations[i].down(plus(linear, cross(angular, at.places[i])))
         angular = at.rotations[i].down(angular)
-        for k in range(link.v, link.v + SIZES[link.kind][1]):
+        for k in range(link.v, link.v + COORDINATE_COUNTS[link.kind][1]):
             p = pivots[k]
             x[k] = p.drive - (dot(p.row[0], linear) + dot(p.row[1], angular)) * p.inverse
             linear = plus(linear, [x[k] * s for s in p.axis[0]])
@@ -160,21 +174,22 @@ def articulated(
     return x
 
 
-def axes(graph: Graph, link: Link, length: float) -> list[Wrench]:
-    """Linear and angular velocity that each degree of freedom of a joint gives its link, in units of length."""
+def joint_axes(graph: Graph, link: MechanismBody, length: float) -> list[Wrench]:
+    """Returns the linear and angular velocities of a body per degree of freedom of its joint, in units of length."""
     zero, one, unit = graph.constant(0.0), graph.constant(1.0), graph.constant(1.0 / length)
     along = [([unit if j == k else zero for j in range(3)], [zero] * 3) for k in range(3)]
     about = [([zero] * 3, [one if j == k else zero for j in range(3)]) for k in range(3)]
-    if link.kind in TURNING:
+    if link.kind in ROTATING_KINDS:
         return [about[2]]
     if link.kind == "prismatic":
-        return [([unit * float(d) for d in link.slide], [zero] * 3)]
+        return [([unit * float(d) for d in link.sliding_axis], [zero] * 3)]
     return [*along[:2], about[2]] if link.kind == "planar" else [*along, *about]
 
 
-def _rigid(p: Sequence[Expr], zero: Expr) -> Articulated:
+def _rigid(p: Sequence[Expr], zero: Expr) -> ArticulatedInertia:
+    """Returns the articulated inertia of a single rigid body."""
     m, (x, y, z), (xx, xy, xz, yy, yz, zz) = p[0], p[1:4], p[4:]
-    return Articulated(
+    return ArticulatedInertia(
         [yy + zz, -xy, -xz, xx + zz, -yz, xx + yy],
         [[zero, -z, y], [z, zero, -x], [-y, x, zero]],
         [m, zero, zero, m, zero, m],
@@ -182,8 +197,8 @@ def _rigid(p: Sequence[Expr], zero: Expr) -> Articulated:
     )
 
 
-def _taken_out(body: Articulated, axis: Wrench, rotor: Expr, b: Expr) -> Pivot:
-    """Let one degree of freedom go: what resists is what is left of the body when it yields."""
+def _taken_out(body: ArticulatedInertia, axis: Wrench, rotor: Expr, b: Expr) -> EliminatedJoint:
+    """Eliminates one degree of freedom: reduces the inertia of the body by what the free joint cannot transmit."""
     s, w = axis
     force = plus(_times(body.M, s), [dot([row[k] for row in body.C], w) for k in range(3)])
     moment = plus(_times(body.J, w), [dot(row, s) for row in body.C])
@@ -204,12 +219,12 @@ def _taken_out(body: Articulated, axis: Wrench, rotor: Expr, b: Expr) -> Pivot:
                 body.J = [rotor if k in pair else x for x, pair in zip(body.J, pairs, strict=True)]
                 body.C = [[rotor] * 3 if i == k else row for i, row in enumerate(body.C)]
     body.bias = plus(body.bias[0], [drive * x for x in force]), plus(body.bias[1], [drive * x for x in moment])
-    return Pivot(axis, (force, moment), inverse, drive)
+    return EliminatedJoint(axis, (force, moment), inverse, drive)
 
 
-def _hang(above: Articulated, body: Articulated, R: Rotation, r: Vector) -> None:
-    """Add a body to its parent."""
-    M, J = turned(R, body.M), turned(R, body.J)
+def _hang(above: ArticulatedInertia, body: ArticulatedInertia, R: Rotation, r: Vector) -> None:
+    """Adds the articulated inertia of a body to that of its parent."""
+    M, J = rotate_inertia(R, body.M), rotate_inertia(R, body.J)
     columns = [R.up([row[k] for row in body.C]) for k in range(3)]
     C = [R.up([column[k] for column in columns]) for k in range(3)]
     full = [[M[0], M[1], M[2]], [M[1], M[3], M[4]], [M[2], M[4], M[5]]]
@@ -222,11 +237,11 @@ def _hang(above: Articulated, body: Articulated, R: Rotation, r: Vector) -> None
     above.J = [x + y + first[j][i] + second[i][j] for x, y, (i, j) in zip(above.J, J, pairs, strict=True)]
     above.C = [plus(x, y) for x, y in zip(above.C, new, strict=True)]
     above.M = plus(above.M, M)
-    f, n = raised(R, r, body.bias)
+    f, n = wrench_in_parent(R, r, body.bias)
     above.bias = plus(above.bias[0], f), plus(above.bias[1], n)
 
 
 def _times(S: Sequence[Expr], x: Sequence[Expr]) -> Vector:
-    """A symmetric matrix, given by its upper triangle, times x."""
+    """Returns the product of x with a symmetric matrix, given by its upper triangle."""
     rows = [[S[0], S[1], S[2]], [S[1], S[3], S[4]], [S[2], S[4], S[5]]]
     return [dot(row, x) for row in rows]

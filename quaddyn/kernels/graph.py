@@ -44,7 +44,7 @@ class Graph:
 
     # -- leaves ----------------------------------------------------------------------------------------------
     def constant(self, value: Number) -> Expr:
-        """A finite number."""
+        """Returns a finite constant."""
         value = float(value)
         if not math.isfinite(value):
             raise ValueError(f"a constant of a graph must be finite, got {value}")
@@ -55,15 +55,15 @@ class Graph:
         return Expr(self, 2 * node + (value < 0.0))
 
     def input(self, index: int) -> Expr:
-        """The input of this index."""
+        """Returns the input of this index."""
         return Expr(self, 2 * self._node(INPUT, index, 0))
 
     def inputs(self, start: int, count: int) -> list[Expr]:
-        """`count` inputs from index `start` on."""
+        """Returns `count` inputs from index `start` on."""
         return [self.input(i) for i in range(start, start + count)]
 
     def sin_cos(self, angle: Expr, offset: float = 0.0) -> tuple[Expr, Expr]:
-        """Sine and cosine of an input, or a multiple of one, plus a constant angle [rad].
+        """Returns sine and cosine of an input, or a multiple of one, plus a constant angle [rad].
 
         Whole quarter turns become swaps and signs.
         """
@@ -86,7 +86,7 @@ class Graph:
         return s, c
 
     def _constant_part(self, x: Expr) -> tuple[Expr, float]:
-        """X as something plus a constant."""
+        """Returns x as an expression plus a constant."""
         i = x.ref >> 1
         if self.op[i] == ADD:
             for one, other in ((self.left[i], self.right[i]), (self.right[i], self.left[i])):
@@ -95,17 +95,17 @@ class Graph:
         return x, 0.0
 
     def sign(self, x: Expr) -> Expr:
-        """-1, 0 or 1."""
+        """Returns the sign of x: -1, 0 or 1."""
         return Expr(self, 2 * self._node(SIGN, x.ref & ~1, 0) + (x.ref & 1))
 
     def sqrt(self, x: Expr) -> Expr:
-        """The square root."""
+        """Returns the square root."""
         number = x.number
         return self.constant(math.sqrt(number)) if number is not None else Expr(self, 2 * self._node(SQRT, x.ref, 0))
 
     # -- arithmetic ------------------------------------------------------------------------------------------
     def add(self, a: int, b: int) -> int:
-        """Reference of a + b."""
+        """Returns the reference of a + b."""
         i, j = a >> 1, b >> 1
         if self.op[i] == CONST or self.op[j] == CONST:
             if self.op[i] == CONST and self.value[i] == 0.0:
@@ -123,7 +123,7 @@ class Graph:
         return 2 * self._node(ADD, a ^ flip, b ^ flip) + flip
 
     def mul(self, a: int, b: int) -> int:
-        """Reference of a * b."""
+        """Returns the reference of a * b."""
         sign = (a ^ b) & 1
         a, b = a & ~1, b & ~1
         if b < a:
@@ -145,7 +145,7 @@ class Graph:
         return 2 * self._node(MUL, a, b) + sign
 
     def div(self, a: int, b: int) -> int:
-        """Reference of a / b."""
+        """Returns the reference of a / b."""
         sign = (a ^ b) & 1
         a, b = a & ~1, b & ~1
         if self.op[b >> 1] == CONST:
@@ -158,7 +158,7 @@ class Graph:
         return -self.value[ref >> 1] if ref & 1 else self.value[ref >> 1]
 
     def _multiple(self, ref: int) -> tuple[int, float]:
-        """(node, factor) of a reference read as a constant multiple of a node."""
+        """Returns (node, factor) of a reference read as a constant multiple of a node."""
         i, sign = ref >> 1, -1.0 if ref & 1 else 1.0
         if self.op[i] == MUL and self.op[self.left[i] >> 1] == CONST:
             return self.right[i] >> 1, sign * self.value[self.left[i] >> 1]
@@ -224,7 +224,7 @@ class Expr:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is the constant 0."""
+        """Whether the expression is the constant 0."""
         return self.number == 0.0
 
 
@@ -232,7 +232,7 @@ Vector = list[Expr]
 
 
 def total(terms: Iterable[Expr], zero: Expr) -> Expr:
-    """The sum of `terms`."""
+    """Returns the sum of `terms`."""
     out = zero
     for term in terms:
         out = out + term
@@ -240,10 +240,10 @@ def total(terms: Iterable[Expr], zero: Expr) -> Expr:
 
 
 def plus(a: Sequence[Expr], b: Sequence[Expr]) -> Vector:
-    """A + b by components."""
+    """Returns a + b by components."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def cross(a: Sequence[Expr | float], b: Sequence[Expr]) -> Vector:
-    """A x b."""
+    """Returns a x b."""
     return [b[2] * a[1] - b[1] * a[2], b[0] * a[2] - b[2] * a[0], b[1] * a[0] - b[0] * a[1]]

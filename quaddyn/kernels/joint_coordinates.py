@@ -1,4 +1,4 @@
-"""Between a robot's coordinates and those of all joints of its mechanism, where joints mimic others or loops move them.
+"""Maps between a robot's coordinates and those of all joints, where joints mimic others or loops move them.
 
 Programs are traced over all joints; their inputs and results are the robot's: ``v_all = G v``, ``a_all = G a + drift``
 and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); planar loops have a closed form (`Linkage`).
@@ -16,40 +16,42 @@ from ..robot.planar_loops import PlanarLoop
 from ..robot.robot import Robot
 from .graph import Expr, Graph, Vector, total
 from .linkage import Linkage
-from .mechanism import SIZES, Link, Mechanism
-from .planar_vector import Planar
+from .mechanism import COORDINATE_COUNTS, Mechanism, MechanismBody
+from .planar_vector import PlanarVector
 
 #: By entry of v_all the entries of v that move it, and how fast.
 Rows = list[list[tuple[int, Expr]]]
 
 
-def movers(robot: Robot, moving: Iterable[int]) -> list[int]:
-    """Entries of v that move what these entries of v_all move, ascending.
+def moving_entries(robot: Robot, moving: Iterable[int]) -> list[int]:
+    """Returns the entries of v, ascending, that move the same as these entries of v_all.
 
     Raises:
-        ModelError: a loop that does not close in closed form.
+        ModelError: a loop that has no closed form.
     """
     robot.reject_spatial_loops("compiled kernels")
     return sorted(moving) if robot.coupling is None else robot.coupling.chain(moving)
 
 
-class Coordinates:
-    """All joints at some q, and the maps between their velocities and forces and those of the robot's coordinates.
+class JointCoordinateMap:
+    """Coordinates of all joints at some q.
+
+    And the maps of velocities and forces between them and the robot's coordinates.
 
     Args:
         graph: records the operations.
         robot: the robot.
-        mechanism: of it.
+        mechanism: of the robot.
         q: (nq,) of the robot.
 
     Attributes:
-        coupled: whether some joints follow others.
+        coupled: whether some joints depend on others.
         nv: of the robot.
         q: of all joints of the mechanism.
-        ranges: entries of the robot's q that must lie between two numbers for loops to close, and these.
+        ranges: (entry of the robot's q, lower, upper) of the range in which loops close.
 
     Raises:
-        ModelError: a loop that does not close in closed form.
+        ModelError: a loop that has no closed form.
     """
 
     def __init__(self, graph: Graph, robot: Robot, mechanism: Mechanism, q: Sequence[Expr]) -> None:
@@ -74,9 +76,9 @@ class Coordinates:
         self._rows = [[(i, self.graph.constant(scale))] for i, scale in rows]
 
     def _close(self, loops: LoopCoupling, mechanism: Mechanism, q: Sequence[Expr]) -> None:
-        links = {link.v: link for link in mechanism.links if SIZES[link.kind][1] == 1}
+        links = {link.v: link for link in mechanism.links if COORDINATE_COUNTS[link.kind][1] == 1}
         self._rows = [[(int(i), self.graph.one)] if i >= 0 else [] for i in loops.v_from]
-        turns: dict[int, Planar] = {}  # by entry of v_all, of joints that follow
+        turns: dict[int, PlanarVector] = {}  # by entry of v_all, of joints that follow
         for loop in loops.planar:
             assert loop is not None
             closed = _Closed(self.graph, loops, loop, links, q)
@@ -90,23 +92,23 @@ class Coordinates:
                 self.q += [turns[link.v].x, turns[link.v].y]
                 self._q_from += [-1, -1]
             else:
-                entries = [next(own) for _ in range(SIZES[link.kind][0])]
+                entries = [next(own) for _ in range(COORDINATE_COUNTS[link.kind][0])]
                 self.q += [q[i] for i in entries]
                 self._q_from += entries
 
     def velocity(self, v: Sequence[Expr]) -> Vector:
-        """v_all of v."""
+        """Returns v_all of v."""
         if not self.coupled:
             return list(v)
         return [total((v[i] * x for i, x in row), self.graph.zero) for row in self._rows]
 
     def acceleration(self, v: Sequence[Expr], a: Sequence[Expr]) -> Vector:
-        """a_all of v and a."""
+        """Returns a_all of v and a."""
         moved = self.velocity(a)
         return [x + y for x, y in zip(moved, self.drift(v), strict=True)] if self._linkages else moved
 
     def drift(self, v: Sequence[Expr]) -> Vector:
-        """a_all at ``a = 0``."""
+        """Returns a_all at ``a = 0``."""
         out = [self.graph.zero] * (len(self._rows) or self.nv)
         for closed in self._linkages:
             for entry, x in closed.drift(v):
@@ -114,7 +116,7 @@ class Coordinates:
         return out
 
     def force(self, tau: Sequence[Expr]) -> Vector:
-        """``G^T tau``; also a row of a matrix times G."""
+        """Returns ``G^T tau``; also a row of a matrix times G."""
         if not self.coupled:
             return list(tau)
         out = [self.graph.zero] * self.nv
@@ -124,18 +126,18 @@ class Coordinates:
         return out
 
     def columns(self, J: Iterable[Sequence[Expr]]) -> list[Vector]:
-        """``J G`` by rows."""
+        """Returns ``J G`` by rows."""
         return [self.force(row) for row in J]
 
     def rows(self, H: Sequence[Sequence[Expr]]) -> list[Vector]:
-        """``G^T H`` by rows."""
+        """Returns ``G^T H`` by rows."""
         if not self.coupled:
             return [list(row) for row in H]
         columns = [self.force(column) for column in zip(*H, strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def inertia(self, M: Sequence[Sequence[Expr]]) -> list[Vector]:
-        """``G^T M G``, of which one triangle is computed and both are given."""
+        """Returns ``G^T M G``, of which one triangle is computed and both are returned."""
         out = self.rows(self.columns(M))
         if self.coupled:
             for i, row in enumerate(out):
@@ -143,10 +145,10 @@ class Coordinates:
         return out
 
     def in_chain(self, J: Iterable[Sequence[Expr]], moving: Sequence[int]) -> list[Vector]:
-        """By rows ``J G`` over `movers`, of a J over the entries `moving` of v_all."""
+        """Returns ``J G`` by rows, over `moving_entries`, of a J over the entries `moving` of v_all."""
         if not self.coupled:
             return [list(row) for row in J]
-        kept, out = movers(self.robot, moving), []
+        kept, out = moving_entries(self.robot, moving), []
         for row in J:
             sums = dict.fromkeys(kept, self.graph.zero)
             for k, x in zip(moving, row, strict=True):
@@ -156,26 +158,26 @@ class Coordinates:
         return out
 
     def tangents(self, rates: Sequence[dict[int, Expr]]) -> list[dict[int, Expr]]:
-        """Per entry of v the rates of the entries of q, of those per entry of v_all of the entries of q_all."""
+        """Returns, per entry of v, the rates of the entries of q, from those of all joints."""
         if self.robot.coupling is None:
             return list(rates)
         return [{self._q_from[i]: x for i, x in rates[int(k)].items()} for k in self.robot.coupling.v_index]
 
     def unit(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Entries of q of entries of q_all that form a quaternion or a (cos, sin)."""
+        """Returns entries of q of entries of q_all that form a quaternion or a (cos, sin)."""
         return [tuple(self._q_from[i] for i in part) for part in parts]
 
 
 class _Closed:
-    """A planar loop's linkage between entries of v and of v_all."""
+    """Linkage of a planar loop between entries of v and of v_all."""
 
     def __init__(
-        self, graph: Graph, loops: LoopCoupling, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]
+        self, graph: Graph, loops: LoopCoupling, loop: PlanarLoop, links: dict[int, MechanismBody], q: Sequence[Expr]
     ) -> None:
         c, self.graph, self.loop = loops.closures, graph, loop
         entries = [int(c.v[i]) if i >= 0 else -1 for i in loop.joints]
-        angles = [float(c.home[i]) + links[int(c.v[i])].turn[2] if i >= 0 else 0.0 for i in loop.joints]
-        turned: dict[int, tuple[Planar, complex]] = {}
+        angles = [float(c.home[i]) + links[int(c.v[i])].rotation_angles[2] if i >= 0 else 0.0 for i in loop.joints]
+        turned: dict[int, tuple[PlanarVector, complex]] = {}
         self.ranges: list[tuple[int, float, float]] = []
         #: By pivot that does not follow, its entry of v.
         self._own: dict[int, int] = {}
@@ -183,8 +185,8 @@ class _Closed:
             if k in loop.corners:
                 continue
             at, sense = int(loops.q_from[c.q[i]]), loop.senses[k]
-            s, cosine = graph.sin_cos(q[at], links[entries[k]].turn[2])
-            turned[k] = Planar(cosine, s * float(sense)), cmath.rect(1.0, -sense * angles[k])
+            s, cosine = graph.sin_cos(q[at], links[entries[k]].rotation_angles[2])
+            turned[k] = PlanarVector(cosine, s * float(sense)), cmath.rect(1.0, -sense * angles[k])
             self._own[k] = int(c.own[i])
             if math.isfinite(max(map(abs, loop.ends))):
                 self.ranges.append((at, *loop.ends))
@@ -192,8 +194,8 @@ class _Closed:
         first, second, third = (cmath.rect(1.0, loop.senses[k] * angles[k]) for k in loop.corners)
         self._linkage = Linkage(graph, loop, turned, (first, second, third))
 
-    def following(self) -> list[tuple[int, Planar, list[tuple[int, Expr]]]]:
-        """By joint that follows its entry of v_all, (cos, sin) of it, and its row of G."""
+    def following(self) -> list[tuple[int, PlanarVector, list[tuple[int, Expr]]]]:
+        """Returns, for each dependent joint, its entry of v_all, (cos, sin) of it, and its row of G."""
         out = []
         for corner, (entry, sense) in enumerate(self._corners):
             if entry >= 0:
@@ -203,7 +205,7 @@ class _Closed:
         return out
 
     def drift(self, v: Sequence[Expr]) -> list[tuple[int, Expr]]:
-        """By joint that follows its entry of v_all, and its acceleration where v does not change."""
+        """Returns, for each dependent joint, its entry of v_all and its acceleration where v does not change."""
         rates = {k: v[own] * float(self.loop.senses[k]) for k, own in self._own.items()}
         values = zip(self._corners, self._linkage.drift(rates), strict=True)
         return [(entry, x * float(sense)) for (entry, sense), x in values if entry >= 0]

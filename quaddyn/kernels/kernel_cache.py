@@ -1,4 +1,4 @@
-"""Compiled programs, made once and kept: found again by all that they depend on."""
+"""Cache of kernels on disk: `load_or_compile` makes the key and loads or compiles a kernel."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from . import native_kernel
 from .llvm_writer import Target
-from .native_kernel import Native
-from .program import Operations, Program
+from .native_kernel import NativeKernel
+from .program import OperationCounts, Program
 
 #: What the names of kept files begin with.
 KIND = "kernel"
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """What a caller must know of a compiled program.
+class KernelSignature:
+    """Description of a compiled kernel that callers need.
 
     Attributes:
         inputs: (name, size) in order.
         outputs: (name, shape) of one state, in order.
-        units: entries of q whose squares sum to one.
+        units: groups of entries of q that have unit norm.
         angles: entries of q that are angles.
-        operations: counts.
+        operations: operation counts.
     """
 
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, tuple[int, ...]], ...]
     units: tuple[tuple[int, ...], ...]
     angles: tuple[int, ...]
-    operations: Operations
+    operations: OperationCounts
 
 
 @cache
 def _sources() -> str:
-    """A key for this room's own code, for all that it imports, and for what makes machine code of it."""
+    """Returns the hash of the sources of this subpackage, of all that they import, and of the compiler."""
     return fingerprint(*sorted(Path(__file__).parent.glob("*.py")))
 
 
-def model_key(robot: Robot) -> str:
-    """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
+def robot_key(robot: Robot) -> str:
+    """Returns the hash of all properties of a robot on which a kernel may depend: root, tree and numbers."""
     parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
     parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
     for link in robot.tree.joints:
@@ -70,71 +70,72 @@ def model_key(robot: Robot) -> str:
                 parts += [j.mimic.joint, float(j.mimic.multiplier).hex(), float(j.mimic.offset).hex()]
     if isinstance(robot.coupling, LoopCoupling):
         parts += [x.tobytes() for x in robot.coupling.closures]
-    return object_cache.digest(*parts)
+    return object_cache.hash_parts(*parts)
 
 
-def prepared(
+def load_or_compile(
     robot: Robot,
     element: str,
     what: Sequence[object],
     trace: Callable[[], Program],
     write: Callable[[Program, Target], str],
-) -> tuple[Interface, Native]:
-    """A program in machine code: from the cache, or traced, compiled and kept there.
+) -> tuple[KernelSignature, NativeKernel]:
+    """Returns a program as machine code: loaded from the cache, or traced, compiled and stored there.
 
     Args:
-        robot: whose program it is.
+        robot: the robot of the program.
         element: "double" or "float".
-        what: its name, and all else that the program depends on.
+        what: name of the program, and all else that it depends on.
         trace: makes the program.
         write: makes its IR module for a target.
 
     Raises:
-        Unsupported: machine code cannot be made or run here.
+        UnsupportedMachineError: machine code cannot be made or run here.
     """
-    here = machine.host()
-    follows = (machine.llvm_version(), here.cpu, here.features, here.bits, model_key(robot), element, *what)
-    key = f"{KIND}-{object_cache.digest(_sources(), *follows)}"
-    kept = object_cache.cached(key)
+    here = machine.kernel_machine()
+    follows = (machine.llvm_version(), here.cpu, here.features, here.bits, robot_key(robot), element, *what)
+    key = f"{KIND}-{object_cache.hash_parts(_sources(), *follows)}"
+    kept = object_cache.load_object(key)
     if kept is not None:
         head, code = _parted(kept)
         interface = _decoded(head["interface"])
     else:
         program = trace()
-        interface = Interface(program.inputs, program.outputs, program.units, program.angles, program.operations)
-        code = machine.object_code(write(program, native_kernel.target(here, element)), here, optimize=False)
+        interface = KernelSignature(program.inputs, program.outputs, program.units, program.angles, program.operations)
+        code = machine.compile_ir(write(program, native_kernel.vector_target(here, element)), here, optimize=False)
         text = {"robot": robot.name, "what": program.name, "interface": asdict(interface)}
         encoded = json.dumps(text).encode()
-        object_cache.keep(key, len(encoded).to_bytes(8, "little") + encoded + code)
-    return interface, native_kernel.load(code, here, len(interface.inputs) + len(interface.outputs))
+        object_cache.store_object(key, len(encoded).to_bytes(8, "little") + encoded + code)
+    return interface, native_kernel.link_kernel(code, here, len(interface.inputs) + len(interface.outputs))
 
 
 def _parted(kept: bytes) -> tuple[dict[str, Any], bytes]:
-    """What is said of kept code, and the code."""
+    """Splits the content of a cached kernel into its header (JSON) and the machine code."""
     end = 8 + int.from_bytes(kept[:8], "little")
     head: dict[str, Any] = json.loads(kept[8:end])
     return head, kept[end:]
 
 
-def _decoded(data: dict[str, Any]) -> Interface:
-    return Interface(
+def _decoded(data: dict[str, Any]) -> KernelSignature:
+    """Returns the signature in a header."""
+    return KernelSignature(
         tuple((n, s) for n, s in data["inputs"]),
         tuple((n, tuple(s)) for n, s in data["outputs"]),
         tuple(map(tuple, data["units"])),
         tuple(data["angles"]),
-        Operations(**data["operations"]),
+        OperationCounts(**data["operations"]),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A compiled program on disk.
+class CachedKernel:
+    """A kernel in the cache folder.
 
     Attributes:
-        robot: whose.
-        what: its name.
-        file: where it lies.
-        size: of the file [bytes].
+        robot: name of the robot.
+        what: name of the program.
+        file: path.
+        size: size of the file [bytes].
     """
 
     robot: str
@@ -143,11 +144,11 @@ class Kept:
     size: int
 
 
-def kept_kernels() -> Iterator[Kept]:
-    """Every whole compiled program in the cache folder, also those of other versions and robots of old."""
+def cached_kernels() -> Iterator[CachedKernel]:
+    """Yields every undamaged kernel in the cache folder, also those of other versions and of earlier robots."""
     folder = object_cache.cache_folder()
     for file in sorted(folder.glob(f"{KIND}-*.bin")) if folder is not None else ():
-        found = object_cache.read(file, file.stem)
+        found = object_cache.read_object(file, file.stem)
         if found is not None:
             head, _ = _parted(found)
-            yield Kept(head["robot"], head["what"], file, file.stat().st_size)
+            yield CachedKernel(head["robot"], head["what"], file, file.stat().st_size)

@@ -18,13 +18,13 @@ from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native_kernel
-from .kernel_cache import Interface, prepared
-from .llvm_module import module
+from .kernel_cache import KernelSignature, load_or_compile
+from .llvm_module import batch_module
 from .llvm_writer import LARGEST_ANGLE, UNIT
-from .native_kernel import Native
-from .operations import RECIPES, Options, chosen_mechanism, traced
-from .parameters import from_standard, names
-from .program import Operations
+from .native_kernel import NativeKernel
+from .operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
+from .parameters import parameter_names, standard_to_base_map
+from .program import OperationCounts
 
 Floats = NDArray[Any]
 #: Arguments that one state's worth may be given of for a whole batch.
@@ -33,7 +33,7 @@ SPREAD = ("fext", "parameters")
 ROWS_PER_THREAD = 64
 
 
-class RneaDerivatives(NamedTuple):
+class BatchRneaDerivatives(NamedTuple):
     """Partial derivatives of ``tau = rnea(q, v, a)``, each (nv, nv) or (N, nv, nv); see `Dynamics.rnea_derivatives`."""
 
     dtau_dq: Floats
@@ -42,9 +42,9 @@ class RneaDerivatives(NamedTuple):
 
 
 class Operation:
-    """One operation on arrays: checks what it is given, and runs it as a subclass knows how."""
+    """An operation on arrays: validates the arguments and runs it by a method of the subclass."""
 
-    def __init__(self, name: str, robot: str, interface: Interface, dtype: np.dtype[Any]) -> None:
+    def __init__(self, name: str, robot: str, interface: KernelSignature, dtype: np.dtype[Any]) -> None:
         self.name, self.robot, self.interface, self.dtype = name, robot, interface, dtype
         self.defaults: dict[str, Floats] = {}
         self.forces: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Operation:
         self.closes: Callable[[Array], None] | None = None
 
     def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
-        """Run on any arguments; see `describe`."""
+        """Runs the operation on one state or a batch; arguments as in `describe_kernel`."""
         arrays, rows = self._gather(arguments, named)
         if type(threads) is not int or threads < 1:
             raise ArgumentError(f"threads: expected a positive int, got {threads!r}")
@@ -63,10 +63,11 @@ class Operation:
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 target[...] = result
-        return targets[0] if len(targets) == 1 else RneaDerivatives(*targets)
+        return targets[0] if len(targets) == 1 else BatchRneaDerivatives(*targets)
 
     # -- arguments -------------------------------------------------------------------------------------------
     def _gather(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[list[Floats], int | None]:
+        """Returns the validated input arrays in order, and the number of rows; None for one state."""
         wanted = [name for name, _ in self.interface.inputs]
         if len(arguments) > len(wanted):
             raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)}, got {len(arguments)} arguments")
@@ -105,7 +106,10 @@ class Operation:
         return arrays, None if rows == -1 else rows
 
     def _stacked(self, forces: Mapping[object, object]) -> Floats:
-        """(6 k,) or (N, 6 k) of forces given by frame name, (3,) or (6,) each or N rows of these."""
+        """Returns forces given by frame name as one array (6 k,) or (N, 6 k).
+
+        Each is (3,) or (6,), or N rows of these.
+        """
         parts: dict[str, Floats] = {}
         for name, given in forces.items():
             f = spatial_vector(given)
@@ -129,12 +133,15 @@ class Operation:
         return out
 
     def _plain(self, x: Floats) -> Floats:
-        """C-contiguous, aligned, of our type; what does not fit into it comes out infinite and is refused later."""
+        """Returns a C-contiguous, aligned array of our type.
+
+        Values that do not fit become infinite and are rejected later.
+        """
         with np.errstate(over="ignore"):
             return np.require(x, dtype=self.dtype, requirements=("C", "A"))
 
     def _targets(self, out: object, arrays: Sequence[Floats], rows: int | None) -> tuple[list[Floats], list[Floats]]:
-        """Where to compute, and what to return: the caller's arrays where they can be written in place."""
+        """Returns the arrays to compute into and those to return, the same ones where `out` can be written in place."""
         shapes = [shape if rows is None else (rows, *shape) for _, shape in self.interface.outputs]
         if out is None:
             results = [np.empty(shape, dtype=self.dtype) for shape in shapes]
@@ -161,11 +168,11 @@ class Operation:
 
     # -- running ---------------------------------------------------------------------------------------------
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
-        """Fill `results` from `arrays`: n rows, or single states."""
+        """Computes `results` from `arrays`: n rows, or single states."""
         raise NotImplementedError
 
     def _examine(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
-        """Raise for what the quick look at the data met, if it was more than a sum on the brink of overflow."""
+        """Raises for invalid data that the kernel has detected, unless it was only a sum close to overflow."""
         element = "double" if self.dtype == np.float64 else "float"
         for (name, _), x in zip(self.interface.inputs, arrays, strict=True):
             wrong = np.argwhere(~np.isfinite(x))
@@ -192,6 +199,8 @@ class Operation:
                 )
 
     def _examine_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
+        """Raises for quaternions or (cos, sin) without unit norm and for angles too large to reduce."""
+
         def row(k: int) -> str:
             return "q" if single else f"q[{k}]"
 
@@ -218,28 +227,32 @@ class Operation:
 class Kernel(Operation):
     """A compiled operation."""
 
-    def __init__(self, name: str, robot: Robot, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, name: str, robot: Robot, interface: KernelSignature, code: NativeKernel, dtype: np.dtype[Any]
+    ) -> None:
         super().__init__(name, robot.name, interface, dtype)
         self.code, self.closes = code, robot.coupling.check if robot.loops and robot.coupling is not None else None
-        self.__doc__ = describe(name, interface)
+        self.__doc__ = describe_kernel(name, interface)
 
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
         every = [*arrays, *results]
         if single:
-            bad = self.code.one(*native_kernel.addresses(every))
+            bad = self.code.one(*native_kernel.data_addresses(every))
         elif (threads := min(threads, n // ROWS_PER_THREAD)) < 2:
-            bad = self.code.batch(n, *native_kernel.addresses(every))
+            bad = self.code.batch(n, *native_kernel.data_addresses(every))
         else:
             bounds = [n * k // threads for k in range(threads + 1)]
             parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
             with ThreadPoolExecutor(threads) as pool:
-                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native_kernel.addresses(part)), parts))
+                bad = any(
+                    pool.map(lambda part: self.code.batch(len(part[0]), *native_kernel.data_addresses(part)), parts)
+                )
         if bad:
             self._examine(arrays, results)
 
 
-def describe(name: str, interface: Interface) -> str:
-    """The docstring of a compiled operation."""
+def describe_kernel(name: str, interface: KernelSignature) -> str:
+    """Returns the docstring of a compiled operation."""
     arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in interface.inputs)
     results = ", ".join(f"{n} {shape}" for n, shape in interface.outputs)
     return (
@@ -253,23 +266,24 @@ def describe(name: str, interface: Interface) -> str:
 
 
 class NotCompiledError(UnknownNameError, AttributeError):  # type: ignore[misc]
-    """The operation exists, and could have been compiled."""
+    """The operation exists but was not compiled for this object."""
 
 
 class Kernels:
     """Compiled operations of one robot, each an attribute: ``fast.rnea(q, v, a)``.
 
     Same names, argument order and conventions as `Dynamics`.  Every argument is one state, (n,), or a batch, (N, n), C
-    order; float64 or float32, contiguous or not.  ``out=`` names the array to write to, ``threads=`` spreads a batch.
-    Exactly fitting arrays (contiguous, of the kernels' own type) take a quick way of some 0.1 microseconds.
+    order; float64 or float32, contiguous or not.  ``out=`` names the array to write to, ``threads=`` distributes a
+    batch. Exactly fitting arrays (contiguous, of the kernels' own type) take a fast path with a call overhead of about
+    0.1 microseconds.
 
-    What is compiled can be shared between threads.  Made by `quaddyn.compile`.
+    Compiled operations can be shared between threads.  Made by `quaddyn.compile`.
 
     Attributes:
         robot: the robot.
-        names: the compiled operations.
-        frames: what operations about a frame were compiled for.
-        operations: by name the counts of the emitted code.
+        names: names of the compiled operations.
+        frames: frames that operations about a frame were compiled for.
+        operations: operation counts of the code, by name.
         dtype: type of results.
         parameter_names: with run-time parameters, a name for each; otherwise empty.
         parameters: with run-time parameters, the robot's own; otherwise empty.
@@ -277,41 +291,47 @@ class Kernels:
     """
 
     def __init__(
-        self, robot: Robot, what: Sequence[str], options: Options, dtype: np.dtype[Any], frames: Sequence[str] = ()
+        self,
+        robot: Robot,
+        what: Sequence[str],
+        options: KernelOptions,
+        dtype: np.dtype[Any],
+        frames: Sequence[str] = (),
     ) -> None:
         self.robot, self.names, self.options, self.dtype = robot, tuple(what), options, dtype
         self.frames = tuple(frames)
         self.parameter_names: tuple[str, ...] = ()
         self.parameter_map: Array = np.zeros((0, 13 * len(robot.bodies)))
         if options.runtime:
-            mech = chosen_mechanism(robot)
-            self.parameter_names = names(robot, mech)
-            self.parameter_map = from_standard(robot, mech)
+            mech = kernel_mechanism(robot)
+            self.parameter_names = parameter_names(robot, mech)
+            self.parameter_map = standard_to_base_map(robot, mech)
         self.parameters: Array = self.parameter_map @ standard_parameters(robot)
         self.parameters.flags.writeable = self.parameter_map.flags.writeable = False
-        counts: dict[str, Operations] = {}
+        counts: dict[str, OperationCounts] = {}
         for name in self.names:
-            if RECIPES[name].framed:
+            if OPERATIONS[name].framed:
                 calls = {}
                 for frame in self.frames:
                     calls[frame], counts[f"{name}:{frame}"] = self._compiled(name, frame)
-                setattr(self, name, Framed(name, calls))
+                setattr(self, name, FrameOperation(name, calls))
             else:
                 call, counts[name] = self._compiled(name, None)
                 setattr(self, name, call)
-        self.operations: Mapping[str, Operations] = MappingProxyType(counts)
+        self.operations: Mapping[str, OperationCounts] = MappingProxyType(counts)
 
-    def _compiled(self, name: str, frame: str | None) -> tuple[Callable[..., Any], Operations]:
-        kernel = build(self.robot, name, self.options, self.dtype, frame)
+    def _compiled(self, name: str, frame: str | None) -> tuple[Callable[..., Any], OperationCounts]:
+        """Returns an operation and its counts."""
+        kernel = build_kernel(self.robot, name, self.options, self.dtype, frame)
         kernel.forces = self.options.forces
         kernel.defaults["fext"] = np.zeros(6 * len(self.options.forces))
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
-        return native_kernel.quick(kernel.code, kernel, name, self.dtype), kernel.interface.operations
+        return native_kernel.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.interface.operations
 
     def __getattr__(self, name: str) -> Any:
-        """Only called for what is not compiled."""
-        if name in RECIPES:
+        """Raises for an operation that was not compiled."""
+        if name in OPERATIONS:
             raise NotCompiledError("compiled operation", name, self.__dict__.get("names", ()))
         raise AttributeError(f"Kernels has no attribute {name!r}")
 
@@ -322,17 +342,19 @@ class Kernels:
         return f"Kernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
 
 
-class Framed:
+class FrameOperation:
     """An operation about a named frame: ``fast.frame_jacobian(q, "FL")``."""
 
     def __init__(self, name: str, calls: Mapping[str, Callable[..., Any]]) -> None:
         self.name, self.calls = name, dict(calls)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """The last positional argument, or `name`, is the frame; the rest as for every operation.
+        """Runs the operation for one frame: the last positional argument, or `name`.
+
+        Other arguments as of every operation.
 
         Raises:
-            UnknownNameError: not one of the frames compiled.
+            UnknownNameError: not one of the frames that were compiled.
         """
         if "name" in options:
             frame = options.pop("name")
@@ -351,7 +373,10 @@ class Framed:
 
 
 def standard_parameters(robot: Robot) -> Array:
-    """(13 nb,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` per body, as ``Dynamics.parameters`` has them."""
+    """Returns the standard parameters (13 nb,) of a robot, as ``Dynamics.parameters``.
+
+    ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` per body.
+    """
     rows, joints = [], independent_joints(robot.bodies)
     for body in robot.bodies:
         inertial = body.inertial
@@ -366,10 +391,12 @@ def standard_parameters(robot: Robot) -> Array:
     return np.array(rows).ravel()
 
 
-def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any], frame: str | None = None) -> Kernel:
-    """Trace, compile and load one operation, or load it from the cache."""
+def build_kernel(
+    robot: Robot, name: str, options: KernelOptions, dtype: np.dtype[Any], frame: str | None = None
+) -> Kernel:
+    """Traces, compiles and links one operation, or loads it from the cache."""
     element = "double" if dtype == np.float64 else "float"
-    interface, code = prepared(
-        robot, element, (name, options, frame), lambda: traced(name, robot, options, frame), module
+    interface, code = load_or_compile(
+        robot, element, (name, options, frame), lambda: trace_operation(name, robot, options, frame), batch_module
     )
     return Kernel(name, robot, interface, code, dtype)

@@ -1,4 +1,4 @@
-"""Frames traced over a mechanism: where they are, Jacobians, drift, and the wrenches of external forces."""
+"""Frames traced over a mechanism: placements, Jacobians, drift, and the wrenches of external forces."""
 
 from __future__ import annotations
 
@@ -11,25 +11,32 @@ from ..errors import UnknownNameError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import TURNING, Mechanism
-from .rnea import Joints, Wrench, motions, times
+from .mechanism import ROTATING_KINDS, Mechanism
+from .rnea import JointPlacements, Wrench, body_motions, times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """A frame on `link` (-1: the world): `point` (3,) its origin in units of length, `rotation` (3, 3) its axes."""
+class FramePlacement:
+    """A frame on a body.
+
+    Attributes:
+        link: index of the body, -1 for the world.
+        point: (3,) its origin in the body, in units of length.
+        rotation: (3, 3) its axes in the body.
+    """
 
     link: int
     point: Array
     rotation: Array
 
 
-def places(robot: Robot, mechanism: Mechanism) -> dict[str, tuple[int, Pose]]:
-    """By name the link that carries a frame (-1: the world), and its pose in the file's frame of that link.
+def frame_poses(robot: Robot, mechanism: Mechanism) -> dict[str, tuple[int, Pose]]:
+    """Returns, by name, the body that carries a frame (-1: the world), and its pose in the file's frame of that body.
 
-    Feet come before links, links before moving joints, those before fixed joints and the root's.
+    If names coincide, feet take precedence over links, links over moving joints, and those over fixed joints and the
+    root's.
     """
-    index = {link.source: i for i, link in enumerate(mechanism.links)}
+    index = {link.body_index: i for i, link in enumerate(mechanism.links)}
     at: dict[str, tuple[int, Pose]] = {}
     for i, body in enumerate(robot.bodies):
         at |= {link.name: (index.get(i, -1), pose) for link, pose in body.links}
@@ -44,30 +51,30 @@ def places(robot: Robot, mechanism: Mechanism) -> dict[str, tuple[int, Pose]]:
     return out
 
 
-def place(robot: Robot, mechanism: Mechanism, name: str) -> Place:
-    """Where a named frame is in a mechanism.
+def frame_placement(robot: Robot, mechanism: Mechanism, name: str) -> FramePlacement:
+    """Returns the placement of a named frame in a mechanism.
 
     Raises:
         UnknownNameError: no such frame.
     """
-    known = places(robot, mechanism)
+    known = frame_poses(robot, mechanism)
     if name not in known:
         raise UnknownNameError("frame", name, known)
     index, pose = known[name]
     if index < 0:
-        return Place(-1, pose.translation / mechanism.length, pose.rotation)
+        return FramePlacement(-1, pose.translation / mechanism.length, pose.rotation)
     link = mechanism.links[index]
-    point = link.own.T @ (pose.translation - link.origin) / mechanism.length
-    return Place(index, _clean(point), _clean(link.own.T @ pose.rotation))
+    point = link.file_axes.T @ (pose.translation - link.file_origin) / mechanism.length
+    return FramePlacement(index, _clean(point), _clean(link.file_axes.T @ pose.rotation))
 
 
 def _clean(x: Array) -> Array:
-    """`x` without entries that are rounding."""
+    """Returns `x` with entries at rounding level set to zero."""
     return np.where(np.abs(x) < 1e-15, 0.0, x)
 
 
-def lineage(mechanism: Mechanism, link: int) -> list[int]:
-    """Links from the root to this one."""
+def path_from_root(mechanism: Mechanism, link: int) -> list[int]:
+    """Returns the bodies from the root to this one."""
     out: list[int] = []
     while link >= 0:
         out.append(link)
@@ -75,8 +82,10 @@ def lineage(mechanism: Mechanism, link: int) -> list[int]:
     return out[::-1]
 
 
-def orientations(graph: Graph, mechanism: Mechanism, at: Joints, chain: Sequence[int]) -> dict[int, list[Vector]]:
-    """World axes in each link of a chain: ``R_world_link`` by rows."""
+def orientations(
+    graph: Graph, mechanism: Mechanism, at: JointPlacements, chain: Sequence[int]
+) -> dict[int, list[Vector]]:
+    """Returns the world axes in each body of a chain: ``R_world_link`` by rows."""
     zero, one = graph.constant(0.0), graph.constant(1.0)
     rows = [[one if i == j else zero for j in range(3)] for i in range(3)]
     out: dict[int, list[Vector]] = {}
@@ -86,16 +95,18 @@ def orientations(graph: Graph, mechanism: Mechanism, at: Joints, chain: Sequence
     return out
 
 
-def jacobian(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> list[Vector]:
-    """(6, nv) by rows: linear and angular velocity of the frame's origin, world axes."""
-    return reach(graph, mechanism, at, frame)[0]
+def frame_jacobian(graph: Graph, mechanism: Mechanism, at: JointPlacements, frame: FramePlacement) -> list[Vector]:
+    """Returns the Jacobian (6, nv) of a frame by rows: linear and angular velocity of its origin, world axes."""
+    return jacobian_and_origin(graph, mechanism, at, frame)[0]
 
 
-def reach(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> tuple[list[Vector], Vector]:
-    """The Jacobian of a frame, and (3,) its origin in the world, in units of length."""
+def jacobian_and_origin(
+    graph: Graph, mechanism: Mechanism, at: JointPlacements, frame: FramePlacement
+) -> tuple[list[Vector], Vector]:
+    """Returns the Jacobian of a frame, and its origin (3,) in the world, in units of length."""
     zero, one = graph.constant(0.0), graph.constant(1.0)
     J = [[zero] * mechanism.nv for _ in range(6)]
-    chain, L = lineage(mechanism, frame.link), mechanism.length
+    chain, L = path_from_root(mechanism, frame.link), mechanism.length
     R = orientations(graph, mechanism, at, chain)
     arm = [graph.constant(float(x)) for x in frame.point]
     for i in reversed(chain):
@@ -108,10 +119,10 @@ def reach(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> tuple
 
         turns = [[x * L for x in cross(axis, arm)] for axis in axes]
         still = [zero] * 3
-        if link.kind in TURNING:
+        if link.kind in ROTATING_KINDS:
             put(link.v, turns[2], axes[2])
         elif link.kind == "prismatic":
-            put(link.v, [graph.constant(float(d)) for d in link.slide], still)
+            put(link.v, [graph.constant(float(d)) for d in link.sliding_axis], still)
         else:
             free = 2 if link.kind == "planar" else 3
             for k in range(free):
@@ -122,34 +133,37 @@ def reach(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> tuple
     return J, arm
 
 
-def acceleration(
-    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], frame: Place
+def frame_acceleration(
+    graph: Graph, mechanism: Mechanism, at: JointPlacements, v: Sequence[Expr], a: Sequence[Expr], frame: FramePlacement
 ) -> Vector:
-    """(6,) classical acceleration of the frame's origin, and angular acceleration, world axes."""
+    """Returns the classical acceleration of the frame's origin and the angular acceleration (6,), world axes."""
     zero = graph.constant(0.0)
     if frame.link < 0:
         return [zero] * 6
-    motion = motions(graph, mechanism, at, v, a, gravity=0.0)[frame.link]
+    motion = body_motions(graph, mechanism, at, v, a, gravity=0.0)[frame.link]
     point = [graph.constant(float(x)) for x in frame.point]
     linear = [x * mechanism.length for x in plus(motion.a, times(motion.U, point))]
-    chain = lineage(mechanism, frame.link)
+    chain = path_from_root(mechanism, frame.link)
     angular = motion.dw
     for i in reversed(chain):
         linear, angular = at.rotations[i].up(linear), at.rotations[i].up(angular)
     return [*linear, *angular]
 
 
-def loads(
-    graph: Graph, mechanism: Mechanism, at: Joints, frames: Sequence[Place], forces: Sequence[Expr]
+def external_wrenches(
+    graph: Graph, mechanism: Mechanism, at: JointPlacements, frames: Sequence[FramePlacement], forces: Sequence[Expr]
 ) -> Mapping[int, Wrench]:
-    """Wrenches on links, about their origins in their axes, of forces and torques (6 each) at frames in world axes."""
+    """Returns the wrenches on bodies, about their origins in their axes, of forces at frames.
+
+    Forces are (6,) per frame, force before torque, in world axes.
+    """
     out: dict[int, Wrench] = {}
     L = mechanism.length
     for k, frame in enumerate(frames):
         if frame.link < 0:
             continue
         f, n = list(forces[6 * k : 6 * k + 3]), list(forces[6 * k + 3 : 6 * k + 6])
-        for i in lineage(mechanism, frame.link):
+        for i in path_from_root(mechanism, frame.link):
             f, n = at.rotations[i].down(f), at.rotations[i].down(n)
         f = [x * L for x in f]
         point = [graph.constant(float(x)) for x in frame.point]

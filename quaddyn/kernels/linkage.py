@@ -1,4 +1,6 @@
-"""`Linkage`: a planar loop in closed form over expressions: turns of the pivots that follow, their rates, their drift.
+"""`Linkage`: a planar loop in closed form over expressions.
+
+Angles of the dependent pivots, their rates and accelerations.
 
 The corners of the triangle (see `quaddyn.robot.planar_loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
 first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and
@@ -16,7 +18,7 @@ from collections.abc import Mapping
 
 from ..robot.planar_loops import PlanarLoop
 from .graph import Expr, Graph, total
-from .planar_vector import Planar
+from .planar_vector import PlanarVector
 
 
 class Linkage:
@@ -38,17 +40,17 @@ class Linkage:
         self,
         graph: Graph,
         loop: PlanarLoop,
-        turned: Mapping[int, tuple[Planar, complex]],
+        turned: Mapping[int, tuple[PlanarVector, complex]],
         onto: tuple[complex, complex, complex],
     ) -> None:
         self.graph, self.loop = graph, loop
-        one, self._count = Planar.of(graph, 1.0), len(loop.joints)
-        sides: list[Planar] = []
-        last: list[tuple[Planar, complex]] = []  # how the last bar of a side is turned against its first
+        one, self._count = PlanarVector.of(graph, 1.0), len(loop.joints)
+        sides: list[PlanarVector] = []
+        last: list[tuple[PlanarVector, complex]] = []  # how the last bar of a side is turned against its first
         #: By pivot: its side, where it is on it, and how the bar behind it is turned, in the axes of the side.
-        self._placed: dict[int, tuple[int, Planar, tuple[Planar, complex]]] = {}
+        self._placed: dict[int, tuple[int, PlanarVector, tuple[PlanarVector, complex]]] = {}
         for corner in range(3):
-            turn, constant, at = one, 1.0 + 0.0j, Planar.of(graph, 0.0)
+            turn, constant, at = one, 1.0 + 0.0j, PlanarVector.of(graph, 0.0)
             for place in loop.side(corner):
                 k = place % self._count
                 if k in turned:
@@ -61,13 +63,13 @@ class Linkage:
         squares = [side.dot(side) for side in sides]
         g = 0.5 * (squares[2] - squares[1] - squares[0])
         self._area = graph.sqrt(squares[0] * squares[1] - g * g) * float(loop.mirrored)
-        bend, along = Planar(g, self._area), S0.scaled(1.0 / squares[0])
-        self._corners = [Planar.of(graph, 0.0), S0, S0 + along * bend]
+        bend, along = PlanarVector(g, self._area), S0.scaled(1.0 / squares[0])
+        self._corners = [PlanarVector.of(graph, 0.0), S0, S0 + along * bend]
         # Turns of the first bars of sides 1 and 2: what the sides are now over what they are at home.
         first, second = _over(S1, squares[1]), -_over(S2, squares[2])
-        rest = Planar(squares[0] + g, self._area)
+        rest = PlanarVector(squares[0] + g, self._area)
         self._sides = [one, along * (bend * first), along * (rest * second)]
-        onwards = Planar(g + squares[1], -self._area)
+        onwards = PlanarVector(g + squares[1], -self._area)
         (z0, k0), (z1, k1), (z2, k2) = last
         self.turns = (
             (along * z2 * (rest * (second * (k2 * onto[0].conjugate())))).conjugate,
@@ -85,14 +87,14 @@ class Linkage:
         return -(1.0 + first + second), first, second
 
     def drift(self, rates: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
-        """Accelerations of the corners where the other pivots turn at these rates and do not accelerate.
+        """Returns the accelerations of the corners where the other pivots turn at these rates and do not accelerate.
 
         Args:
-            rates: by pivot that does not follow.
+            rates: by independent pivot.
         """
         graph, loop = self.graph, self.loop
         of_corner = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
-        rate, pulled = graph.zero, Planar.of(graph, 0.0)
+        rate, pulled = graph.zero, PlanarVector.of(graph, 0.0)
         for corner in range(3):
             for place in loop.side(corner):
                 k = place % self._count
@@ -110,6 +112,6 @@ class Linkage:
         return -(first + second), first, second
 
 
-def _over(side: Planar, square: Expr) -> Planar:
-    """``1 / side``."""
+def _over(side: PlanarVector, square: Expr) -> PlanarVector:
+    """Returns ``1 / side``."""
     return side.conjugate.scaled(1.0 / square)

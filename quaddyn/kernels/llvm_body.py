@@ -1,8 +1,8 @@
 """A program's straight-line code in LLVM IR, over one state or a block of states.
 
-Sums and products are fused where a product has one reader, and nothing is reassociated.  The code also looks at its
+Sums and products are fused where a product has one reader, and nothing is reassociated.  The code also validates its
 data on the way and returns whether anything was wrong: an entry that is not finite, an angle too large to reduce, a
-pair or quaternion off unit norm, the root of a negative number, an input out of its range.
+pair or quaternion without unit norm, the root of a negative number, an input out of its range.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from .factoring import operands
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
-from .llvm_registers import Values
-from .llvm_writer import LARGEST_ANGLE, UNIT, Target, Writer
+from .llvm_registers import RegisterAllocator
+from .llvm_writer import LARGEST_ANGLE, UNIT, Target, VectorWriter
 from .program import Program
 
 #: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
@@ -36,16 +36,17 @@ ATTRIBUTES = "nounwind noinline alignstack(64)"
 Window = tuple[str, int, int, list[int], int]
 
 
-class Body:
-    """A program as one or more functions over rows of its inputs and outputs.
+class ProgramBodyWriter:
+    """Writer of a program as one or more functions over rows of its inputs and outputs.
 
-    Parts hand values on through a workspace in memory; each loads, turns and stores rows as near to the use as can be.
+    Parts pass values on through a workspace in memory; each loads, transposes and stores rows as close to their use as
+    possible.
 
     Args:
         program: the program.
-        name: of the function.
-        target: whose registers they are.
-        lanes: states at once.
+        name: name of the function.
+        target: vector unit.
+        lanes: number of states at once.
     """
 
     def __init__(self, program: Program, name: str, target: Target, lanes: int) -> None:
@@ -79,8 +80,8 @@ class Body:
         self.windows = self._windows()
 
     def _begin(self, part: int) -> None:
-        self.part, self.w = part, Writer(self.element, self.lanes)
-        self.values = Values(self.w, self.room)
+        self.part, self.w = part, VectorWriter(self.element, self.lanes)
+        self.values = RegisterAllocator(self.w, self.room)
         self.sums: list[str] = []
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
@@ -89,7 +90,10 @@ class Body:
         self.looked: set[int] = set()  # results that were looked at
 
     def functions(self) -> str:
-        """The functions, the one called `name` last: ``i64 (in..., out...)``, not 0 where something was wrong."""
+        """Returns the functions, the one called `name` last.
+
+        ``i64 (in..., out...)``, nonzero where the data were invalid.
+        """
         self._find_slots()
         parameters = ", ".join(f"ptr noalias {x}" for x in (*self.pointers, *self.targets))
         if len(self.parts) == 1:
@@ -108,7 +112,7 @@ class Body:
         return "\n\n".join([*texts, "\n".join(lines)])
 
     def _reads(self, i: int) -> list[int]:
-        """Nodes whose values the code of node i reads, through products fused into it."""
+        """Returns the nodes whose values the code of node i reads, through products fused into it."""
         graph, out = self.program.graph, []
         for ref in operands(graph, i):
             j = ref >> 1
@@ -119,7 +123,7 @@ class Body:
         return out
 
     def _find_slots(self) -> None:
-        """Values that another part than their own reads get a place in the workspace."""
+        """Assigns places in the workspace to values that another part than their own reads."""
         for i, part in self.home.items():
             for j in self._reads(i):
                 self._share(j, part)
@@ -128,11 +132,12 @@ class Body:
                 self._share(ref >> 1, part)
 
     def _share(self, i: int, part: int) -> None:
+        """Assigns a place in the workspace to value i if a part reads it that does not compute it."""
         if self.home.get(i, part) != part and i not in self.slots:
             self.slots[i] = len(self.slots)
 
     def _windows(self) -> list[Window]:
-        """Stores: pointer, size of the row, first entry, references, and a part in which all are known."""
+        """Returns the stores: pointer, size of the row, first entry, references, and a part in which all are known."""
         out: list[Window] = []
         first, plain, busy = 0, len(self.parts), [0] * len(self.parts)
         for pointer, (_, shape) in zip(self.targets, self.program.outputs, strict=True):
@@ -154,7 +159,7 @@ class Body:
         return out
 
     def _events(self, part: int) -> list[int | Window]:
-        """What is written in what order: nodes, and every window of results once it is complete."""
+        """Returns nodes in the order of writing, and every window of results once it is complete."""
         out: list[int | Window] = []
         waiting: dict[int, list[Window]] = {}
         place = {i: k for k, i in enumerate(self.parts[part])}
@@ -215,14 +220,14 @@ class Body:
         return [ref >> 1 for ref in window[3] if self.program.graph.op[ref >> 1] != CONST]
 
     def _fetch(self, i: int, keep: Sequence[int]) -> None:
-        """Have value i in a register."""
+        """Loads value i into a register."""
         if i in self.values:
             self.values.fetch(i, keep)
         else:
             self._load_inputs(self.program.graph.left[i], keep)
 
     def _load_inputs(self, index: int, keep: Sequence[int]) -> None:
-        """An input, with its neighbours in memory."""
+        """Loads an input, with its neighbors in memory."""
         first, size, pointer = next(s for s in self.starts if s[0] <= index < s[0] + s[1])
         for k, x in self.w.load(pointer, size, index - first).items():
             self._meet(first + k, x)
@@ -231,7 +236,7 @@ class Body:
                 self.values.define(i, x, keep)
 
     def get(self, ref: int) -> str:
-        """The value of a signed reference."""
+        """Returns the value of a signed reference."""
         graph, i = self.program.graph, ref >> 1
         if graph.op[i] == CONST:
             return self.w.literal(-graph.value[i] if ref & 1 else graph.value[i])
@@ -239,7 +244,7 @@ class Body:
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
     def _make(self, i: int, keep: Sequence[int]) -> None:
-        """Write node i; a sine comes with its cosine."""
+        """Writes node i; a sine is written with its cosine."""
         graph = self.program.graph
         if i in self.values:
             return
@@ -253,7 +258,7 @@ class Body:
                 self._made(j, x, keep)
 
     def _made(self, i: int, x: str, keep: Sequence[int]) -> None:
-        """Value i is x, now and for later parts."""
+        """Defines value i as x, also for later parts."""
         if i in self.slots:
             at = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
             self.values.put(i, x, at)
@@ -261,7 +266,7 @@ class Body:
             self.values.define(i, x, keep)
 
     def node(self, i: int) -> str:
-        """The operation of node i; its result."""
+        """Writes the operation of node i and returns its result."""
         graph, fused, w, get = self.program.graph, self.program.fused, self.w, self.get
         op, left, right = graph.op[i], graph.left[i], graph.right[i]
         if op == MUL:
@@ -285,13 +290,13 @@ class Body:
         return w.op("fadd", get(left), get(right))
 
     def turn_together(self) -> None:
-        """Sines and cosines of a single state, several angles in one vector."""
+        """Writes sines and cosines of a single state, several angles in one vector."""
         w = self.w
         wanted = [key for key, pair in self.pairs.items() if any(self.home[i] == self.part for i in pair.values())]
         packs = 8 if w.element == "double" else 16
         for start in range(0, len(wanted), packs):
             group = wanted[start : start + packs]
-            wide = Writer(w.element, max(2, 1 << (len(group) - 1).bit_length()))
+            wide = VectorWriter(w.element, max(2, 1 << (len(group) - 1).bit_length()))
             given = []
             for node, _ in group:
                 if node not in self.values and self.program.graph.op[node] != INPUT:  # a multiple of an input
@@ -314,22 +319,26 @@ class Body:
 
     # -- a look at the data --------------------------------------------------------------------------------------
     def _look(self, x: str) -> None:
-        """Add x to a sum that is finite only if all is (or on the brink of overflow, which the caller examines)."""
+        """Adds x to a sum that is finite only if all values are.
+
+        A sum close to overflow can be infinite, too; the caller examines the data then.
+        """
         if len(self.sums) < 4:
             self.sums.append(x)
         else:
             self.sums.append(self.w.op("fadd", self.sums.pop(0), x))
 
     def _look_at_results(self, window: Window) -> None:
+        """Adds the results of a window to the sum of validated values."""
         for i in self._stored(window):
             if i not in self.looked:
                 self.looked.add(i)
                 self._look(self.values.near[i])
 
     def _meet(self, index: int, x: str) -> None:
-        """See to it that an input is finite, and where it matters of unit norm, or not too large an angle.
+        """Validates an input: finite, and where it matters of unit norm, in its range, or not too large an angle.
 
-        Whatever is not finite makes a result so that depends on it, unless a quotient or a sign comes between.
+        An input that is not finite makes a result so that depends on it, unless a quotient or a sign comes between.
         """
         if index in self.seen or self.part > 0:
             return
@@ -348,7 +357,7 @@ class Body:
             self._look(x)
 
     def verdict(self) -> str:
-        """Whether anything is not finite, of no unit norm, or may be too large an angle."""
+        """Writes whether anything is not finite, not of unit norm, out of range, or may be too large an angle."""
         w, t, e = self.w, self.w.type, self.w.element
         total = w.literal(0.0)
         for x in self.sums:

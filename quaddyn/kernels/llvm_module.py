@@ -1,12 +1,12 @@
-"""LLVM IR of a program: one state, a batch in blocks of states, and what surrounds them."""
+"""LLVM IR module of a program: one state, a batch in blocks of states, and the entry for Python."""
 
 from __future__ import annotations
 
 import math
 
-from .llvm_body import Body
+from .llvm_body import ProgramBodyWriter
 from .llvm_python_entry import call
-from .llvm_writer import BYTES, Target, Writer
+from .llvm_writer import BYTES, Target, VectorWriter
 from .program import Program
 
 #: Most bytes of stack that the last rows of a batch may be padded in: a regressor of a hundred bodies would need 8 MB.
@@ -15,11 +15,11 @@ SCRATCH = 1 << 18
 FEW = 3
 
 
-def module(program: Program, target: Target) -> str:
-    """The whole module: functions ``one``, ``batch`` and, where there is one output, ``call``."""
+def batch_module(program: Program, target: Target) -> str:
+    """Returns the module: functions ``one``, ``batch`` and, where there is one output, ``call``."""
     parts = [
-        Body(program, "one_body", target, 1).functions(),
-        Body(program, "block_body", target, target.lanes).functions(),
+        ProgramBodyWriter(program, "one_body", target, 1).functions(),
+        ProgramBodyWriter(program, "block_body", target, target.lanes).functions(),
     ]
     parts.append(_batch(program, target))
     if len(program.outputs) == 1:
@@ -31,7 +31,7 @@ def module(program: Program, target: Target) -> str:
 def _declarations(target: Target) -> str:
     out = ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
     for lanes in (1, 2, 4, 8, 16):
-        w = Writer(target.element, lanes)
+        w = VectorWriter(target.element, lanes)
         t = w.type
         out.append(f"declare {t} @llvm.fma.{w.suffix}({t}, {t}, {t})")
         out += [f"declare {t} @llvm.{name}.{w.suffix}({t})" for name in ("fabs", "sqrt")]
@@ -42,7 +42,10 @@ def _declarations(target: Target) -> str:
 
 
 def _batch(program: Program, target: Target) -> str:
-    """``i64 batch(i64 n, in..., out...)``: whole blocks in place, the rest padded on the stack, or row by row."""
+    """Writes ``i64 batch(i64 n, in..., out...)``.
+
+    Whole blocks in place, the rest padded on the stack, or row by row.
+    """
     W, e = target.lanes, target.element
     size = BYTES[e]
     sizes = [s for _, s in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
@@ -92,7 +95,7 @@ def _batch(program: Program, target: Target) -> str:
 
 
 def _rest_by_row(label: str, names: list[str], sizes: list[int], e: str) -> list[str]:
-    """The rows after the last whole block, one after the other."""
+    """Writes the rows after the last whole block, one after the other."""
     lines = [
         f"{label}:",
         "  %begin = sub i64 %n, %rest",
@@ -116,7 +119,7 @@ def _rest_by_row(label: str, names: list[str], sizes: list[int], e: str) -> list
 
 
 def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) -> list[str]:
-    """The rows after the last whole block as a block of their own in scratch memory; a few one after the other."""
+    """Writes the rows after the last whole block as a padded block in scratch memory; a few one after the other."""
     W, e = target.lanes, target.element
     size = BYTES[e]
     lines = [

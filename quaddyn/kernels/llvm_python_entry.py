@@ -1,8 +1,8 @@
-"""The entry for calls from Python, in LLVM IR: exactly fitting arrays go straight to the kernel.
+"""The entry for calls from Python, in LLVM IR: exactly fitting arrays are passed directly to the kernel.
 
 It reads arrays as compiled extensions do, at the offsets of ``PyArrayObject_fields``, which NumPy's binary interface
-fixes (its headers inline them into every extension); `native` checks that interface's number, and a few arrays, first.
-The buffer protocol would tell the same without offsets, for more time than an inverse dynamics takes.
+fixes (its headers inline them into every extension); `native_kernel` checks that interface's number, and a few arrays,
+first.  The buffer protocol would need no offsets, but takes more time than an inverse dynamics.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ WRITEABLE: Final = 0x501
 
 
 def call(program: Program, target: Target) -> str:
-    """``call(self, args, nargs, kwnames)``: the quick path of a Python call, all else is left to `self`.
+    """Writes ``call(self, args, nargs, kwnames)``: the fast path of a Python call; other calls are forwarded to `self`.
 
-    Quick are exactly as many positional arguments as there are inputs, all of them C-contiguous, aligned arrays of the
-    element type and of shape (size,), or all (n, size).  The result goes into a new array, or into ``out=`` if that is
-    such an array too, writeable and apart from the inputs in memory.
+    The fast path takes exactly as many positional arguments as there are inputs, all of them C-contiguous, aligned
+    arrays of the element type and of shape (size,), or all (n, size).  The result is a new array, or ``out=`` if that
+    is such an array too, writeable and not overlapping the inputs in memory.
     """
     lines = [
         f"@context = global {_TABLE} zeroinitializer, align 8",
@@ -69,7 +69,7 @@ def _entry(name: str) -> str:
 
 
 def _field(name: str, kind: str, of: str, offset: int) -> list[str]:
-    """Read a field of a structure."""
+    """Writes the load of a field of a structure."""
     return [
         f"  {name}.at = getelementptr i8, ptr {of}, i64 {offset}",
         f"  {name} = load {kind}, ptr {name}.at, align 4",
@@ -77,7 +77,7 @@ def _field(name: str, kind: str, of: str, offset: int) -> list[str]:
 
 
 def _branch(name: str, conditions: Iterable[str], then: str, *, otherwise: str = "slow") -> list[str]:
-    """Go on if all conditions hold."""
+    """Writes a branch to `then` if all conditions hold."""
     lines, last = [], ""
     for k, condition in enumerate(conditions):
         lines.append(f"  {name}.all{k} = and i1 {condition}, {last or 'true'}")
@@ -86,7 +86,7 @@ def _branch(name: str, conditions: Iterable[str], then: str, *, otherwise: str =
 
 
 def _target(n_in: int) -> list[str]:
-    """``%given``: what was passed as ``out=``, or null."""
+    """Writes ``%given``: the array passed as ``out=``, or null."""
     return [
         "named:",
         "  %plain = icmp eq ptr %kwnames, null",
@@ -108,7 +108,7 @@ def _target(n_in: int) -> list[str]:
 
 
 def _array(x: str, rank: str, flags: int) -> list[str]:
-    """Whether x is an array of our type and of a rank: its shape is ``{x}.dims`` if ``{x}.fits``."""
+    """Writes the test whether x is an array of our type and of a rank; its shape is ``{x}.dims`` if ``{x}.fits``."""
     return [
         *_field(f"{x}.type", "ptr", x, 8),
         f"  {x}.isarray = icmp eq ptr {x}.type, %ndarray",
@@ -130,7 +130,7 @@ def _array(x: str, rank: str, flags: int) -> list[str]:
 
 
 def _input(k: int, size: int) -> list[str]:
-    """Input k is an array of (size,), or of (rows, size) if the first one is."""
+    """Writes the test whether input k is an array of (size,), or of (rows, size) if the first one is."""
     x = f"%x{k}"
     lines = [f"a{k}:"]
     if k == 0:
@@ -160,7 +160,7 @@ def _input(k: int, size: int) -> list[str]:
 
 
 def _result(program: Program, target: Target) -> list[str]:
-    """``%result`` is what was given, or a new array; ``%result.data`` its memory."""
+    """Writes ``%result``, the given or a new array, and ``%result.data``, its memory."""
     n_in, shape, size = len(program.inputs), program.outputs[0][1], BYTES[target.element]
     rank, number = len(shape), 12 if target.element == "double" else 11
     lines = [
@@ -219,6 +219,7 @@ def _result(program: Program, target: Target) -> list[str]:
 
 
 def _run(n_in: int) -> list[str]:
+    """Writes the calls of the kernel for one state, small and large batches, and the return."""
     arguments = ", ".join([*(f"ptr %x{k}.data" for k in range(n_in)), "ptr %result.data"])
     return [
         "compute:",

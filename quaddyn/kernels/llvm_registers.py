@@ -1,8 +1,7 @@
-"""`Values`: which values of straight-line code are in registers, and which wait in memory.
+"""`RegisterAllocator`: which values of straight-line code are in registers, and which are spilled to memory.
 
-A value that is not read for long is put into memory by what is written here, not by the compiler: that one read
-furthest ahead goes first, which is known to move the least.  LLVM's allocator, which looks at lives as a whole, moves
-twice as many.
+The writer itself spills values that are not read for long, not LLVM: the one whose next read is furthest ahead goes
+first, which is optimal.  LLVM's allocator, which considers whole live ranges, moves twice as many values.
 
 Source: Belady, *A study of replacement algorithms for a virtual-storage computer*, 1966.
 """
@@ -11,23 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .llvm_writer import BYTES, Writer
+from .llvm_writer import BYTES, VectorWriter
 
 
-class Values:
-    """Values of one function by number, each in a register, in memory, or not known.
+class RegisterAllocator:
+    """Values of one function by number, each in a register, in memory, or not computed.
 
     Args:
         w: writes the function.
-        room: how many registers they may have.
+        room: number of registers that they may occupy.
 
     Attributes:
         near: names of values in registers.
         far: addresses of values in memory.
-        ahead: when each value is read, the next time last.
+        ahead: times at which each value is read, the next time last.
     """
 
-    def __init__(self, w: Writer, room: int) -> None:
+    def __init__(self, w: VectorWriter, room: int) -> None:
         self.w, self.room = w, room
         self.near: dict[int, str] = {}
         self.far: dict[int, str] = {}
@@ -39,22 +38,22 @@ class Values:
         return i in self.near or i in self.far
 
     def wanted(self, i: int) -> bool:
-        """Whether anything still reads value i."""
+        """Returns whether value i will be read again."""
         return bool(self.ahead.get(i))
 
     def read(self, i: int, time: int) -> None:
-        """Value i was read at this time."""
+        """Records that value i was read at this time."""
         while self.ahead[i] and self.ahead[i][-1] <= time:
             self.ahead[i].pop()
 
     def fetch(self, i: int, keep: Collection[int]) -> None:
-        """Bring a value from memory into a register; those of `keep` stay where they are."""
+        """Loads a value from memory into a register; those of `keep` are not spilled."""
         if i not in self.near:
             x = self.w.new(f"load {self.w.type}, ptr {self.far[i]}, align {self._align}")
             self.define(i, x, keep)
 
     def define(self, i: int, x: str, keep: Collection[int]) -> None:
-        """Value i is x; the one read furthest ahead makes room for it."""
+        """Sets value i to x; spills the value whose next read is furthest ahead if there is no free register."""
         self.near[i] = x
         others = [j for j in self.near if j != i and j not in keep] if len(self.near) > self.room else []
         if others:
@@ -64,12 +63,12 @@ class Values:
             del self.near[j]
 
     def put(self, i: int, x: str, at: str) -> None:
-        """Store value i, which is x."""
+        """Stores value i, which is x, at an address."""
         self.w.line(f"store {self.w.type} {x}, ptr {at}, align {self._align}")
         self.far[i] = at
 
     def drop(self, i: int) -> None:
-        """Forget value i if nothing reads it any more."""
+        """Removes value i if nothing reads it any more."""
         if not self.wanted(i):
             self.near.pop(i, None)
             at = self.far.pop(i, "")
@@ -77,7 +76,7 @@ class Values:
                 self._free.append(at)
 
     def head(self) -> list[str]:
-        """What the function must begin with: its own memory."""
+        """Returns the allocation of spill memory, with which the function must begin."""
         if not self._places:
             return []
         places = range(self._places)

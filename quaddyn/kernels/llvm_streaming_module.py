@@ -1,22 +1,23 @@
-"""LLVM IR of a program with many results, over one state at a time, called as ``f(q, v, out)``.
+"""LLVM IR module of a program with many results, over one state at a time, called as ``f(q, v, out)``.
 
-A result is stored as soon as it is known, so that it occupies no register until the end.  The code looks at its inputs
-alone: finite inputs of usual size have finite results, and summing hundreds of them would cost a tenth of the time.
+A result is stored as soon as it is computed, so that it occupies no register until the end.  The code validates its
+inputs alone: finite inputs of usual size have finite results, and summing hundreds of them would cost a tenth of the
+time.
 """
 
 from __future__ import annotations
 
 import math
 
-from .llvm_body import Body, Window
+from .llvm_body import ProgramBodyWriter, Window
 from .llvm_module import _declarations
 from .llvm_python_entry import _TABLE, READABLE, WRITEABLE, _array, _branch, _entry
 from .llvm_writer import BYTES, Target
 from .program import Program
 
 
-class Streamed(Body):
-    """A program over one state whose results are stored as they come."""
+class StreamingBodyWriter(ProgramBodyWriter):
+    """Writer of a program over one state whose results are stored as soon as they are computed."""
 
     def __init__(self, program: Program, name: str, target: Target) -> None:
         super().__init__(program, name, target, 1)
@@ -38,14 +39,14 @@ class Streamed(Body):
         pass
 
 
-def module(program: Program, target: Target) -> str:
-    """Functions ``one`` and ``call`` of a program with one output."""
-    parts = [Streamed(program, "one_body", target).functions(), _entry_point(program), call(program, target)]
+def streaming_module(program: Program, target: Target) -> str:
+    """Returns the module: functions ``one`` and ``call`` of a program with one output."""
+    parts = [StreamingBodyWriter(program, "one_body", target).functions(), _entry_point(program), call(program, target)]
     return "\n\n".join([*parts, _declarations(target)]) + "\n"
 
 
 def _entry_point(program: Program) -> str:
-    """``one``: a function of the same signature that may be called from outside."""
+    """Writes ``one``, a function of the same signature that can be called from outside the module."""
     parameters = ", ".join(f"ptr %x{k}" for k in range(len(program.inputs) + 1))
     lines = [
         f"define i64 @one({parameters}) nounwind {{",
@@ -57,10 +58,12 @@ def _entry_point(program: Program) -> str:
 
 
 def call(program: Program, target: Target) -> str:
-    """``call(self, args, nargs, kwnames)``: the quick path of ``f(inputs..., out)``, all else is left to `self`.
+    """Writes ``call(self, args, nargs, kwnames)``: the fast path of ``f(inputs..., out)``.
 
-    Quick are exactly these positional arguments, each a C-contiguous, aligned array of the element type and of shape
-    (size,), the last one writeable and apart from the others in memory.  It returns the last one.
+    Other calls are forwarded to `self`.
+
+    The fast path takes exactly these positional arguments, each a C-contiguous, aligned array of the element type and
+    of shape (size,), the last one writeable and not overlapping the others.  It returns the last one.
     """
     sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
     last, width = len(sizes) - 1, BYTES[target.element]

@@ -1,4 +1,4 @@
-"""`Writer`: LLVM instructions over scalars or vectors: arithmetic, sine and cosine, rows of memory.
+"""`VectorWriter`: LLVM instructions over scalars or vectors: arithmetic, sine and cosine, rows of memory.
 
 Within a block of states lane k holds state k: rows are loaded whole and transposed.  Sine and cosine are a Cody-Waite
 reduction to ``|r| <= pi/4`` in fused multiply-adds and the minimax polynomials of Cephes (Moshier 1989).
@@ -50,12 +50,12 @@ _COS = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine's vectors.
+    """Vector unit of a machine.
 
     Attributes:
         element: "double" or "float".
-        lanes: how many of them a vector has, so how many states a block.
-        registers: how many vectors it can hold at once.
+        lanes: elements per vector, hence states per block.
+        registers: number of vector registers.
     """
 
     element: str
@@ -63,8 +63,8 @@ class Target:
     registers: int
 
 
-class Writer:
-    """Collects instructions of one function body over vectors of `lanes` (1: scalars)."""
+class VectorWriter:
+    """Writer of the instructions of one function body over vectors of `lanes` elements (1: scalars)."""
 
     def __init__(self, element: str, lanes: int) -> None:
         self.element, self.lanes = element, lanes
@@ -75,18 +75,18 @@ class Writer:
         self.suffix = short if lanes == 1 else f"v{lanes}{short}"
 
     def new(self, text: str) -> str:
-        """Write ``%n = text``."""
+        """Writes ``%n = text`` and returns ``%n``."""
         self.count += 1
         name = f"%t{self.count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def line(self, text: str) -> None:
-        """Write an instruction without a result."""
+        """Writes an instruction without a result."""
         self.lines.append("  " + text)
 
     def cut(self, condition: str, other: str, length: int) -> None:
-        """Begin a new basic block after `length` lines, behind a branch that `condition` would divert to `other`."""
+        """Begins a new basic block after `length` lines, behind a branch that goes to `other` if `condition` holds."""
         if len(self.lines) - self._mark > length:
             self.count += 1
             self.line(f"br i1 {condition}, label %{other}, label %b{self.count}")
@@ -94,13 +94,13 @@ class Writer:
             self._mark = len(self.lines)
 
     def literal(self, x: float) -> str:
-        """A constant, in every lane."""
+        """Returns a constant, in every lane."""
         if self.lanes == 1:
             return self._digits(x)
         return "<" + ", ".join([f"{self.element} {self._digits(x)}"] * self.lanes) + ">"
 
     def literals(self, xs: Sequence[float]) -> str:
-        """Constants by lane, the only one in all."""
+        """Returns constants by lane; a single one is in every lane."""
         if len(xs) == 1:
             return self.literal(xs[0])
         padded = [*xs, *[0.0] * (self.lanes - len(xs))]
@@ -112,7 +112,7 @@ class Writer:
         return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
     def integers(self, x: int) -> str:
-        """An integer of the element's width, in every lane."""
+        """Returns an integer of the element's width, in every lane."""
         return str(x) if self.lanes == 1 else "<" + ", ".join([f"{self.integer} {x}"] * self.lanes) + ">"
 
     @property
@@ -131,20 +131,20 @@ class Writer:
         return "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
 
     def fma(self, a: str, b: str, c: str) -> str:
-        """``a b + c`` with one rounding."""
+        """Writes ``a b + c`` with one rounding."""
         t = self.type
         return self.new(f"call {t} @llvm.fma.{self.suffix}({t} {a}, {t} {b}, {t} {c})")
 
     def op(self, name: str, a: str, b: str) -> str:
-        """A binary instruction."""
+        """Writes a binary instruction."""
         return self.new(f"{name} {self.type} {a}, {b}")
 
     def neg(self, a: str) -> str:
-        """``-a``."""
+        """Writes ``-a``."""
         return self.new(f"fneg {self.type} {a}")
 
     def sin_cos(self, x: str, offsets: Sequence[float]) -> tuple[str, str]:
-        """Sine and cosine of ``x + offset``, with one offset for all lanes or one each (0 where there are fewer)."""
+        """Writes sine and cosine of ``x + offset``, with one offset for all lanes or one each; missing ones are 0."""
         offset = self.literals(offsets) if any(offsets) else None
         t, e, it, bt = self.type, self.element, self.integer_type, self.bool_type
         whole = self.literal(_WHOLE[e])
@@ -167,7 +167,7 @@ class Writer:
         return self._signed(sine, quarter), self._signed(cosine, self.new(f"add {it} {quarter}, {self.integers(1)}"))
 
     def _polynomial(self, z: str, zz: str, coefficients: Sequence[float]) -> str:
-        """Pairs of terms side by side, then a Horner scheme in ``zz = z z``: half as long a chain."""
+        """Writes pairs of terms side by side, then a Horner scheme in ``zz = z z``: half as long a dependency chain."""
         pairs = list(coefficients)
         out = self.literal(pairs.pop(0)) if len(pairs) % 2 else ""
         while pairs:
@@ -176,7 +176,7 @@ class Writer:
         return out
 
     def _signed(self, x: str, quarter: str) -> str:
-        """`x`, negated where bit 1 of `quarter` is set."""
+        """Writes `x`, negated where bit 1 of `quarter` is set."""
         it, t = self.integer_type, self.type
         shift = 62 if self.element == "double" else 30
         bit = self.new(f"and {it} {quarter}, {self.integers(2)}")
@@ -185,11 +185,11 @@ class Writer:
         return self.new(f"bitcast {it} {self.new(f'xor {it} {bits}, {bit}')} to {t}")
 
     def sqrt(self, x: str) -> str:
-        """The square root."""
+        """Writes the square root."""
         return self.new(f"call {self.type} @llvm.sqrt.{self.suffix}({self.type} {x})")
 
     def sign(self, x: str) -> str:
-        """-1, 0 or 1."""
+        """Writes the sign: -1, 0 or 1."""
         t, b = self.type, self.bool_type
         zero = self.literal(0.0)
         up = self.new(f"fcmp ogt {t} {x}, {zero}")
@@ -199,11 +199,11 @@ class Writer:
 
     # -- memory ----------------------------------------------------------------------------------------------
     def address(self, pointer: str, index: int) -> str:
-        """Address of element `index`."""
+        """Writes the address of element `index`."""
         return self.new(f"getelementptr {self.element}, ptr {pointer}, i64 {index}") if index else pointer
 
     def load(self, pointer: str, size: int, index: int) -> dict[int, str]:
-        """Value `index` of `size`, and its neighbours if they come along: one state's, or a vector of `lanes` rows'."""
+        """Loads value `index` of `size`, with its neighbors: of one state, or a vector of `lanes` rows."""
         size_of, W = BYTES[self.element], self.lanes
         if W == 1:
             at = self.address(pointer, index)
@@ -224,7 +224,7 @@ class Writer:
         return {start + k: x for k, x in enumerate(self._transposed(rows)[: min(W, size)])}
 
     def store(self, pointer: str, size: int, start: int, values: Sequence[str]) -> None:
-        """Write a window of values, from entry `start` of `size`: of one state, or vectors of `lanes` rows."""
+        """Stores a window of values, from entry `start` of `size`: of one state, or vectors of `lanes` rows."""
         size_of, W = BYTES[self.element], self.lanes
         if W == 1:
             self.line(f"store {self.type} {values[0]}, ptr {self.address(pointer, start)}, align {size_of}")
@@ -242,7 +242,7 @@ class Writer:
                 )
 
     def windows(self, size: int) -> list[int]:
-        """Starts of the column windows: the last one overlaps, so that no row is read beyond its end."""
+        """Returns the starts of the column windows: the last one overlaps, so that no row is read beyond its end."""
         W = self.lanes
         if size <= W:
             return [0]
@@ -252,7 +252,7 @@ class Writer:
         return "<" + ", ".join(f"i1 {int(k < size)}" for k in range(self.lanes)) + ">"
 
     def _transposed(self, rows: list[str]) -> list[str]:
-        """Columns of a square block.
+        """Writes the transpose of a square block and returns its columns.
 
         First entries are exchanged within lanes of 128 bits (unpack), then whole lanes (even or odd ones of a pair of
         vectors): instructions that need no table of indices in a register, as an exchange of any other halves would.
@@ -272,7 +272,7 @@ class Writer:
         return rows
 
     def _exchanged(self, rows: list[str], h: int, first: Sequence[int], second: Sequence[int]) -> list[str]:
-        """Rows i and i + h replaced by two picks of entries of both."""
+        """Writes rows i and i + h replaced by two selections of entries of both."""
         out, W, t = list(rows), self.lanes, self.type
         for i in range(W):
             if not i & h:

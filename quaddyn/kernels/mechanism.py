@@ -1,11 +1,11 @@
-"""`Mechanism`: a robot's composite bodies in frames chosen so that recursions over them cost little.
+"""`Mechanism`: a robot's composite bodies in frames chosen so that recursions over them cost few operations.
 
-For a body on a turning joint: z is the joint axis; x lies along the common normal to the axis of its first child that
-is not parallel; the origin slides along the axis until most offsets have one component.  A constant turn about the
-axis becomes an offset of the joint angle.  A body on a sliding joint takes the axes of its parent, so that it shares
+For a body on a rotating joint: z is the joint axis; x lies along the common normal to the axis of its first child that
+is not parallel; the origin is moved along the axis until most offsets have one component.  A constant rotation about
+the axis becomes an offset of the joint angle.  A body on a sliding joint takes the axes of its parent, so that it has
 the parent's angular motion.  Mass properties are mass m, first moments h and second moments ``K = int r r^T dm`` (the
-inertia is ``tr(K) 1 - K``), which move between frames without a factor two; the mass that a joint cannot turn, a line
-along its axis, counts for its parent (`grouped`): what is left are base parameters.
+inertia is ``tr(K) 1 - K``), which transform between frames without a factor two; the mass that a joint cannot rotate, a
+line along its axis, is added to its parent (`group_inertias`): the rest are base parameters.
 
 Source of frames and grouping: Khalil and Dombre, *Modeling, Identification and Control of Robots*, 2002, chapters 3, 9.
 """
@@ -30,9 +30,9 @@ GRAVITY: Final = 9.81
 #: is not one: taking it for one would cost the agreement to 1e-12.
 SNAP: Final = 1e-13
 
-TURNING: Final = ("revolute", "continuous", "driven")
+ROTATING_KINDS: Final = ("revolute", "continuous", "driven")
 #: Entries of q and v by kind.
-SIZES: Final = {
+COORDINATE_COUNTS: Final = {
     "revolute": (1, 1),
     "continuous": (2, 1),
     "driven": (2, 1),
@@ -42,26 +42,26 @@ SIZES: Final = {
 }
 #: The ten inertial parameters of a moving body: m, h, and K by rows of its upper triangle.
 TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-PARAMETERS: Final = 10
+N_INERTIAL_PARAMETERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Link(FrozenArrays):
+class MechanismBody(FrozenArrays):
     """A moving body and the joint above it, in its chosen frame.
 
     Attributes:
-        name: the link directly below the joint; None for the two massless steps of a planar root.
-        kind: the joint's type; "driven" is one that a closed loop turns, whose q are cosine and sine of its angle plus
+        name: name of the body; None for the two massless steps of a planar root.
+        kind: type of the joint; "driven" is one that a closed loop moves, whose q are cosine and sine of its angle plus
             beta.
         parent: index of the parent, -1 for the world.
-        source: index in ``robot.bodies``, -1 for a massless step.
+        body_index: index in ``robot.bodies``, -1 for a massless step.
         q, v: its first entry of q and of v.
-        own: (3, 3) its axes in the body frame of the file; z is the axis of a turning joint.
-        origin: (3,) its origin in the body frame of the file [m].
-        turn: angles (gamma, alpha, beta) of ``R_parent_joint = Rz(gamma) Rx(alpha) Rz(beta)``; for a turning joint beta
-            adds to its angle.
+        file_axes: (3, 3) its axes in the body frame of the file; z is the axis of a rotating joint.
+        file_origin: (3,) its origin in the body frame of the file [m].
+        rotation_angles: (gamma, alpha, beta) [rad] of ``R_parent_joint = Rz(gamma) Rx(alpha) Rz(beta)``; for a rotating
+            joint beta adds to its angle.
         offset: (3,) origin in the parent's frame at zero [m].
-        slide: (3,) direction of a sliding joint in this frame (= in the parent's).
+        sliding_axis: (3,) direction of a sliding joint in this frame (and in the parent's).
         inertia: (10,) m [kg], h [kg m], K [kg m^2] about the origin; before grouping.
         armature, damping, friction: of a joint of one degree of freedom.
     """
@@ -69,14 +69,14 @@ class Link(FrozenArrays):
     name: str | None
     kind: str
     parent: int
-    source: int
+    body_index: int
     q: int
     v: int
-    own: Array
-    origin: Array
-    turn: tuple[float, float, float]
+    file_axes: Array
+    file_origin: Array
+    rotation_angles: tuple[float, float, float]
     offset: Array
-    slide: Array
+    sliding_axis: Array
     inertia: Array
     armature: float = 0.0
     damping: float = 0.0
@@ -85,18 +85,18 @@ class Link(FrozenArrays):
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Links, parents before children, the world above the first.
+    """Bodies, parents before children, the world above the first.
 
     Attributes:
-        name: the robot's.
+        name: name of the robot.
         links: the moving bodies.
-        nq, nv: sizes of q and v of all joints, those that follow others among them (see `Coordinates`).
-        length: the unit of length [m] in which kernels compute.
-        children: per link the indices of the links that hang from it.
+        nq, nv: sizes of q and v of all joints, dependent ones included (see `JointCoordinateMap`).
+        length: unit of length [m] in which kernels compute.
+        children: per body the indices of its child bodies.
     """
 
     name: str
-    links: tuple[Link, ...]
+    links: tuple[MechanismBody, ...]
     nq: int
     nv: int
     length: float = 1.0
@@ -111,7 +111,7 @@ class Mechanism:
 
 
 def second_moments(body: CompositeBody) -> Array:
-    """(10,) m, h, K of a composite body about its joint frame, in the file's axes."""
+    """Returns m, h, K (10,) of a composite body about its joint frame, in the file's axes."""
     inertial = body.inertial
     about = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia
     K = about + inertial.mass * np.outer(inertial.com, inertial.com)
@@ -119,33 +119,33 @@ def second_moments(body: CompositeBody) -> Array:
 
 
 def packed(m: float, h: Array, K: Array) -> Array:
-    """(10,) from m, h (3,), K (3, 3)."""
+    """Returns (10,) from m, h (3,), K (3, 3)."""
     return np.array([m, *h, *(K[i, j] for i, j in TRIANGLE)])
 
 
 def unpacked(p: Array) -> tuple[float, Array, Array]:
-    """m, h (3,), K (3, 3) from (10,)."""
+    """Returns m, h (3,), K (3, 3) from (10,)."""
     K = np.empty((3, 3))
     for value, (i, j) in zip(p[4:], TRIANGLE, strict=True):
         K[i, j] = K[j, i] = value
     return float(p[0]), p[1:4].copy(), K
 
 
-def moved(p: Array, R: Array, t: Array) -> Array:
-    """(10,) of the same mass in another frame, where a point r is ``R r + t``."""
+def transform_inertia(p: Array, R: Array, t: Array) -> Array:
+    """Returns the mass properties (10,) in another frame, where a point r is ``R r + t``."""
     m, h, K = unpacked(p)
     turned = R @ h
     return packed(m, turned + m * t, R @ K @ R.T + np.outer(turned, t) + np.outer(t, turned) + m * np.outer(t, t))
 
 
 def rz(angle: float) -> Array:
-    """(3, 3) rotation about z; exact at quarter turns."""
+    """Returns the rotation (3, 3) about z; exact at quarter turns."""
     c, s = _cos_sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def rx(angle: float) -> Array:
-    """(3, 3) rotation about x; exact at quarter turns."""
+    """Returns the rotation (3, 3) about x; exact at quarter turns."""
     c, s = _cos_sin(angle)
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
@@ -157,8 +157,8 @@ def _cos_sin(angle: float) -> tuple[float, float]:
     return math.cos(angle), math.sin(angle)
 
 
-def angles(E: Array) -> tuple[float, float, float]:
-    """(gamma, alpha, beta) with ``E = Rz(gamma) Rx(alpha) Rz(beta)``, quarter turns snapped."""
+def zxz_angles(E: Array) -> tuple[float, float, float]:
+    """Returns (gamma, alpha, beta) with ``E = Rz(gamma) Rx(alpha) Rz(beta)``, snapped to quarter turns."""
     z = E[:, 2]
     s = math.hypot(z[0], z[1])
     if s < SNAP:
@@ -177,7 +177,7 @@ def _snapped(angle: float) -> float:
 
 
 def turn_matrix(turn: tuple[float, float, float]) -> Array:
-    """(3, 3) ``Rz(gamma) Rx(alpha) Rz(beta)``."""
+    """Returns the rotation (3, 3) ``Rz(gamma) Rx(alpha) Rz(beta)``."""
     return rz(turn[0]) @ rx(turn[1]) @ rz(turn[2])
 
 
@@ -201,8 +201,11 @@ class _Raw:
     friction: float = 0.0
 
 
-def mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
-    """The mechanism of a robot, ungrouped, in metres; `plain` keeps the file's origins and the order of its axes."""
+def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
+    """Returns the mechanism of a robot, not grouped, in meters.
+
+    `plain` keeps the file's origins and the order of its axes.
+    """
     raws = _raw_links(robot)
     own = _axes(raws, plain)
     slides = [0.0] * len(raws) if plain else _slides(raws, own)
@@ -215,43 +218,44 @@ def mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
         offset = A.T @ (raw.translation + raw.rotation @ o - b)
         slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
         links.append(
-            Link(
+            MechanismBody(
                 name=raw.name,
                 kind=raw.kind,
                 parent=raw.parent,
-                source=raw.source,
+                body_index=raw.source,
                 q=raw.q,
                 v=raw.v,
-                own=frozen(B),
-                origin=frozen(o),
-                turn=(0.0, 0.0, 0.0) if raw.kind == "prismatic" else angles(A.T @ raw.rotation @ B),
+                file_axes=frozen(B),
+                file_origin=frozen(o),
+                rotation_angles=(0.0, 0.0, 0.0) if raw.kind == "prismatic" else zxz_angles(A.T @ raw.rotation @ B),
                 offset=frozen(_clean(offset)),
-                slide=frozen(_clean(slide)),
-                inertia=frozen(_rounded(moved(raw.inertia, B.T, -B.T @ o))),
+                sliding_axis=frozen(_clean(slide)),
+                inertia=frozen(_rounded(transform_inertia(raw.inertia, B.T, -B.T @ o))),
                 armature=raw.armature,
                 damping=raw.damping,
                 friction=raw.friction,
             )
         )
-    sizes = [sum(SIZES[link.kind][k] for link in links) for k in (0, 1)]
+    sizes = [sum(COORDINATE_COUNTS[link.kind][k] for link in links) for k in (0, 1)]
     return Mechanism(robot.name, tuple(links), *sizes)
 
 
 def _clean(x: Array) -> Array:
-    """`x` without entries that are rounding beside metres and directions."""
+    """Returns `x` with entries at rounding level set to zero."""
     return np.where(np.abs(x) < SNAP, 0.0, x)
 
 
 def _rounded(p: Array) -> Array:
-    """Mass properties without first or second moments that are rounding beside their neighbours."""
+    """Returns mass properties with first and second moments at rounding level set to zero."""
     out = p.copy()
-    for part in (slice(1, 4), slice(4, PARAMETERS)):
+    for part in (slice(1, 4), slice(4, N_INERTIAL_PARAMETERS)):
         out[part][np.abs(p[part]) <= 2e-15 * np.abs(p[part]).max()] = 0.0
     return out
 
 
 def _raw_links(robot: Robot) -> list[_Raw]:
-    eye, zero, nothing = np.eye(3), np.zeros(3), np.zeros(PARAMETERS)
+    """Returns all moving bodies before their frames are chosen."""
+    eye, zero, nothing = np.eye(3), np.zeros(3), np.zeros(N_INERTIAL_PARAMETERS)
     raws: list[_Raw] = []
     base, q, v = robot.bodies[0], 0, 0
     if robot.root == "free":
@@ -268,7 +272,7 @@ def _raw_links(robot: Robot) -> list[_Raw]:
         joint = body.joint
         assert joint is not None
         kind = "driven" if joint.loop is not None and joint.type == "revolute" else joint.type
-        nq, nv = SIZES[kind]
+        nq, nv = COORDINATE_COUNTS[kind]
         own = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
         pose = body.placement
         raws.append(
@@ -292,7 +296,7 @@ def _raw_links(robot: Robot) -> list[_Raw]:
 
 
 def _axes(raws: Sequence[_Raw], plain: bool) -> list[Array]:
-    """Per body its axes in its file frame: parents first, since a sliding body takes its parent's."""
+    """Returns, per body, its axes in its file frame: parents first, since a sliding body takes its parent's."""
     own: list[Array] = []
     for i, raw in enumerate(raws):
         if raw.kind == "floating":
@@ -308,7 +312,7 @@ def _axes(raws: Sequence[_Raw], plain: bool) -> list[Array]:
 
 
 def _rotation_to(axis: Array) -> Array:
-    """(3, 3) axes of a planar joint: z turned into `axis` by the shortest way, as Pinocchio's model has it."""
+    """Returns the axes (3, 3) of a planar joint: z rotated to `axis` by the smallest angle, as in Pinocchio's model."""
     v, c = np.cross([0.0, 0.0, 1.0], axis), float(axis[2])
     if c < -1.0 + 1e-12:
         return np.diag([1.0, -1.0, -1.0])
@@ -317,16 +321,16 @@ def _rotation_to(axis: Array) -> Array:
 
 
 def _plain_normal(z: Array) -> Array:
-    """The file's axis that follows the one nearest to z."""
+    """Returns the file's axis that follows the one nearest to z."""
     return np.asarray(np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3])
 
 
 def _normal(raws: Sequence[_Raw], i: int) -> Array:
-    """A direction that suits x of body i: in its file frame, not parallel to its axis."""
+    """Returns a suitable direction of x for body i in its file frame, not parallel to its axis."""
     z = raws[i].axis
     children = [raw for raw in raws if raw.parent == i]
-    wishes = [np.cross(z, c.rotation @ c.axis) for c in children if c.kind in TURNING]
-    wishes += [c.translation for c in children if c.kind in TURNING]
+    wishes = [np.cross(z, c.rotation @ c.axis) for c in children if c.kind in ROTATING_KINDS]
+    wishes += [c.translation for c in children if c.kind in ROTATING_KINDS]
     wishes += [c.rotation @ c.axis for c in children if c.kind == "prismatic"]
     if not children:
         wishes.append(raws[i].inertia[1:4])
@@ -335,7 +339,7 @@ def _normal(raws: Sequence[_Raw], i: int) -> Array:
 
 
 def _about(z: Array, x: Array) -> Array:
-    """(3, 3) axes with this z and x as near to `x` as can be; entries that are rounding are zero."""
+    """Returns the axes (3, 3) with this z and with x as near to `x` as possible; entries at rounding level are zero."""
     y = np.cross(z, x)
     y = _clean(y / math.hypot(*y))
     y = y / math.hypot(*y)
@@ -343,9 +347,9 @@ def _about(z: Array, x: Array) -> Array:
 
 
 def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
-    """How far each origin slides along its axis [m], so that few offsets have many components: coordinate descent.
+    """Returns how far each origin is moved along its axis [m], so that few offsets have many components.
 
-    The offset of body i, in its parent's frame, is ``start + s_i along - s_parent z``.
+    Found by coordinate descent.  The offset of body i, in its parent's frame, is ``start + s_i along - s_parent z``.
     """
     slides = [0.0] * len(raws)
     near: list[list[int]] = [[] for _ in raws]
@@ -359,7 +363,7 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
         if raw.parent >= 0:
             near[raw.parent].append(i)
             depth[i] = depth[raw.parent] + 1
-    turning = [raw.kind in TURNING for raw in raws]
+    turning = [raw.kind in ROTATING_KINDS for raw in raws]
 
     def offset(i: int, s: float, above: float) -> tuple[float, float, float]:
         (x, y, z), (a, b, c) = start[i], along[i]
@@ -400,21 +404,21 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
 
 
 # -- grouping ----------------------------------------------------------------------------------------------------
-def grouped(links: Sequence[Link], inertias: Array, world: Array | None = None) -> Array:
-    """(n, 10) mass properties in which every joint's load that it cannot turn counts for the parent.
+def group_inertias(links: Sequence[MechanismBody], inertias: Array, world: Array | None = None) -> Array:
+    """Returns mass properties (n, 10) in which the load that a joint cannot move is added to the parent.
 
-    A line of mass along the axis of a turning joint (m, h_z, K_zz) moves with the parent; so does K_zz of a body that a
-    planar joint carries, and all of K on a sliding joint, which does not turn.  The map is linear and exact.
+    A line of mass along the axis of a rotating joint (m, h_z, K_zz) moves with the parent; so does K_zz of a body on a
+    planar joint, and all of K on a sliding joint, which does not rotate.  The map is linear and exact.
 
     Args:
-        links: the links.
+        links: the bodies.
         inertias: (n, 10) mass properties.
-        world: (10,) is increased by the lines that the world carries then.
+        world: (10,) is increased by the loads that the world carries.
     """
     out = np.array(inertias, dtype=np.float64)
     for i in range(len(links) - 1, -1, -1):
-        link, line = links[i], np.zeros(PARAMETERS)
-        if link.kind in TURNING:
+        link, line = links[i], np.zeros(N_INERTIAL_PARAMETERS)
+        if link.kind in ROTATING_KINDS:
             keep = [0, 3, 9]
         elif link.kind == "planar":
             keep = [9]
@@ -427,15 +431,15 @@ def grouped(links: Sequence[Link], inertias: Array, world: Array | None = None) 
         above = out[link.parent] if link.parent >= 0 else world
         if above is None:
             continue
-        if link.kind in TURNING:
-            above += moved(line, turn_matrix(link.turn), link.offset)
+        if link.kind in ROTATING_KINDS:
+            above += transform_inertia(line, turn_matrix(link.rotation_angles), link.offset)
         else:  # a couple: second moments alone, wherever the body is
-            above += moved(line, turn_matrix(link.turn), np.zeros(3))
+            above += transform_inertia(line, turn_matrix(link.rotation_angles), np.zeros(3))
     return out
 
 
-def in_unit(mechanism: Mechanism, length: float) -> Mechanism:
-    """The same mechanism with lengths in `length` [m], and mass in the unit that keeps torques in N m.
+def rescale_lengths(mechanism: Mechanism, length: float) -> Mechanism:
+    """Returns the same mechanism with lengths in units of `length` [m], and mass in the unit that keeps torques in N m.
 
     With length L the unit of mass is ``1 / L^2`` kg: m becomes ``m L^2``, h ``h L``, K stays; forces in ``N m / L``.
     """
@@ -447,12 +451,15 @@ def in_unit(mechanism: Mechanism, length: float) -> Mechanism:
 
 
 def _whole(x: Array) -> Array:
-    """Entries that are +-1 up to rounding become so."""
+    """Returns `x` with entries that are +-1 up to rounding made exact."""
     return np.where(np.abs(np.abs(x) - 1.0) < SNAP, np.sign(x), x)
 
 
-def usual_length(mechanism: Mechanism) -> float:
-    """The most frequent size of an offset [m] that a kernel multiplies by: once for all children of a body."""
+def most_common_offset(mechanism: Mechanism) -> float:
+    """Returns the most frequent size of an offset [m] that a kernel multiplies by.
+
+    An offset that all children of a body share counts once.
+    """
     sizes: list[float] = []
     for children in mechanism.children:
         known: set[tuple[int, float]] = set()

@@ -1,4 +1,4 @@
-"""Machine code of programs in this process, called through addresses, or as a builtin function on fitting arrays."""
+"""Machine code of kernels in this process, called by address or as a builtin function."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.machine import Machine, Unsupported, link
-from ..compiler.python_calls import builtin, fill, function_address, heads_as_expected, layout_as_expected
+from ..compiler.machine import Machine, UnsupportedMachineError, link_object
+from ..compiler.python_calls import builtin, fill, function_address, has_expected_array_layout, has_expected_headers
 from .llvm_python_entry import CONTEXT
 from .llvm_writer import Target
 
@@ -21,21 +21,21 @@ _ABI, _PYARRAY_NEW = 0x02000000, 93
 _METH_FASTCALL_KEYWORDS = 0x80 | 0x02
 
 
-def target(machine: Machine, element: str) -> Target:
-    """How many states a block holds on a machine."""
+def vector_target(machine: Machine, element: str) -> Target:
+    """Returns the vector size and register count for elements of a type on a machine."""
     return Target(element, machine.bits // (64 if element == "double" else 32), 16 if machine.bits == 256 else 32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Native:
-    """Compiled functions of one program, valid as long as this object: whoever calls them must hold it.
+class NativeKernel:
+    """Machine code of one program; its functions are valid as long as this object exists, so callers must hold it.
 
     Attributes:
         engine: owns the code.
-        one: callable over addresses (see `llvm_ir.module`).
+        one: function of addresses, for one state (see `llvm_module.batch_module`).
         batch: the same for many states; None where the program runs on one state at a time only.
         call: address of the Python entry, or 0.
-        context: address of its table.
+        context: address of its table of addresses.
     """
 
     engine: Any
@@ -45,23 +45,23 @@ class Native:
     context: int
 
 
-def load(code: bytes, machine: Machine, arguments: int) -> Native:
-    """Link machine code into the process.
+def link_kernel(code: bytes, machine: Machine, arguments: int) -> NativeKernel:
+    """Links machine code into the process.
 
     Args:
         code: of a module with ``one``, and ``batch`` or ``call`` or both.
-        machine: that it was made for.
-        arguments: how many arrays the kernel takes, inputs and outputs.
+        machine: machine that it was compiled for.
+        arguments: number of arrays that the kernel takes, inputs and outputs.
 
     Raises:
-        Unsupported: memory cannot be made executable, or the code is for another machine.
+        UnsupportedMachineError: memory cannot be made executable, or the code is for another machine.
     """
-    engine = link(code, machine)
+    engine = link_object(code, machine)
     one, batch, call = map(engine.get_function_address, ("one", "batch", "call"))
     if not one:
-        raise Unsupported("machine code lacks its entry")
+        raise UnsupportedMachineError("machine code lacks its entry")
     arrays = [ctypes.c_void_p] * arguments
-    return Native(
+    return NativeKernel(
         engine,
         ctypes.CFUNCTYPE(ctypes.c_int64, *arrays)(one),
         ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *arrays)(batch) if batch else None,
@@ -70,11 +70,13 @@ def load(code: bytes, machine: Machine, arguments: int) -> Native:
     )
 
 
-def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
-    """A builtin function that runs the kernel on exactly fitting arrays and leaves every other call to `slow`.
+def make_fast_entry(
+    native: NativeKernel, slow: Callable[..., Any], name: str, dtype: np.dtype[Any]
+) -> Callable[..., Any]:
+    """Returns a builtin function that runs the kernel on exactly fitting arrays; `slow` takes every other call.
 
-    The function holds `slow`, which must hold `native`.  It is `slow` itself where this interpreter or NumPy lays out
-    its objects otherwise than the code expects.
+    The function holds `slow`, which must hold `native`.  It is `slow` itself where this interpreter or NumPy has an
+    object layout that the code does not expect.
     """
     table = _addresses(dtype) if native.call else None
     if table is None:
@@ -84,8 +86,8 @@ def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[A
 
 
 def _addresses(dtype: np.dtype[Any]) -> dict[str, int] | None:
-    """Addresses that the quick way needs; None where a look at an array's memory is not as expected."""
-    if not (heads_as_expected() and layout_as_expected(dtype)):
+    """Returns the addresses that the fast entry needs; None where an array's memory layout is not as expected."""
+    if not (has_expected_headers() and has_expected_array_layout(dtype)):
         return None
     api = _numpy_api()
     if api is None:
@@ -96,7 +98,10 @@ def _addresses(dtype: np.dtype[Any]) -> dict[str, int] | None:
 
 
 def _numpy_api() -> int | None:
-    """Address of PyArray_New, from the capsule by which NumPy hands its C interface to extensions."""
+    """Returns the address of PyArray_New, from the capsule by which NumPy exports its C interface.
+
+    None if not available.
+    """
     try:
         capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     except (ImportError, AttributeError):
@@ -128,6 +133,6 @@ def _numpy_api() -> int | None:
     return address if fine else None
 
 
-def addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> list[int]:
-    """Where the data of `arrays` begin."""
+def data_addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> list[int]:
+    """Returns the addresses of the data of `arrays`."""
     return [x.__array_interface__["data"][0] for x in arrays]

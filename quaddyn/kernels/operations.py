@@ -1,4 +1,4 @@
-"""What can be compiled: by name, the arguments of an operation, and how it is traced over a mechanism."""
+"""Operations that can be compiled: by name, their arguments, and how they are traced over a mechanism."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Final
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from .crba import crba
-from .derivatives import directional, tangents
-from .factoring import live
-from .forward_dynamics import articulated, by_elimination, factors
+from .derivatives import configuration_rates, differentiate
+from .factoring import live_nodes
+from .forward_dynamics import solve_by_articulated_bodies, solve_by_elimination, solve_by_factorization
 from .graph import ADD, DIV, MUL, Expr, Graph, Vector
-from .joint_coordinates import Coordinates
-from .kinematics import Place, acceleration, jacobian, place
-from .kinematics import loads as external
-from .mechanism import SIZES, Mechanism, in_unit, mechanism, usual_length
-from .parameters import Parameters, at_run_time, folded, layout
-from .program import Program, program
+from .joint_coordinates import JointCoordinateMap
+from .kinematics import FramePlacement, frame_acceleration, frame_jacobian, frame_placement
+from .kinematics import external_wrenches as external
+from .mechanism import COORDINATE_COUNTS, Mechanism, build_mechanism, most_common_offset, rescale_lengths
+from .parameters import Parameters, constant_parameters, input_parameters, parameter_layout
+from .program import Program, make_program
 from .regressor import base_regressor, regressor
-from .rnea import Joints, joints, rnea
+from .rnea import JointPlacements, joint_placements, rnea
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a set of kernels is made for.
+class KernelOptions:
+    """Options of a set of kernels.
 
     Attributes:
-        runtime: base parameters are inputs, not constants.
-        friction: joint friction is part of the dynamics.
+        runtime: whether base parameters are inputs instead of constants.
+        friction: whether joint friction is part of the dynamics.
         forces: frames at which external forces act.
     """
 
@@ -43,16 +43,16 @@ class Options:
 
 
 @dataclass(eq=False)
-class Trace:
-    """One operation being traced: the graph, the inputs by name, and what the robot is."""
+class TraceContext:
+    """State of tracing one operation: the graph, the inputs by name, and the robot."""
 
     robot: Robot
     mechanism: Mechanism
-    options: Options
+    options: KernelOptions
     graph: Graph
     given: dict[str, Vector]
     parameters: Parameters
-    frame: Place | None = None
+    frame: FramePlacement | None = None
 
     @property
     def v(self) -> Vector:
@@ -75,19 +75,19 @@ class Trace:
         return self.given["tau"]
 
     @property
-    def where(self) -> Place:
-        """The frame that the operation is about."""
+    def where(self) -> FramePlacement:
+        """The frame of an operation about a frame."""
         assert self.frame is not None
         return self.frame
 
     def zeros(self, n: int) -> Vector:
-        """N zeros."""
+        """Returns n zeros."""
         return [self.graph.constant(0.0)] * n
 
     @cached_property
-    def coordinates(self) -> Coordinates:
-        """The robot's coordinates, fewer than those of all joints where some follow others."""
-        return Coordinates(self.graph, self.robot, self.mechanism, self.given["q"])
+    def coordinates(self) -> JointCoordinateMap:
+        """The map between the robot's coordinates and those of all joints, of which some may depend on others."""
+        return JointCoordinateMap(self.graph, self.robot, self.mechanism, self.given["q"])
 
     @property
     def q(self) -> Vector:
@@ -95,15 +95,15 @@ class Trace:
         return self.coordinates.q
 
     @cached_property
-    def at(self) -> Joints:
-        """The joints at q."""
-        return joints(self.graph, self.mechanism, self.q)
+    def at(self) -> JointPlacements:
+        """Placements of the joints at q."""
+        return joint_placements(self.graph, self.mechanism, self.q)
 
     def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr], *, loaded: bool = False) -> Vector:
-        """Tau (nv) of all joints' v and a: with rotor inertia, and friction and external forces where there are any."""
+        """Returns tau (nv) for v and a of all joints, with rotor inertia, and friction and external forces, if any."""
         loads = None
         if loaded and self.options.forces:
-            frames = [place(self.robot, self.mechanism, name) for name in self.options.forces]
+            frames = [frame_placement(self.robot, self.mechanism, name) for name in self.options.forces]
             loads = external(self.graph, self.mechanism, self.at, frames, self.given["fext"])
         tau = rnea(self.graph, self.mechanism, self.at, v, a, self.parameters.inertia, loads)
         for k, x in self.rotors(a) + self.losses(v):
@@ -111,95 +111,95 @@ class Trace:
         return self.coordinates.force(tau)
 
     def mass_matrix(self) -> list[Vector]:
-        """M (nv, nv)."""
+        """Returns M (nv, nv)."""
         M = crba(self.graph, self.mechanism, self.at, self.parameters.inertia, self.diagonal())
         return self.coordinates.inertia(M)
 
     def diagonal(self) -> Vector:
-        """Rotor inertia by degree of freedom of all joints."""
+        """Returns the rotor inertia by degree of freedom of all joints."""
         out = self.zeros(self.mechanism.nv)
         for k, x in self.rotors([self.graph.constant(1.0)] * self.mechanism.nv):
             out[k] = x
         return out
 
     def rotors(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
-        """(index, torque) that rotors take."""
+        """Returns (index, torque) of the rotor inertias."""
         links = enumerate(self.mechanism.links)
-        return [(x.v, self.parameters.armature[i] * a[x.v]) for i, x in links if SIZES[x.kind][1] == 1]
+        return [(x.v, self.parameters.armature[i] * a[x.v]) for i, x in links if COORDINATE_COUNTS[x.kind][1] == 1]
 
     def losses(self, v: Sequence[Expr]) -> list[tuple[int, Expr]]:
-        """(index, torque) that friction takes."""
+        """Returns (index, torque) of joint friction."""
         out = []
         for i, link in enumerate(self.mechanism.links):
-            if self.options.friction and SIZES[link.kind][1] == 1:
+            if self.options.friction and COORDINATE_COUNTS[link.kind][1] == 1:
                 viscous = self.parameters.damping[i] * v[link.v]
                 coulomb = self.parameters.friction[i] * self.graph.sign(v[link.v])
                 out.append((link.v, viscous + coulomb))
         return out
 
 
-def _rnea(t: Trace) -> Outputs:
+def _rnea(t: TraceContext) -> Outputs:
     return _vector("tau", t.inverse_dynamics(t.v, t.a, loaded=True))
 
 
-def _nle(t: Trace) -> Outputs:
+def _nle(t: TraceContext) -> Outputs:
     return _vector("h", t.inverse_dynamics(t.v, t.rest))
 
 
-def _gravity(t: Trace) -> Outputs:
+def _gravity(t: TraceContext) -> Outputs:
     nothing = t.zeros(t.mechanism.nv)
     return _vector("g", t.inverse_dynamics(nothing, nothing))
 
 
-def _crba(t: Trace) -> Outputs:
+def _crba(t: TraceContext) -> Outputs:
     return _matrix("M", t.mass_matrix())
 
 
 #: Additions that a division costs about as much time as.
 DIVISION: Final = 8
 #: Ways of solving for accelerations; the one of fewest operations is taken.
-WAYS: Final = (factors, articulated)
+WAYS: Final = (solve_by_factorization, solve_by_articulated_bodies)
 
 
-def _aba(t: Trace) -> Outputs:
+def _aba(t: TraceContext) -> Outputs:
     h = t.inverse_dynamics(t.v, t.rest, loaded=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
     if t.coordinates.coupled:  # no recursion sees forces across the tree
-        return _vector("a", by_elimination(t.graph, t.mass_matrix(), left))
+        return _vector("a", solve_by_elimination(t.graph, t.mass_matrix(), left))
     ways = [way(t.graph, t.mechanism, t.at, t.parameters.inertia, t.diagonal(), left) for way in WAYS]
     return _vector("a", min(ways, key=lambda results: _cost(t.graph, results)))
 
 
 def _cost(graph: Graph, results: Vector) -> int:
-    kinds = [graph.op[i] for i in live(graph, results)[0]]
+    kinds = [graph.op[i] for i in live_nodes(graph, results)[0]]
     return kinds.count(ADD) + kinds.count(MUL) + DIVISION * kinds.count(DIV)
 
 
-def _regressor(t: Trace) -> Outputs:
+def _regressor(t: TraceContext) -> Outputs:
     joints, own = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
     losses = [joint is not None and joint.name in own for joint in joints]
     rotors = [joint is not None and (joint.name in own or joint.loop is not None) for joint in joints]
     return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, losses, rotors)))
 
 
-def _base_regressor(t: Trace) -> Outputs:
+def _base_regressor(t: TraceContext) -> Outputs:
     return _matrix("H", t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.at, t.v, t.a)))
 
 
-def _frame_jacobian(t: Trace) -> Outputs:
-    return _matrix("J", t.coordinates.columns(jacobian(t.graph, t.mechanism, t.at, t.where)))
+def _frame_jacobian(t: TraceContext) -> Outputs:
+    return _matrix("J", t.coordinates.columns(frame_jacobian(t.graph, t.mechanism, t.at, t.where)))
 
 
-def _frame_drift(t: Trace) -> Outputs:
-    return _vector("drift", acceleration(t.graph, t.mechanism, t.at, t.v, t.rest, t.where))
+def _frame_drift(t: TraceContext) -> Outputs:
+    return _vector("drift", frame_acceleration(t.graph, t.mechanism, t.at, t.v, t.rest, t.where))
 
 
-def _rnea_derivatives(t: Trace) -> Outputs:
+def _rnea_derivatives(t: TraceContext) -> Outputs:
     n, first = t.robot.nv, t.robot.nq
     tau = t.inverse_dynamics(t.v, t.a)
-    rates = t.coordinates.tangents(tangents(t.graph, t.mechanism, t.q))
-    by_q = [directional(t.graph, tau, seeds) for seeds in rates]
-    by_v = [directional(t.graph, tau, {first + k: t.graph.constant(1.0)}) for k in range(n)]
+    rates = t.coordinates.tangents(configuration_rates(t.graph, t.mechanism, t.q))
+    by_q = [differentiate(t.graph, tau, seeds) for seeds in rates]
+    by_v = [differentiate(t.graph, tau, {first + k: t.graph.constant(1.0)}) for k in range(n)]
     rows = [[column[i] for column in columns] for columns in (by_q, by_v) for i in range(n)] + t.mass_matrix()
     shapes = tuple((name, (n, n)) for name in ("dtau_dq", "dtau_dv", "dtau_da"))
     return shapes, [x for row in rows for x in row]
@@ -214,54 +214,54 @@ def _matrix(name: str, rows: Sequence[Vector]) -> Outputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to trace an operation.
+class OperationDefinition:
+    """How an operation is traced.
 
     Attributes:
         arguments: names of its inputs.
-        trace: makes outputs.
-        inertial: whether mass properties matter, so that they may be inputs.
-        loaded: whether external forces matter.
+        trace: makes its outputs.
+        inertial: whether it depends on mass properties, so that they may be inputs.
+        loaded: whether it depends on external forces.
         framed: whether it is about one named frame.
-        plain: whether it is traced in the file's origins, whose mass properties its columns belong to.
+        plain: whether it is traced in the file's origins, to whose mass properties its columns belong.
     """
 
     arguments: tuple[str, ...]
-    trace: Callable[[Trace], Outputs]
+    trace: Callable[[TraceContext], Outputs]
     inertial: bool = True
     loaded: bool = False
     framed: bool = False
     plain: bool = False
 
 
-RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
+OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
     {
-        "rnea": Recipe(("q", "v", "a"), _rnea, loaded=True),
-        "nle": Recipe(("q", "v"), _nle),
-        "gravity": Recipe(("q",), _gravity),
-        "crba": Recipe(("q",), _crba),
-        "aba": Recipe(("q", "v", "tau"), _aba, loaded=True),
-        "regressor": Recipe(("q", "v", "a"), _regressor, inertial=False, plain=True),
-        "base_regressor": Recipe(("q", "v", "a"), _base_regressor, inertial=False),
-        "rnea_derivatives": Recipe(("q", "v", "a"), _rnea_derivatives),
-        "frame_jacobian": Recipe(("q",), _frame_jacobian, inertial=False, framed=True),
-        "frame_drift": Recipe(("q", "v"), _frame_drift, inertial=False, framed=True),
+        "rnea": OperationDefinition(("q", "v", "a"), _rnea, loaded=True),
+        "nle": OperationDefinition(("q", "v"), _nle),
+        "gravity": OperationDefinition(("q",), _gravity),
+        "crba": OperationDefinition(("q",), _crba),
+        "aba": OperationDefinition(("q", "v", "tau"), _aba, loaded=True),
+        "regressor": OperationDefinition(("q", "v", "a"), _regressor, inertial=False, plain=True),
+        "base_regressor": OperationDefinition(("q", "v", "a"), _base_regressor, inertial=False),
+        "rnea_derivatives": OperationDefinition(("q", "v", "a"), _rnea_derivatives),
+        "frame_jacobian": OperationDefinition(("q",), _frame_jacobian, inertial=False, framed=True),
+        "frame_drift": OperationDefinition(("q", "v"), _frame_drift, inertial=False, framed=True),
     }
 )
 
 
 @lru_cache(maxsize=8)
-def chosen_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
-    """The mechanism that operations of this robot are traced over; kept for the robots last asked for."""
-    mech = mechanism(robot, plain=plain)
-    return mech if plain else in_unit(mech, usual_length(mech))
+def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
+    """Returns the mechanism over which operations of a robot are traced; cached for the latest robots."""
+    mech = build_mechanism(robot, plain=plain)
+    return mech if plain else rescale_lengths(mech, most_common_offset(mech))
 
 
-def traced(what: str, robot: Robot, options: Options, frame: str | None = None) -> Program:
-    """The program of an operation."""
-    recipe, graph = RECIPES[what], Graph()
-    mech = chosen_mechanism(robot, plain=recipe.plain)
-    sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(layout(mech))}
+def trace_operation(what: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
+    """Traces an operation and returns its program."""
+    recipe, graph = OPERATIONS[what], Graph()
+    mech = kernel_mechanism(robot, plain=recipe.plain)
+    sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(parameter_layout(mech))}
     names = list(recipe.arguments)
     names += ["fext"] if recipe.loaded and options.forces else []
     names += ["parameters"] if recipe.inertial and options.runtime else []
@@ -270,17 +270,21 @@ def traced(what: str, robot: Robot, options: Options, frame: str | None = None) 
     for name, size in arguments:
         given[name] = graph.inputs(start, size)
         start += size
-    own = at_run_time(graph, mech, given["parameters"]) if "parameters" in given else folded(graph, mech)
-    where = place(robot, mech, frame) if frame is not None else None
-    trace = Trace(robot, mech, options, graph, given, own, where)
+    own = (
+        input_parameters(graph, mech, given["parameters"])
+        if "parameters" in given
+        else constant_parameters(graph, mech)
+    )
+    where = frame_placement(robot, mech, frame) if frame is not None else None
+    trace = TraceContext(robot, mech, options, graph, given, own, where)
     outputs, results = recipe.trace(trace)
     name = what if frame is None else f"{what}:{frame}"
     to = trace.coordinates
-    return program(name, graph, arguments, outputs, results, to.unit(units(mech)), to.ranges)
+    return make_program(name, graph, arguments, outputs, results, to.unit(unit_norm_groups(mech)), to.ranges)
 
 
-def units(mechanism: Mechanism) -> list[tuple[int, ...]]:
-    """Entries of a mechanism's q that form a quaternion or a (cos, sin)."""
+def unit_norm_groups(mechanism: Mechanism) -> list[tuple[int, ...]]:
+    """Returns groups of entries of a mechanism's q that form a quaternion or a (cos, sin)."""
     out: list[tuple[int, ...]] = []
     for link in mechanism.links:
         if link.kind == "continuous":

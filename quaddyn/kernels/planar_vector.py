@@ -1,4 +1,4 @@
-"""Vectors in a plane over expressions, multiplied like complex numbers: a unit one turns what it multiplies."""
+"""Planar vectors over expressions, multiplied like complex numbers: multiplying by a unit vector rotates."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from .graph import Expr, Graph
 
 
 @dataclass(frozen=True, slots=True)
-class Planar:
+class PlanarVector:
     """``x + i y``."""
 
     x: Expr
     y: Expr
 
     @staticmethod
-    def of(graph: Graph, z: complex) -> Planar:
-        """A constant."""
-        return Planar(graph.constant(z.real), graph.constant(z.imag))
+    def of(graph: Graph, z: complex) -> PlanarVector:
+        """Returns a constant vector."""
+        return PlanarVector(graph.constant(z.real), graph.constant(z.imag))
 
-    def __add__(self, other: Planar) -> Planar:
-        return Planar(self.x + other.x, self.y + other.y)
+    def __add__(self, other: PlanarVector) -> PlanarVector:
+        return PlanarVector(self.x + other.x, self.y + other.y)
 
-    def __neg__(self) -> Planar:
-        return Planar(-self.x, -self.y)
+    def __neg__(self) -> PlanarVector:
+        return PlanarVector(-self.x, -self.y)
 
-    def __mul__(self, other: Planar | complex) -> Planar:
-        x, y = (other.x, other.y) if isinstance(other, Planar) else (other.real, other.imag)
-        return Planar(self.x * x - self.y * y, self.x * y + self.y * x)
+    def __mul__(self, other: PlanarVector | complex) -> PlanarVector:
+        x, y = (other.x, other.y) if isinstance(other, PlanarVector) else (other.real, other.imag)
+        return PlanarVector(self.x * x - self.y * y, self.x * y + self.y * x)
 
-    def scaled(self, factor: Expr | float) -> Planar:
-        """A multiple."""
-        return Planar(self.x * factor, self.y * factor)
+    def scaled(self, factor: Expr | float) -> PlanarVector:
+        """Returns a multiple."""
+        return PlanarVector(self.x * factor, self.y * factor)
 
     @property
-    def conjugate(self) -> Planar:
-        """Mirrored in the x axis: of a unit one the inverse."""
-        return Planar(self.x, -self.y)
+    def conjugate(self) -> PlanarVector:
+        """Reflection at the x axis: the inverse of a unit vector."""
+        return PlanarVector(self.x, -self.y)
 
-    def dot(self, other: Planar) -> Expr:
-        """The scalar product."""
+    def dot(self, other: PlanarVector) -> Expr:
+        """Returns the scalar product."""
         return self.x * other.x + self.y * other.y
 
-    def cross(self, other: Planar) -> Expr:
-        """The component of the vector product that points out of the plane."""
+    def cross(self, other: PlanarVector) -> Expr:
+        """Returns the component of the vector product normal to the plane."""
         return self.x * other.y - self.y * other.x

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .factoring import factored, live, operands
+from .factoring import factor_graph, live_nodes, operands
 from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
-    """What the emitted code of one state does.
+class OperationCounts:
+    """Number of operations of the code for one state.
 
     Attributes:
         mul, add, div: multiplications, additions and subtractions (of offsets to joint angles, too), divisions.
-        neg: negations that an instruction of their own would need; a fused multiply-add has them for free.
+        neg: negations that need an instruction of their own; within a fused multiply-add they are free.
         sincos: pairs of sine and cosine.
-        fused: pairs of a multiplication and an addition that the compiled code does as one (already in mul and add).
-        instructions: arithmetic instructions of the compiled code, those of sine and cosine left out.
-        sqrt: square roots, which only closed loops take.
+        fused: pairs of a multiplication and an addition that become one instruction (already in mul and add).
+        instructions: arithmetic instructions of the compiled code, without those of sine and cosine.
+        sqrt: square roots, which occur in closed loops only.
     """
 
     mul: int
@@ -44,13 +44,15 @@ class Program:
     """Straight-line code: `graph` from `inputs` to `outputs`.
 
     Attributes:
-        name: what it computes.
-        inputs: (name, size) in order; an `INPUT` node's index runs through them.
+        name: name of the operation.
+        inputs: (name, size) in order; the index of an `INPUT` node counts their entries.
         outputs: (name, shape) in order.
         results: one expression per entry of the outputs, row by row.
-        angles: inputs whose sine and cosine are taken.
         units: groups of inputs whose squares must sum to one.
-        ranges: inputs that must lie between two numbers, and these.
+        ranges: (input, lower, upper) of inputs that must lie in a range.
+        order: nodes in the order in which code is written.
+        fused: products that are fused with a sum into one instruction.
+        operations: operation counts.
     """
 
     name: str
@@ -62,16 +64,16 @@ class Program:
     ranges: tuple[tuple[int, float, float], ...]
     order: tuple[int, ...]
     fused: frozenset[int]
-    operations: Operations
+    operations: OperationCounts
 
     @property
     def angles(self) -> tuple[int, ...]:
-        """Inputs whose sine and cosine are taken."""
+        """Inputs whose sine and cosine are computed."""
         return tuple(sorted(self.turned))
 
     @property
     def turned(self) -> dict[int, float]:
-        """Inputs whose sine and cosine are taken, and the largest multiple of each of which they are."""
+        """Inputs whose sine and cosine are computed, with the largest factor by which they are multiplied there."""
         graph, out = self.graph, dict[int, float]()
         for node in {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}:
             source, scale = (node, 1.0) if graph.op[node] == INPUT else graph._multiple(2 * node)
@@ -79,7 +81,7 @@ class Program:
         return out
 
 
-def program(
+def make_program(
     name: str,
     graph: Graph,
     inputs: Sequence[tuple[str, int]],
@@ -88,9 +90,9 @@ def program(
     units: Sequence[Sequence[int]] = (),
     ranges: Sequence[tuple[int, float, float]] = (),
 ) -> Program:
-    """Factor, order and count what `results` need."""
-    graph, out = factored(*factored(graph, results))  # a factor taken out may be shared in turn
-    order, fused = scheduled(graph, out)
+    """Factors, orders and counts the operations that `results` need."""
+    graph, out = factor_graph(*factor_graph(graph, results))  # a factor taken out may be shared in turn
+    order, fused = schedule(graph, out)
     return Program(
         name,
         tuple(inputs),
@@ -101,17 +103,17 @@ def program(
         tuple(ranges),
         tuple(order),
         frozenset(fused),
-        counted(graph, out, order, fused),
+        count_operations(graph, out, order, fused),
     )
 
 
-def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
-    """Nodes in order of creation, sines and cosines just before their first use, and the fused products.
+def schedule(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
+    """Returns nodes in order of creation, sines and cosines just before their first use, and the fused products.
 
     Recursions are traced branch by branch, so that this order keeps few values alive.  A product that a single sum
     reads is fused with it into one multiply-add.
     """
-    order, uses = live(graph, results)
+    order, uses = live_nodes(graph, results)
     order = _turned_late(graph, order)
     fused: set[int] = set()
     for i in order:
@@ -124,7 +126,7 @@ def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int
 
 
 def _turned_late(graph: Graph, order: Sequence[int]) -> list[int]:
-    """`order` with every sine and cosine moved to where it is first read."""
+    """Returns `order` with every sine and cosine moved to its first reader."""
     out: list[int] = []
     waiting = {i for i in order if graph.op[i] in (SIN, COS)}
     for i in order:
@@ -138,12 +140,12 @@ def _turned_late(graph: Graph, order: Sequence[int]) -> list[int]:
     return [*out, *sorted(waiting)]  # those that are results themselves
 
 
-def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> Operations:
-    """Counts of the code of `order`."""
+def count_operations(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> OperationCounts:
+    """Counts the operations of the code of `order`."""
     kinds = [graph.op[i] for i in order]
     mul, add, div, sqrt = (kinds.count(op) for op in (MUL, ADD, DIV, SQRT))
     turned = {(graph.left[i], graph.value[i]) for i in order if graph.op[i] in (SIN, COS)}
     add += sum(1 for _, offset in turned if offset)
     neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
     neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
-    return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + sqrt + neg - len(fused), sqrt)
+    return OperationCounts(mul, add, div, neg, len(turned), len(fused), mul + add + div + sqrt + neg - len(fused), sqrt)

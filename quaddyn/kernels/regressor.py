@@ -11,13 +11,13 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .graph import Expr, Graph, Vector, cross
-from .mechanism import PARAMETERS, Mechanism, moved
+from .mechanism import N_INERTIAL_PARAMETERS, Mechanism, transform_inertia
 from .parameters import inertial_layout, second_moments_of
-from .rnea import Joints, Motion, Wrench, joint_forces, motions, raised
+from .rnea import BodyMotion, JointPlacements, Wrench, body_motions, joint_forces, wrench_in_parent
 
 
-def columns(graph: Graph, motion: Motion) -> list[Wrench]:
-    """Wrenches of unit m, h and K (xx, xy, xz, yy, yz, zz) under this motion."""
+def columns(graph: Graph, motion: BodyMotion) -> list[Wrench]:
+    """Returns the wrenches of unit m, h and K (xx, xy, xz, yy, yz, zz) under this motion."""
     zero, one = graph.constant(0.0), graph.constant(1.0)
     U, spread, still = motion.U, motion.spread, [zero] * 3
     out: list[Wrench] = [(list(motion.a), still)]
@@ -35,19 +35,19 @@ def columns(graph: Graph, motion: Motion) -> list[Wrench]:
     return out + [(still, n) for n in moments]
 
 
-def _climb(graph: Graph, mechanism: Mechanism, at: Joints, link: int, wrench: Wrench) -> Vector:
-    """(nv,) what joints feel of a wrench on a link."""
+def _climb(graph: Graph, mechanism: Mechanism, at: JointPlacements, link: int, wrench: Wrench) -> Vector:
+    """Returns the joint forces (nv,) due to a wrench on a body."""
     tau = [graph.constant(0.0)] * mechanism.nv
     while link >= 0:
         for k, x in joint_forces(mechanism.links[link], *wrench, mechanism.length):
             tau[k] = x
-        wrench = raised(at.rotations[link], at.places[link], wrench)
+        wrench = wrench_in_parent(at.rotations[link], at.places[link], wrench)
         link = mechanism.links[link].parent
     return tau
 
 
 def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: Sequence[Expr]) -> list[Vector]:
-    """(nv,) columns of viscous friction, Coulomb friction and rotor inertia of a link's joint."""
+    """Returns the columns (nv,) of viscous friction, Coulomb friction and rotor inertia of a body's joint."""
     out = []
     for x in (v[index], graph.sign(v[index]), a[index]):
         column = [graph.constant(0.0)] * mechanism.nv
@@ -57,10 +57,10 @@ def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: S
 
 
 def base_regressor(
-    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr]
+    graph: Graph, mechanism: Mechanism, at: JointPlacements, v: Sequence[Expr], a: Sequence[Expr]
 ) -> list[Vector]:
-    """(nv, k) by rows, one column per run-time parameter that is a mass property (`parameters.inertial_layout`)."""
-    every = motions(graph, mechanism, at, v, a)
+    """Returns the regressor (nv, k) by rows, one column for each of the `inertial_layout`."""
+    every = body_motions(graph, mechanism, at, v, a)
     wrenches = [columns(graph, motion) for motion in every]
     out = [_climb(graph, mechanism, at, i, wrenches[i][k]) for i, k in inertial_layout(mechanism)]
     return [list(row) for row in zip(*out, strict=True)]
@@ -69,41 +69,49 @@ def base_regressor(
 def regressor(
     graph: Graph,
     mechanism: Mechanism,
-    at: Joints,
+    at: JointPlacements,
     v: Sequence[Expr],
     a: Sequence[Expr],
     losses: Sequence[bool],
     rotors: Sequence[bool],
 ) -> list[Vector]:
-    """(nv, 13 nb) by rows: ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body of the robot, file frames.
+    """Returns the regressor (nv, 13 nb) by rows.
 
-    Columns of friction and rotor inertia are zero for bodies whose joint has none of its own, as `losses` and `rotors`
-    tell by body.
+    ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body, file frames.
+
+    Columns of friction and rotor inertia are zero for bodies whose joint has none of its own; `losses` and `rotors`
+    list by body whether it has.
     """
     zero = graph.constant(0.0)
     out = [[zero] * mechanism.nv for _ in range(13 * len(rotors))]
-    for i, (link, motion) in enumerate(zip(mechanism.links, motions(graph, mechanism, at, v, a), strict=True)):
-        if link.source < 0:
+    for i, (link, motion) in enumerate(zip(mechanism.links, body_motions(graph, mechanism, at, v, a), strict=True)):
+        if link.body_index < 0:
             continue
         wrenches = columns(graph, motion)
-        for j in range(PARAMETERS):
-            p = moved(second_moments_of(j), link.own.T, -link.own.T @ link.origin) * in_units(mechanism.length)
+        for j in range(N_INERTIAL_PARAMETERS):
+            p = transform_inertia(
+                second_moments_of(j), link.file_axes.T, -link.file_axes.T @ link.file_origin
+            ) * in_units(mechanism.length)
             p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
-            out[13 * link.source + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
-        first, own = 13 * link.source + PARAMETERS, _own(graph, mechanism, link.v, v, a) if rotors[link.source] else []
-        if losses[link.source]:
+            out[13 * link.body_index + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
+        first, own = (
+            13 * link.body_index + N_INERTIAL_PARAMETERS,
+            _own(graph, mechanism, link.v, v, a) if rotors[link.body_index] else [],
+        )
+        if losses[link.body_index]:
             out[first : first + 2] = own[:2]
-        if rotors[link.source]:
+        if rotors[link.body_index]:
             out[first + 2] = own[2]
     return [list(row) for row in zip(*out, strict=True)]
 
 
 def in_units(length: float) -> Array:
-    """(10,) factors that bring m, h, K to units of length."""
+    """Returns the factors (10,) that convert m, h, K to units of length."""
     return np.array([length**2, *[length] * 3, *[1.0] * 6])
 
 
 def _weighted(p: Array, wrenches: Sequence[Wrench]) -> Wrench:
+    """Returns the sum of wrenches with weights p."""
     f = [_sum([w[0][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]
     n = [_sum([w[1][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]
     return f, n

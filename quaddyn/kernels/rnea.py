@@ -15,19 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import GRAVITY, TURNING, Link, Mechanism, _cos_sin
+from .mechanism import GRAVITY, ROTATING_KINDS, Mechanism, MechanismBody, _cos_sin
 
 Matrix = list[Vector]
 
 
 class Rotation:
-    """``R_parent_body`` of a joint as a sequence of plane turns, or, of a floating joint, as a full matrix."""
+    """``R_parent_body`` of a joint as a sequence of plane rotations, or, for a floating joint, as a full matrix."""
 
     def __init__(self, graph: Graph, turns: Sequence[tuple[str, Expr, Expr]], matrix: Matrix | None = None) -> None:
         self.graph, self.turns, self.matrix = graph, turns, matrix
 
     def down(self, x: Sequence[Expr]) -> Vector:
-        """``R^T x``: parent's components to the body's."""
+        """Returns ``R^T x``: the parent's components to the body's."""
         out = list(x)
         for axis, c, s in self.turns:
             i, j = (0, 1) if axis == "z" else (1, 2)
@@ -38,7 +38,7 @@ class Rotation:
         return out
 
     def up(self, x: Sequence[Expr]) -> Vector:
-        """``R x``: the body's components to the parent's."""
+        """Returns ``R x``: the body's components to the parent's."""
         out = list(x)
         if self.matrix is not None:
             R = self.matrix
@@ -49,10 +49,10 @@ class Rotation:
         return out
 
 
-def rotation(graph: Graph, link: Link, q: Sequence[Expr]) -> Rotation:
-    """Orientation of a link in its parent at q."""
+def rotation(graph: Graph, link: MechanismBody, q: Sequence[Expr]) -> Rotation:
+    """Returns the orientation of a body in its parent at q."""
     turns = []
-    gamma, alpha, beta = link.turn
+    gamma, alpha, beta = link.rotation_angles
     for axis, angle in (("z", gamma), ("x", alpha)):
         if angle:
             c, s = _cos_sin(angle)
@@ -75,7 +75,7 @@ def rotation(graph: Graph, link: Link, q: Sequence[Expr]) -> Rotation:
 
 
 def quaternion_matrix(quaternion: Sequence[Expr]) -> Matrix:
-    """(3, 3) rotation of a quaternion x, y, z, w, with Eigen's polynomial."""
+    """Returns the rotation (3, 3) of a quaternion x, y, z, w, with Eigen's polynomial."""
     x, y, z, w = quaternion
     tx, ty, tz = 2.0 * x, 2.0 * y, 2.0 * z
     twx, twy, twz, txx, txy, txz, tyy, tyz, tzz = tx * w, ty * w, tz * w, tx * x, ty * x, tz * x, ty * y, tz * y, tz * z
@@ -86,12 +86,12 @@ def quaternion_matrix(quaternion: Sequence[Expr]) -> Matrix:
     ]
 
 
-def displacement(graph: Graph, link: Link, q: Sequence[Expr], length: float) -> Vector:
-    """Origin of a link in its parent's frame at q, in units of length."""
+def displacement(graph: Graph, link: MechanismBody, q: Sequence[Expr], length: float) -> Vector:
+    """Returns the origin of a body in its parent's frame at q, in units of length."""
     out = [graph.constant(float(x)) for x in link.offset]
     if link.kind == "prismatic":
         step = q[link.q] * (1.0 / length)
-        return [o + float(d) * step for o, d in zip(out, link.slide, strict=True)]
+        return [o + float(d) * step for o, d in zip(out, link.sliding_axis, strict=True)]
     if link.kind in ("planar", "floating"):
         place = [q[link.q + k] * (1.0 / length) for k in range(2 if link.kind == "planar" else 3)]
         place += [graph.constant(0.0)] * (3 - len(place))
@@ -100,12 +100,12 @@ def displacement(graph: Graph, link: Link, q: Sequence[Expr], length: float) -> 
     return out
 
 
-def _constant_turns(link: Link) -> int:
-    return sum(1 for angle in link.turn if angle)
+def _constant_turns(link: MechanismBody) -> int:
+    return sum(1 for angle in link.rotation_angles if angle)
 
 
 @dataclass(eq=False)
-class Motion:
+class BodyMotion:
     """Angular velocity, U, and acceleration of the origin (gravity subtracted) of a body, in its frame.
 
     `spread` holds U33 - U22, U11 - U33 and U22 - U11.
@@ -118,16 +118,16 @@ class Motion:
     spread: Vector
 
 
-def world(graph: Graph, gravity: float, length: float) -> Motion:
-    """The world, which falls upwards."""
+def world_motion(graph: Graph, gravity: float, length: float) -> BodyMotion:
+    """Returns the motion of the world, which accelerates upwards to model gravity."""
     zero = graph.constant(0.0)
     nothing = [zero] * 3
     fall = [zero, zero, graph.constant(gravity / length)]
-    return Motion(nothing, [list(nothing) for _ in range(3)], nothing, fall, nothing)
+    return BodyMotion(nothing, [list(nothing) for _ in range(3)], nothing, fall, nothing)
 
 
 def full_u(w: Sequence[Expr], dw: Sequence[Expr]) -> tuple[Matrix, Vector]:
-    """``U = [dw]x + [w]x [w]x`` and the differences of its diagonal."""
+    """Returns ``U = [dw]x + [w]x [w]x`` and the differences of its diagonal."""
     xx, yy, zz = (x * x for x in w)
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
     U = [
@@ -138,20 +138,27 @@ def full_u(w: Sequence[Expr], dw: Sequence[Expr]) -> tuple[Matrix, Vector]:
     return U, [zz - yy, xx - zz, yy - xx]
 
 
-def advance(
-    graph: Graph, link: Link, above: Motion, R: Rotation, r: Vector, v: Sequence[Expr], a: Sequence[Expr], length: float
-) -> Motion:
-    """Motion of a link from that of its parent."""
+def propagate_motion(
+    graph: Graph,
+    link: MechanismBody,
+    above: BodyMotion,
+    R: Rotation,
+    r: Vector,
+    v: Sequence[Expr],
+    a: Sequence[Expr],
+    length: float,
+) -> BodyMotion:
+    """Returns the motion of a body from that of its parent."""
     carried = R.down(plus(above.a, times(above.U, r)))
-    if link.kind in TURNING:
+    if link.kind in ROTATING_KINDS:
         return _turn(link, above, R, carried, v[link.v], a[link.v])
     if link.kind == "prismatic":
         speed, push = v[link.v] * (1.0 / length), a[link.v] * (1.0 / length)
-        along = [float(d) * speed for d in link.slide]
+        along = [float(d) * speed for d in link.sliding_axis]
         w = above.w
         coriolis = [x + x for x in cross(w, along)]
-        pushed = plus(plus(carried, coriolis), [float(d) * push for d in link.slide])
-        return Motion(w, above.U, above.dw, pushed, above.spread)
+        pushed = plus(plus(carried, coriolis), [float(d) * push for d in link.sliding_axis])
+        return BodyMotion(w, above.U, above.dw, pushed, above.spread)
     if link.kind == "planar":
         zero = graph.constant(0.0)
         rate, thrust = [v[link.v], v[link.v + 1], zero], [a[link.v], a[link.v + 1], zero]
@@ -166,10 +173,10 @@ def advance(
     twice = plus(w, w_above)
     own = [x * (1.0 / length) for x in plus(thrust, cross(twice, rate))]
     U, spread = full_u(w, dw)
-    return Motion(w, U, dw, plus(carried, own), spread)
+    return BodyMotion(w, U, dw, plus(carried, own), spread)
 
 
-def _turn(link: Link, above: Motion, R: Rotation, carried: Vector, v: Expr, a: Expr) -> Motion:
+def _turn(link: MechanismBody, above: BodyMotion, R: Rotation, carried: Vector, v: Expr, a: Expr) -> BodyMotion:
     w = R.down(above.w)
     w[2] = w[2] + v
     axis = R.up([v.graph.zero, v.graph.zero, v.graph.one])
@@ -183,21 +190,21 @@ def _turn(link: Link, above: Motion, R: Rotation, carried: Vector, v: Expr, a: E
     U11, U22 = below + across, -(xx + zz)
     flat = below - U22
     U = [[U11, xy - dwz, third[0]], [xy + dwz, U22, third[1]], [xz - dwy, yz + dwx, below]]
-    return Motion(w, U, [dwx, dwy, dwz], carried, [flat, across, -(flat + across)])
+    return BodyMotion(w, U, [dwx, dwy, dwz], carried, [flat, across, -(flat + across)])
 
 
 def times(M: Sequence[Sequence[Expr]], x: Sequence[Expr]) -> Vector:
-    """``M x``."""
+    """Returns ``M x``."""
     return [row[0] * x[0] + row[1] * x[1] + row[2] * x[2] for row in M]
 
 
 def dot(a: Sequence[Expr], b: Sequence[Expr]) -> Expr:
-    """``a . b``."""
+    """Returns ``a . b``."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def wrench(motion: Motion, p: Sequence[Expr]) -> tuple[Vector, Vector]:
-    """Force and moment about the origin that give a body of parameters m, h, K this motion."""
+def inertial_wrench(motion: BodyMotion, p: Sequence[Expr]) -> tuple[Vector, Vector]:
+    """Returns force and moment about the origin that give a body of parameters m, h, K this motion."""
     m, h = p[0], p[1:4]
     xx, xy, xz, yy, yz, zz = p[4:]
     U, a = motion.U, motion.a
@@ -211,103 +218,105 @@ def wrench(motion: Motion, p: Sequence[Expr]) -> tuple[Vector, Vector]:
 
 
 @dataclass(eq=False)
-class Joints:
-    """Where every link is in its parent at q: orientation, and origin in units of length."""
+class JointPlacements:
+    """Placement of every body in its parent at q: orientation, and origin in units of length."""
 
     rotations: list[Rotation]
     places: list[Vector]
 
 
-def joints(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> Joints:
-    """The joints of a mechanism at q."""
-    return Joints(
+def joint_placements(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> JointPlacements:
+    """Returns the placements of a mechanism at q."""
+    return JointPlacements(
         [rotation(graph, link, q) for link in mechanism.links],
         [displacement(graph, link, q, mechanism.length) for link in mechanism.links],
     )
 
 
-def motions(
+def body_motions(
     graph: Graph,
     mechanism: Mechanism,
-    at: Joints,
+    at: JointPlacements,
     v: Sequence[Expr],
     a: Sequence[Expr],
     *,
     gravity: float = GRAVITY,
-) -> list[Motion]:
-    """Motion of every link at (v, a), as if the world accelerated upwards with `gravity` [m/s^2]."""
-    ground = world(graph, gravity, mechanism.length)
-    out: list[Motion] = []
+) -> list[BodyMotion]:
+    """Returns the motion of every body at (v, a), where the world accelerates upwards with `gravity` [m/s^2]."""
+    ground = world_motion(graph, gravity, mechanism.length)
+    out: list[BodyMotion] = []
     for link, R, r in zip(mechanism.links, at.rotations, at.places, strict=True):
         above = out[link.parent] if link.parent >= 0 else ground
-        out.append(advance(graph, link, above, R, r, v, a, mechanism.length))
+        out.append(propagate_motion(graph, link, above, R, r, v, a, mechanism.length))
     return out
 
 
 Wrench = tuple[Vector, Vector]
 
 
-def raised(R: Rotation, r: Vector, wrench: Wrench) -> Wrench:
-    """A wrench on a link, as force and moment about the parent's origin in the parent's axes."""
+def wrench_in_parent(R: Rotation, r: Vector, wrench: Wrench) -> Wrench:
+    """Returns a wrench on a body as force and moment about the parent's origin in the parent's axes."""
     f = R.up(wrench[0])
     return f, plus(R.up(wrench[1]), cross(r, f))
 
 
-def joined(a: Wrench, b: Wrench) -> Wrench:
-    """The sum of two wrenches about one origin."""
+def add_wrenches(a: Wrench, b: Wrench) -> Wrench:
+    """Returns the sum of two wrenches about one origin."""
     return plus(a[0], b[0]), plus(a[1], b[1])
 
 
 def rnea(
     graph: Graph,
     mechanism: Mechanism,
-    at: Joints,
+    at: JointPlacements,
     v: Sequence[Expr],
     a: Sequence[Expr],
     parameters: Sequence[Sequence[Expr]],
     loads: Mapping[int, Wrench] | None = None,
 ) -> Vector:
-    """Generalized forces (nv), rotor inertia and friction left out.
+    """Returns the generalized forces (nv), without rotor inertia and friction.
 
     Args:
         graph: records the operations.
         mechanism: the robot.
-        at: its joints at q.
+        at: placements of its joints at q.
         v: nv expressions.
         a: nv expressions.
-        parameters: per link m, h, K.
-        loads: external wrenches on links, about their origins in their axes, by index.
+        parameters: per body m, h, K.
+        loads: external wrenches on bodies, about their origins in their axes, by index.
     """
     tau = [graph.constant(0.0)] * mechanism.nv
 
-    def visit(i: int, above: Motion) -> Wrench:
+    def visit(i: int, above: BodyMotion) -> Wrench:
         """Down to the leaves and back, branch by branch; what the parent of link i must carry."""
         link, R, r = mechanism.links[i], at.rotations[i], at.places[i]
-        motion = advance(graph, link, above, R, r, v, a, mechanism.length)
+        motion = propagate_motion(graph, link, above, R, r, v, a, mechanism.length)
         below = [visit(c, motion) for c in mechanism.children[i]]
-        carried = wrench(motion, parameters[i])
+        carried = inertial_wrench(motion, parameters[i])
         for more in below:
-            carried = joined(carried, more)
+            carried = add_wrenches(carried, more)
         if loads and i in loads:
             f, n = loads[i]
-            carried = joined(carried, ([-x for x in f], [-x for x in n]))
+            carried = add_wrenches(carried, ([-x for x in f], [-x for x in n]))
         for k, x in joint_forces(link, *carried, mechanism.length):
             tau[k] = x
-        return raised(R, r, carried)
+        return wrench_in_parent(R, r, carried)
 
-    ground = world(graph, GRAVITY, mechanism.length)
+    ground = world_motion(graph, GRAVITY, mechanism.length)
     for i, link in enumerate(mechanism.links):
         if link.parent < 0:
             visit(i, ground)
     return tau
 
 
-def joint_forces(link: Link, f: Vector, n: Vector, length: float) -> list[tuple[int, Expr]]:
-    """(index in tau, value): what the joint feels of a wrench on its body."""
-    if link.kind in TURNING:
+def joint_forces(link: MechanismBody, f: Vector, n: Vector, length: float) -> list[tuple[int, Expr]]:
+    """Returns (index in tau, value): the components of a wrench on a body along the axes of its joint."""
+    if link.kind in ROTATING_KINDS:
         return [(link.v, n[2])]
     if link.kind == "prismatic":
-        along = f[0] * float(link.slide[0]) + f[1] * float(link.slide[1]) + f[2] * float(link.slide[2])
+        along = (
+            f[0] * float(link.sliding_axis[0]) + f[1] * float(link.sliding_axis[1]) + f[2] * float(link.sliding_axis[2])
+        )
         return [(link.v, along * (1.0 / length))]
     scaled = [x * (1.0 / length) for x in f]
     own = [scaled[0], scaled[1], n[2]] if link.kind == "planar" else [*scaled, *n]

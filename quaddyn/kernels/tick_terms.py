@@ -1,4 +1,4 @@
-"""`TickTerms`: every rigid-body term that a tick of whole-body control needs, for any robot, in one compiled call."""
+"""`TickTerms`: all rigid-body terms that a tick of whole-body control needs, for any robot, in one compiled call."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ..urdf.tree import Array
 from . import native_kernel
 from .c_source import CSource, c_source
 from .graph import Graph, Vector
-from .joint_coordinates import Coordinates, movers
-from .kernel_cache import prepared
+from .joint_coordinates import JointCoordinateMap, moving_entries
+from .kernel_cache import load_or_compile
 from .kernels import Kernel
-from .kinematics import place
-from .llvm_streaming_module import module
+from .kinematics import frame_placement
+from .llvm_streaming_module import streaming_module
 from .mechanism import Mechanism
-from .operations import chosen_mechanism, units
-from .program import Program, program
-from .tick_trace import Sweep, chain
+from .operations import kernel_mechanism, unit_norm_groups
+from .program import Program, make_program
+from .tick_trace import TermTracer, moving_velocity_indices
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FrameLayout:
-    """Where the terms of a frame begin.
+    """Start of each term of a frame in the vector of all terms.
 
     Attributes:
         rotation: (3, 3) of the frame's axes in the world, row by row.
         origin: (3,) in the world [m].
         velocity: (6,) of the origin [m/s], then angular [rad/s], world axes.
-        drift: (6,) what of the velocity's derivative does not come from the joints' accelerations: the classical
+        drift: (6,) part of the velocity's derivative that does not depend on the joints' accelerations: the classical
             acceleration of the origin [m/s^2] and the angular acceleration [rad/s^2] at ``a = 0``, world axes.
         jacobian: (6, len(chain)) row by row: ``velocity = jacobian @ v[chain]``.
         chain: entries of v that move the frame, ascending.
@@ -53,30 +53,30 @@ class FrameLayout:
     chain: tuple[int, ...]
 
     def shapes(self) -> dict[str, Shape]:
-        """The blocks in order."""
+        """Returns the shapes of the blocks by name, in order."""
         return {"rotation": (3, 3), "origin": (3,), "velocity": (6,), "drift": (6,), "jacobian": (6, len(self.chain))}
 
 
 @dataclass(frozen=True, slots=True)
 class TermsLayout:
-    """Where each term begins in the vector of all terms; matrices lie row by row.
+    """Start of each term in the vector of all terms; matrices are stored row by row.
 
-    Names and conventions are those of `quaddyn.dynamics.State`.  What is None is not computed.
+    Names and conventions are those of `quaddyn.dynamics.State`.  Terms that are None are not computed.
 
     Attributes:
         nv: size of v.
         M: (nv, nv) joint-space inertia, both triangles, armature included.
-        h: (nv,) Coriolis, centrifugal and gravity terms.
-        com: (3,) centre of mass, world axes [m].
+        h: (nv,) Coriolis, centrifugal and gravity terms [N m, N].
+        com: (3,) center of mass, world axes [m].
         com_velocity: (3,) its velocity, world axes [m/s].
-        com_jacobian: (3, nv) of the centre of mass, world axes; None where the root is free and the only joint on the
-            world, as then the first six rows of ``M a + h`` tell the same.
-        com_drift: (3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]; None where `com_jacobian` is.
-        momentum: (6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
+        com_jacobian: (3, nv) of the center of mass, world axes; None where the root is free and the only joint on the
+            world, as then the first six rows of ``M a + h`` contain the same.
+        com_drift: (3,) acceleration of the center of mass at ``a = 0`` [m/s^2]; None where `com_jacobian` is.
+        momentum: (6,) linear [kg m/s] and, about the center of mass, angular momentum [kg m^2/s], world axes.
         momentum_matrix: (6, nv) A with ``momentum = A v``.
         momentum_drift: (6,) ``dA/dt v``.
-        frames: by name, in the order in which they were asked for.
-        size: of the whole.
+        frames: layout of each frame by name, in the order in which they were requested.
+        size: size of the vector.
     """
 
     nv: int
@@ -93,7 +93,7 @@ class TermsLayout:
     size: int
 
     def blocks(self) -> Iterator[tuple[str, int, Shape]]:
-        """(name, start, shape) of every block in order; those of a frame are named like ``FL.origin``."""
+        """Yields (name, start, shape) of every block in order; those of a frame are named like ``FL.origin``."""
         for name, shape in _shapes(self.nv).items():
             start = getattr(self, name)
             if start is not None:
@@ -103,7 +103,7 @@ class TermsLayout:
                 yield f"{frame}.{name}", getattr(at, name), shape
 
     def views(self, terms: Array) -> dict[str, Array]:
-        """Every block of a vector of terms, as a view of its shape, by the names of `blocks`."""
+        """Returns every block of a vector of terms as a view of its shape, by the names of `blocks`."""
         return {name: terms[start : start + math.prod(shape)].reshape(shape) for name, start, shape in self.blocks()}
 
 
@@ -122,7 +122,7 @@ def _shapes(nv: int) -> dict[str, Shape]:
 
 
 def terms_layout(mechanism: Mechanism, nv: int, chains: Mapping[str, Sequence[int]], *, momentum: bool) -> TermsLayout:
-    """The layout for frames of these chains, and nv entries of the robot's v."""
+    """Returns the layout for frames moved by these entries of v, for a robot with nv degrees of freedom."""
     roots = [link for link in mechanism.links if link.parent < 0]
     alone = len(roots) == 1 and roots[0].kind == "floating"
     left_out = {"com_jacobian", "com_drift"} if alone else set()
@@ -143,8 +143,8 @@ def terms_layout(mechanism: Mechanism, nv: int, chains: Mapping[str, Sequence[in
 class TickTerms:
     """All rigid-body terms of one control tick, compiled into one straight-line function of (q, v).
 
-    ``terms(q, v, out)`` fills `out`, laid out as `layout` says.  `compute` is the same function without a Python frame
-    around it, for loops in which 50 ns matter.  What is compiled is kept on disk and can be shared between threads.
+    ``terms(q, v, out)`` fills `out`, whose layout is `layout`.  `compute` is the same function without a Python frame
+    around it, for loops in which 50 ns matter.  The kernel is cached on disk and can be shared between threads.
 
     Args:
         robot: a loaded robot with at least one degree of freedom.
@@ -153,46 +153,50 @@ class TickTerms:
 
     Attributes:
         robot: the robot.
-        frames: the names of the frames.
-        layout: where which term is.
-        size: of `out`.
-        operations: counts of the emitted code.
+        frames: names of the frames.
+        layout: start of each term.
+        size: size of `out`.
+        operations: operation counts of the code.
         compute: ``compute(q, v, out)``.
         address: of the machine code ``int64_t f(const double *q, const double *v, double *out)``, for compiled callers;
-            it returns 0, or 1 for a q or v that `compute` would refuse.  Valid as long as this object.
+            it returns 0, or 1 for a q or v that `compute` rejects.  Valid as long as this object.
 
     Raises:
         UnknownNameError: no such frame.
         ArgumentError: a frame named twice, or a robot without degrees of freedom or without mass.
-        Unsupported: machine code cannot be made or run here.
+        UnsupportedMachineError: machine code cannot be made or run here.
     """
 
     def __init__(self, robot: Robot, frames: Sequence[str], momentum: bool = False) -> None:
         self.robot, self.momentum = robot, momentum
         self.layout = _checked(robot, frames, momentum)
         self.frames, self.size = tuple(self.layout.frames), self.layout.size
-        interface, code = prepared(
-            robot, "double", ("tick_terms", self.frames, momentum), lambda: _traced(robot, self.layout), module
+        interface, code = load_or_compile(
+            robot,
+            "double",
+            ("tick_terms", self.frames, momentum),
+            lambda: _traced(robot, self.layout),
+            streaming_module,
         )
         self.operations = interface.operations
         slow = _Examined(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
-        self.compute = native_kernel.quick(code, slow, "tick_terms", np.dtype(np.float64))
+        self.compute = native_kernel.make_fast_entry(code, slow, "tick_terms", np.dtype(np.float64))
         self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
 
     def __call__(self, q: Array, v: Array, out: Array) -> Array:
-        """Fill `out` with the terms at (q, v).
+        """Fills `out` with the terms at (q, v).
 
         Args:
-            q: (nq,).
-            v: (nv,).
-            out: (size,) float64, apart from the others in memory.
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            out: (size,) float64, not overlapping the others in memory.
 
         Returns:
             `out`.
 
         Raises:
             ArgumentTypeError: an argument is not an array of floats.
-            ArgumentError: an argument has a wrong shape, is not finite, or is no configuration.
+            ArgumentError: an argument has a wrong shape, is not finite, or is not a configuration.
         """
         return self.compute(q, v, out)  # type: ignore[no-any-return]
 
@@ -204,7 +208,7 @@ class TickTerms:
 
 
 class _Examined:
-    """What takes the calls that the quick way refuses: it says what is wrong, or computes all the same."""
+    """Fallback for calls that the fast entry rejects: validates the arguments and raises, or computes the terms."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -222,16 +226,18 @@ class _Examined:
 
 
 def tick_terms_c(robot: Robot, frames: Sequence[str], momentum: bool = False, *, name: str = "") -> CSource:
-    """The same terms as C99: ``void go2_tick_terms(const double q[19], const double v[18], double terms[660])``.
+    """Returns the same terms as C99.
 
-    The text stands alone (it includes math.h only), allocates nothing and has no branches; its banner tells the layout.
-    Unlike `TickTerms` it does not look at its arguments.
+    ``void go2_tick_terms(const double q[19], const double v[18], double terms[660])``.
+
+    The text is self-contained (it includes math.h only), allocates nothing and has no branches; its banner describes
+    the layout.  Unlike `TickTerms` it does not validate its arguments.
 
     Args:
         robot: as of `TickTerms`, like all that follow.
         frames: names of frames.
         momentum: whether centroidal momentum belongs to the terms.
-        name: of the function; the robot's and ``tick_terms`` by default.
+        name: name of the function; by default that of the robot and ``tick_terms``.
 
     Raises:
         UnknownNameError: no such frame.
@@ -245,7 +251,7 @@ def tick_terms_c(robot: Robot, frames: Sequence[str], momentum: bool = False, *,
 
 
 def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout:
-    """The layout, all arguments examined."""
+    """Validates the arguments and returns the layout."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     if type(momentum) is not bool:
@@ -253,7 +259,7 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
     names = check_sequence("frames", frames, "names")
-    mechanism = chosen_mechanism(robot)
+    mechanism = kernel_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
         raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
     robot.reject_spatial_loops("compiled kernels")
@@ -261,16 +267,18 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     for name in names:
         if name in chains:
             raise ArgumentError(f"frames: {name!r} is named twice; each frame once")
-        chains[name] = movers(robot, chain(mechanism, place(robot, mechanism, name).link))
+        chains[name] = moving_entries(
+            robot, moving_velocity_indices(mechanism, frame_placement(robot, mechanism, name).link)
+        )
     return terms_layout(mechanism, robot.nv, chains, momentum=momentum)
 
 
 def _traced(robot: Robot, layout: TermsLayout) -> Program:
-    """The program that fills this layout."""
-    graph, mechanism = Graph(), chosen_mechanism(robot)
-    to, given = Coordinates(graph, robot, mechanism, graph.inputs(0, robot.nq)), graph.inputs(robot.nq, robot.nv)
-    places = {name: place(robot, mechanism, name) for name in layout.frames}
-    sweep = Sweep(graph, mechanism, to.q, to.velocity(given), to.drift(given), places)
+    """Returns the program that computes the terms of this layout."""
+    graph, mechanism = Graph(), kernel_mechanism(robot)
+    to, given = JointCoordinateMap(graph, robot, mechanism, graph.inputs(0, robot.nq)), graph.inputs(robot.nq, robot.nv)
+    places = {name: frame_placement(robot, mechanism, name) for name in layout.frames}
+    sweep = TermTracer(graph, mechanism, to.q, to.velocity(given), to.drift(given), places)
     results: list[Vector] = [*to.inertia(sweep.M), to.force(sweep.h), sweep.com(), sweep.com_velocity()]
     if layout.com_jacobian is not None:
         results += [*to.columns(sweep.com_jacobian()), sweep.com_drift()]
@@ -279,8 +287,10 @@ def _traced(robot: Robot, layout: TermsLayout) -> Program:
         results += [momentum, *to.columns(matrix), change]
     for name in layout.frames:
         frame = sweep.frames[name]
-        jacobian = to.in_chain(frame.jacobian, chain(mechanism, place(robot, mechanism, name).link))
+        jacobian = to.in_chain(
+            frame.jacobian, moving_velocity_indices(mechanism, frame_placement(robot, mechanism, name).link)
+        )
         results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *jacobian]
     flat = [x for part in results for x in part]
     inputs, outputs = (("q", robot.nq), ("v", robot.nv)), (("terms", (layout.size,)),)
-    return program("tick_terms", graph, inputs, outputs, flat, to.unit(units(mechanism)), to.ranges)
+    return make_program("tick_terms", graph, inputs, outputs, flat, to.unit(unit_norm_groups(mechanism)), to.ranges)

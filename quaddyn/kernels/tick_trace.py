@@ -1,8 +1,8 @@
-"""The rigid-body terms of a control tick traced over a mechanism, all in one sweep, branch by branch.
+"""The rigid-body terms of a control tick traced over a mechanism, all in one recursion, branch by branch.
 
-One way down gives orientations and motions, one way back forces and composite bodies: bias forces, the columns of M and
-what the centre of mass needs follow from the same values.  Gravity acts on composite bodies as their weight, not as an
-acceleration of the world, so that motions are those at ``a = 0`` that drifts are made of.
+The downward pass computes orientations and motions, the upward pass forces and composite bodies: bias forces, the
+columns of M and the center-of-mass terms follow from the same values.  Gravity acts on composite bodies as their
+weight, not as an acceleration of the world, so that motions are those at ``a = 0`` of which drifts are made.
 
 Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5, 6; Orin, Goswami and Lee, *Centroidal
 dynamics of a humanoid robot*, 2013 (the centroidal momentum matrix from composite bodies).
@@ -16,30 +16,30 @@ from functools import cached_property
 
 import numpy as np
 
-from .crba import bare, lift, transmitted, unit_wrenches
+from .crba import add_to_parent, link_inertias, unit_wrenches, wrenches_to_root
 from .graph import Expr, Graph, Vector, cross, plus, total
-from .kinematics import Place, lineage, reach
-from .mechanism import GRAVITY, PARAMETERS, SIZES, Mechanism, grouped
-from .parameters import folded
+from .kinematics import FramePlacement, jacobian_and_origin, path_from_root
+from .mechanism import COORDINATE_COUNTS, GRAVITY, N_INERTIAL_PARAMETERS, Mechanism, group_inertias
+from .parameters import constant_parameters
 from .rnea import (
+    BodyMotion,
     Matrix,
-    Motion,
     Wrench,
-    advance,
+    add_wrenches,
     dot,
-    joined,
+    inertial_wrench,
     joint_forces,
-    joints,
-    raised,
+    joint_placements,
+    propagate_motion,
     times,
-    world,
-    wrench,
+    world_motion,
+    wrench_in_parent,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class FrameTerms:
-    """A frame: rotation by rows, origin, velocity (6,), drift (6,), and the Jacobian's columns of its chain by rows."""
+    """Terms of a frame: rotation by rows, origin, velocity, drift, and Jacobian by rows over its chain."""
 
     rotation: Matrix
     origin: Vector
@@ -48,13 +48,13 @@ class FrameTerms:
     jacobian: Matrix
 
 
-def chain(mechanism: Mechanism, link: int) -> list[int]:
-    """Entries of v that move a link, ascending; none for the world."""
-    links = [mechanism.links[i] for i in lineage(mechanism, link)]
-    return sorted(x.v + k for x in links for k in range(SIZES[x.kind][1]))
+def moving_velocity_indices(mechanism: Mechanism, link: int) -> list[int]:
+    """Returns the entries of v that move a body, ascending; none for the world."""
+    links = [mechanism.links[i] for i in path_from_root(mechanism, link)]
+    return sorted(x.v + k for x in links for k in range(COORDINATE_COUNTS[x.kind][1]))
 
 
-class Sweep:
+class TermTracer:
     """The terms at (q, v) of a mechanism and frames of it.
 
     Args:
@@ -63,13 +63,13 @@ class Sweep:
         q: nq expressions.
         v: nv expressions.
         rest: nv expressions, accelerations of all joints where those of the robot's coordinates are zero.
-        frames: by name.
+        frames: placements by name.
 
     Attributes:
         M: (nv, nv).
         h: (nv,).
-        frames: by name.
-        mass: of all that moves, in the mechanism's unit.
+        frames: terms by name.
+        mass: of all moving bodies, in the mechanism's unit.
     """
 
     def __init__(
@@ -79,74 +79,76 @@ class Sweep:
         q: Sequence[Expr],
         v: Sequence[Expr],
         rest: Sequence[Expr],
-        frames: Mapping[str, Place],
+        frames: Mapping[str, FramePlacement],
     ) -> None:
         self.graph, self.mechanism, self.v, self.rest = graph, mechanism, list(v), list(rest)
-        self.at, self.parameters = joints(graph, mechanism, q), folded(graph, mechanism)
+        self.at, self.parameters = joint_placements(graph, mechanism, q), constant_parameters(graph, mechanism)
         zero, n = graph.constant(0.0), mechanism.nv
         self.M = [[zero] * n for _ in range(n)]
         self.h = [zero] * n
         self.frames: dict[str, FrameTerms] = {}
         self._places = frames
-        self._bodies = bare(self.parameters.inertia)  # composite once all below is visited
+        self._bodies = link_inertias(self.parameters.inertia)  # composite once all below is visited
         self._axes: dict[int, Matrix] = {}
         #: By root what its joint carries at a = 0 without gravity; by entry of v the momentum at its unit speed.
         self._carried: dict[int, Wrench] = {}
         self._momenta: dict[int, tuple[int, Wrench]] = {}
         one = graph.constant(1.0)
         aligned = [[one if i == j else zero for j in range(3)] for i in range(3)]
-        ground = world(graph, 0.0, mechanism.length)
+        ground = world_motion(graph, 0.0, mechanism.length)
         self._find_frames(-1, aligned, ground)
         for i, link in enumerate(mechanism.links):
             if link.parent < 0:
                 self._carried[i] = self._visit(i, aligned, ground)
-        bolted = np.zeros(PARAMETERS)  # what grouping left to the world
-        grouped(mechanism.links, np.array([link.inertia for link in mechanism.links]), bolted)
+        bolted = np.zeros(N_INERTIAL_PARAMETERS)  # what grouping left to the world
+        group_inertias(mechanism.links, np.array([link.inertia for link in mechanism.links]), bolted)
         self._bolted: list[float] = bolted.tolist()
         self._masses = {i: self._bodies[i][0].number or 0.0 for i in self._carried}
         self.mass = sum(self._masses.values(), self._bolted[0])
 
     # -- one body ------------------------------------------------------------------------------------------------
-    def _visit(self, i: int, above: Matrix, motion_above: Motion) -> Wrench:
-        """Down to the leaves and back; what the joint of link i carries, about its origin in its axes."""
+    def _visit(self, i: int, above: Matrix, motion_above: BodyMotion) -> Wrench:
+        """Traverses the subtree of body i; returns the wrench that its joint carries, about its origin in its axes."""
         mechanism, at = self.mechanism, self.at
         link, R, r, L = mechanism.links[i], at.rotations[i], at.places[i], mechanism.length
         axes = self._axes[i] = [R.down(row) for row in above]
-        motion = advance(self.graph, link, motion_above, R, r, self.v, self.rest, L)
+        motion = propagate_motion(self.graph, link, motion_above, R, r, self.v, self.rest, L)
         self._find_frames(i, axes, motion)
-        carried = wrench(motion, self.parameters.inertia[i])
+        carried = inertial_wrench(motion, self.parameters.inertia[i])
         for c in mechanism.children[i]:
-            carried = joined(carried, raised(at.rotations[c], at.places[c], self._visit(c, axes, motion)))
+            carried = add_wrenches(
+                carried, wrench_in_parent(at.rotations[c], at.places[c], self._visit(c, axes, motion))
+            )
         self._weigh(i, carried)
-        lift(mechanism, at, self._bodies, i)
+        add_to_parent(mechanism, at, self._bodies, i)
         return carried
 
     def _weigh(self, i: int, carried: Wrench) -> None:
-        """Entries of M and h of joint i, from its composite body and what that body's motion takes."""
+        """Computes the entries of M and h of joint i, from its composite body and the wrench of that body's motion."""
         mechanism, armature = self.mechanism, self.parameters.armature[i]
         link, (m, first, _), L = mechanism.links[i], self._bodies[i], mechanism.length
         up = [x * (GRAVITY / L) for x in self._axes[i][2]]
         weight = [m * x for x in up], cross(first, up)
-        for k, x in joint_forces(link, *joined(carried, weight), L):
+        for k, x in joint_forces(link, *add_wrenches(carried, weight), L):
             self.h[k] = x
         for column, unit in enumerate(unit_wrenches(self.graph, link, self._bodies[i], L), start=link.v):
-            for k, here in transmitted(mechanism, self.at, i, unit):
+            for k, here in wrenches_to_root(mechanism, self.at, i, unit):
                 for row, x in joint_forces(mechanism.links[k], *here, L):
                     if row <= column:
                         self.M[row][column] = self.M[column][row] = x
                 self._momenta[column] = k, here  # the last one is the root
-        if SIZES[link.kind][1] == 1:
+        if COORDINATE_COUNTS[link.kind][1] == 1:
             self.M[link.v][link.v] = self.M[link.v][link.v] + armature
             self.h[link.v] = self.h[link.v] + armature * self.rest[link.v]
 
-    def _find_frames(self, i: int, axes: Matrix, motion: Motion) -> None:
-        """The frames that link i carries."""
+    def _find_frames(self, i: int, axes: Matrix, motion: BodyMotion) -> None:
+        """Computes the terms of the frames on body i."""
         graph, L = self.graph, self.mechanism.length
-        moving = chain(self.mechanism, i)
+        moving = moving_velocity_indices(self.mechanism, i)
         for name, place in self._places.items():
             if place.link != i:
                 continue
-            J, origin = reach(graph, self.mechanism, self.at, place)
+            J, origin = jacobian_and_origin(graph, self.mechanism, self.at, place)
             J = [[row[k] for k in moving] for row in J]
             rotation = [[graph.constant(x) for x in column] for column in place.rotation.T.tolist()]
             point = [graph.constant(x) for x in place.point.tolist()]
@@ -161,7 +163,7 @@ class Sweep:
 
     # -- the whole -----------------------------------------------------------------------------------------------
     def com(self) -> Vector:
-        """(3,) the centre of mass, world axes [m]."""
+        """Returns the center of mass (3,), world axes [m]."""
         out = [self.graph.constant(x * self._per_mass) for x in self._bolted[1:4]]
         for root, arm in self._arms.items():
             share = self.mechanism.length * self._masses[root] / self.mass
@@ -169,7 +171,7 @@ class Sweep:
         return out
 
     def com_velocity(self) -> Vector:
-        """(3,) world axes."""
+        """Returns the velocity (3,) of the center of mass, world axes."""
         out = [self.graph.zero] * 3
         for root in self._carried:
             momentum = [self.graph.zero] * 3
@@ -180,19 +182,22 @@ class Sweep:
         return out
 
     def com_jacobian(self) -> Matrix:
-        """(3, nv) by rows, world axes."""
+        """Returns the Jacobian (3, nv) of the center of mass by rows, world axes."""
         columns = [self._of_com(root, unit[0]) for _, (root, unit) in sorted(self._momenta.items())]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def com_drift(self) -> Vector:
-        """(3,) world axes."""
+        """Returns the acceleration (3,) of the center of mass at ``a = 0``, world axes."""
         out = [self.graph.zero] * 3
         for root, carried in self._carried.items():
             out = plus(out, self._of_com(root, carried[0]))
         return out
 
     def momentum(self) -> tuple[Vector, Matrix, Vector]:
-        """Centroidal momentum (6,), its matrix A (6, nv) by rows, and dA/dt v (6,): linear first, world axes."""
+        """Returns centroidal momentum (6,), its matrix A (6, nv) by rows, and dA/dt v (6,).
+
+        Linear before angular, world axes.
+        """
         if list(self._masses.values()) == [self.mass]:
             origins = {root: [-x for x in arm] for root, arm in self._arms.items()}
         else:
@@ -216,14 +221,14 @@ class Sweep:
 
     @cached_property
     def _arms(self) -> dict[int, Vector]:
-        """By root its subtree's part of the centre of mass, from the root's origin, world axes [m]."""
+        """By root its subtree's part of the center of mass, from the root's origin, world axes [m]."""
         return {i: self._of_com(i, self._bodies[i][1]) for i in self._carried}
 
     def _of_com(self, root: int, x: Sequence[Expr]) -> Vector:
-        """A root's first moments, momentum or force over the mass of all: what it means to the centre of mass."""
+        """Returns a root's first moments, momentum or force divided by the total mass, in world axes."""
         return [y * self._per_mass for y in times(self._axes[root], x)]
 
 
 def product(A: Sequence[Sequence[Expr]], x: Sequence[Expr], zero: Expr) -> Vector:
-    """``A x`` of any size."""
+    """Returns ``A x`` of any size."""
     return [total((a * b for a, b in zip(row, x, strict=True)), zero) for row in A]

@@ -93,7 +93,7 @@ def plan_righting(
     refused = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
     plan = RightingPlan(robot.name, key, rolls, refused)
     if use_cache:
-        object_cache.keep(key, json.dumps(_to_json(plan)).encode())
+        object_cache.store_object(key, json.dumps(_to_json(plan)).encode())
     return plan
 
 
@@ -107,7 +107,7 @@ def _hash_sources() -> str:
     """Returns a hash of the source files on which plans depend."""
     folder = Path(__file__).parent
     others = (folder.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
-    return object_cache.digest(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *others)))
+    return object_cache.hash_parts(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *others)))
 
 
 def _cache_key(robot: Robot, seed: int, tries: int) -> str:
@@ -128,7 +128,7 @@ def _cache_key(robot: Robot, seed: int, tries: int) -> str:
             for geometry in link.collisions:
                 placed = geometry.placement
                 parts += [str(geometry.shape), _round_for_key(placed.rotation), _round_for_key(placed.translation)]
-    return f"{CACHE_KIND}-{object_cache.digest(_hash_sources(), seed, tries, *parts)}"
+    return f"{CACHE_KIND}-{object_cache.hash_parts(_hash_sources(), seed, tries, *parts)}"
 
 
 def _round_for_key(numbers: Array | float) -> bytes:
@@ -147,7 +147,7 @@ def _to_json(plan: RightingPlan) -> dict[str, object]:
 
 def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
     """Returns the cached plan of a key; None if there is none, or if it is damaged."""
-    content = object_cache.cached(key)
+    content = object_cache.load_object(key)
     if content is None:
         return None
     try:

@@ -182,8 +182,8 @@ class RunLog:
             dt=self.metadata["dt"],
             asked=self.commanded_torques,
             velocity=r["velocity"],
-            delivered=r["torque"],
-            counted=counted,
+            motor_torque=r["torque"],
+            valid=counted,
         )
 
     def __str__(self) -> str:
