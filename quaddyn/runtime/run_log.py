@@ -180,7 +180,7 @@ class RunLog:
         return fit_actuators(
             self.robot(),
             dt=self.metadata["dt"],
-            asked=self.commanded_torques,
+            commanded=self.commanded_torques,
             velocity=r["velocity"],
             motor_torque=r["torque"],
             valid=counted,
