@@ -191,11 +191,11 @@ def test_frames_keep_mass_and_centre(name: str) -> None:
     robot = qd.load(name)
     mech: Mechanism = build_mechanism(robot)
     for link in mech.links:
-        body = robot.bodies[link.source]
+        body = robot.bodies[link.body_index]
         m, h = link.inertia[0], link.inertia[1:4]
         assert m == pytest.approx(body.inertial.mass, rel=1e-15)
         if m:
-            assert np.abs(link.own @ (h / m) + link.origin - body.inertial.com).max() < 1e-12
+            assert np.abs(link.file_axes @ (h / m) + link.file_origin - body.inertial.com).max() < 1e-12
 
 
 # -- agreement ---------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ class MachineCodeOrigin:
 
     Attributes:
         title: name of the unit.
-        source: "compiled", "cached" or "prebuilt".
+        source: "compiled", "kept" (read from the cache) or "shipped" (prebuilt with the package).
         path: file of the machine code, or "" if it is not on disk.
         seconds: time to compile or load it [s].
     """

@@ -27,7 +27,7 @@ class CachedObject:
     Attributes:
         code: relocatable machine code.
         seconds: time that it took to compile [s]; 0 for prebuilt code.
-        source: "compiled", "cached" or "prebuilt".
+        source: "compiled", "kept" (read from the cache) or "shipped" (prebuilt with the package).
         path: file of the machine code, or "" if it is not on disk.
     """
 
