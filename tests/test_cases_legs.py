@@ -83,13 +83,13 @@ def test_a_quadruped_whose_base_points_backward_walks_where_its_names_say() -> N
     file = CASES / "quadruped_backwards" / "robot.urdf"
     robot = qd.load(file)
     assert first_joints(robot) == {name: f"{name}_hip_joint" for name in FEET}
-    assert warned(robot, f"looks along -x, not along x; legs are named and moved that way; pass base={BACKWARD}")
+    assert warned(robot, f"faces along -x, not along x; legs are named and moved accordingly; pass base={BACKWARD}")
     heading = Morphology.from_robot(robot).heading
     np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     assert (s.placement("FL").translation - s.placement("RR").translation) @ heading[:, 0] > 0.3
     turned = qd.load(file, base=BACKWARD)
-    assert first_joints(turned) == first_joints(robot) and not warned(turned, "turned")
+    assert first_joints(turned) == first_joints(robot) and not warned(turned, "is rotated")
     np.testing.assert_allclose(Morphology.from_robot(turned).heading, np.eye(3), rtol=0, atol=0)
 
 
@@ -139,7 +139,7 @@ def test_without_names_the_humanoid_and_the_plus_are_what_they_are(seed: int) ->
 def test_without_names_the_base_frame_says_what_is_ahead() -> None:
     urdf, new = nameless(case("quadruped_backwards"))
     robot = qd.load(str(urdf))
-    assert first_joints(robot)["FL"] == new["RR_hip_joint"] and not warned(robot, "turned")
+    assert first_joints(robot)["FL"] == new["RR_hip_joint"] and not warned(robot, "is rotated")
 
 
 def humanoid(arms_ahead: float = 0.0, arm: float = 0.25, shoulder: float = 0.45) -> Urdf:
@@ -177,11 +177,11 @@ def test_a_base_frame_on_its_side_is_told_with_the_rotation_that_mends_it(axis: 
         urdf, _ = nameless(urdf)
     lying = qd.load(str(urdf))
     assert lying.feet == ()
-    found = next(f for f in lying.report.warnings if "the base frame is turned" in f.reason)
-    assert f"stands along {axis}, not along z" in found.reason
+    found = next(f for f in lying.report.warnings if "the base frame is rotated" in f.reason)
+    assert f"upward axis is {axis}, not z" in found.reason
     base = np.array(eval(found.advice.split("base=")[1].split(", or")[0]))
     robot = qd.load(str(urdf), base=base)
-    assert robot.feet == FEET and robot.root == "free" and not warned(robot, "turned")
+    assert robot.feet == FEET and robot.root == "free" and not warned(robot, "is rotated")
     np.testing.assert_allclose(robot.q_home[:3], plain.q_home[:3], rtol=0, atol=1e-9)
     if named:
         assert first_joints(robot) == first_joints(plain)
@@ -213,7 +213,7 @@ def test_the_base_argument_turns_what_hangs_from_the_world(top: str, kind: str) 
     urdf = dog().turn_base(math.pi).under(top, kind)
     for root in ("free", "fixed"):
         robot = qd.load(str(urdf).encode().decode(), root=root, base=(0, 0, math.pi))
-        assert first_joints(robot) == first_joints(qd.load(str(dog()))) and not warned(robot, "turned")
+        assert first_joints(robot) == first_joints(qd.load(str(dog()))) and not warned(robot, "is rotated")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_names_that_fit_no_turn_are_a_warning_and_places_count() -> None:
     urdf = dog().rename(lambda name: other.get(name[:2], name[:2]) + name[2:])
     robot = qd.load(str(urdf))
     assert first_joints(robot) == {name: f"{other[name]}_roll_joint" for name in FEET}
-    assert warned(robot, "do not fit their places")
+    assert warned(robot, "contradict their positions")
 
 
 def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
@@ -271,7 +271,7 @@ def test_eight_legs_are_no_quadruped_and_halves_of_a_drive_are_a_guess() -> None
     assert qd.load(str(dog(hips=rows))).feet == ()
     halves = {f"{leg}{k}": (x, y * (1.0 + 0.3 * k), z) for leg, (x, y, z) in CORNERS.items() for k in (0, 1)}
     robot = qd.load(str(dog((THIGH, SHANK), hips=halves)))
-    assert set(robot.feet) == set(FEET) and warned(robot, "a guess")
+    assert set(robot.feet) == set(FEET) and warned(robot, "the legs are uncertain")
 
 
 def test_upper_bodies_carts_and_wrists_have_no_legs() -> None:
@@ -323,8 +323,8 @@ def test_real_robots_are_what_they_are_without_names_and_with_y_mirrored(path: s
 def test_real_humanoids_have_two_legs_and_upper_bodies_none(path: str, legs: dict[str, str]) -> None:
     robot = qd.load(example_robot_folder() / path, allow_massless=True, repair=["inertia"])
     assert first_joints(robot) == legs
-    assert ("no legs: " in verdict(robot)) and "arm" in verdict(robot)
-    assert warned(robot, "looks along -x") == ("icub" in path)
+    assert ("other limbs: " in verdict(robot)) and "arm" in verdict(robot)
+    assert warned(robot, "faces along -x") == ("icub" in path)
 
 
 def test_names_tell_legs_from_arms_and_places() -> None:

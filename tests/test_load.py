@@ -683,7 +683,7 @@ def test_robot_cannot_be_changed(small: qd.Robot) -> None:
         small.actuated_index[0] = 1
 
 
-@pytest.mark.parametrize("mapping", ["provenance", "checks"])
+@pytest.mark.parametrize("mapping", ["provenance", "check_results"])
 def test_report_cannot_be_changed(mapping: str) -> None:
     with pytest.raises(TypeError):
         getattr(qd.load("two_link_leg").report, mapping)["x"] = 1.0
