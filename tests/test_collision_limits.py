@@ -153,7 +153,7 @@ def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
             groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
             found = Counter(name for group in groups if group.element == "collisions" for name in group.names)
             rooms, speeds = limits._gaps(limits.block, q, v, limits.barrier_rate)
-            p, b, h = limits.barrier_rate, limits.most, rooms - SECOND_ORDER_MARGIN
+            p, b, h = limits.barrier_rate, limits.max_acceleration, rooms - SECOND_ORDER_MARGIN
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
             slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))
             needs = np.isfinite(rooms) & (-slope * speeds - p * (speeds + k) >= -2.0 * b)

@@ -36,10 +36,10 @@ def calls():
         recorded.append(tuple(map(c.copied, arguments)))
         return real(*arguments)
 
-    def bound(rows, problem, settings, solution, work):
+    def bind(rows, problem, settings, solution, work):
         return lambda *guess: record(rows, problem, settings, *guess, solution, work)
 
-    record.bound = bound
+    record.bind = bind
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solver, NAME, record)
         for kind in hp.KINDS:

@@ -60,7 +60,7 @@ def test_rows_and_torques_have_the_friction_of_the_wanted_velocity(passive: tupl
         s = dyn.update(q, v)
         c = wbc.compute(s, robot.feet[: 4 - k // 30])
         r = law(v)
-        np.testing.assert_allclose(c.friction, r[robot.actuated_index], atol=1e-13)
+        np.testing.assert_allclose(c.friction_torque, r[robot.actuated_index], atol=1e-13)
         found = plain(wbc, s, before, r)
         assert_same_rows(c.details.problem, found.problem)
         a, _, tau = found.unknowns.recover(c.details.x)
@@ -71,20 +71,20 @@ def test_rows_and_torques_have_the_friction_of_the_wanted_velocity(passive: tupl
         stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # it does not do quite what it is told
         v = v + wbc.dt * (c.acceleration + stuck)
         q = pin.integrate(robot.model, q, wbc.dt * v)
-    assert np.abs(c.friction).max() > 0.1
+    assert np.abs(c.friction_torque).max() > 0.1
 
 
 def test_limits_count_what_friction_takes(rough: qd.Robot) -> None:
     wbc = WholeBodyController(rough)
     s = qd.Dynamics(rough).update(rough.q_home, 0.5 * np.eye(rough.nv)[8])
     free = wbc.compute(s)
-    i = int(np.abs(free.friction).argmax())
-    assert free.friction[i] == pytest.approx(0.12 + 0.03 * 0.5)
-    most = abs(free.tau[i]) - 0.5 * free.friction[i]
+    i = int(np.abs(free.friction_torque).argmax())
+    assert free.friction_torque[i] == pytest.approx(0.12 + 0.03 * 0.5)
+    most = abs(free.tau[i]) - 0.5 * free.friction_torque[i]
     wbc.reset()
     wbc.tasks.torque.limits[i] = most
     held = wbc.compute(s)
-    assert abs(held.tau[i]) <= most + 1e-9 and held.friction[i] == free.friction[i]
+    assert abs(held.tau[i]) <= most + 1e-9 and held.friction_torque[i] == free.friction_torque[i]
     assert held.margins[f"{rough.actuated[i]} torque limit"] == pytest.approx(most - abs(held.tau[i]), abs=1e-9)
 
 
@@ -99,7 +99,7 @@ def test_robots_without_friction_have_the_torques_of_a_controller_without_it() -
         s = dyn.update(q, rng.normal(size=robot.nv))
         one, other = (wbc.compute(s, robot.feet[: 4 - k % 3]) for wbc in (with_, without))
         assert one.tau.tobytes() == other.tau.tobytes() and one.status == other.status
-        assert not one.friction.any()
+        assert not one.friction_torque.any()
 
 
 def test_torques_change_smoothly_where_a_joint_turns_round(rough: qd.Robot) -> None:
@@ -107,7 +107,7 @@ def test_torques_change_smoothly_where_a_joint_turns_round(rough: qd.Robot) -> N
     speeds, found = np.linspace(-0.15, 0.15, 601), []
     for speed in speeds:
         wbc.reset()
-        found.append(wbc.compute(dyn.update(rough.q_home, speed * np.eye(rough.nv)[8])).friction[2])
+        found.append(wbc.compute(dyn.update(rough.q_home, speed * np.eye(rough.nv)[8])).friction_torque[2])
     slope = np.diff(found) / np.diff(speeds)
     assert slope.max() <= 0.03 + 1.5 * 0.12 / 0.1 + 1e-6 and slope.min() > 0.0
     assert np.abs(np.diff(slope)).max() < 0.05 * slope.max()
@@ -165,18 +165,18 @@ def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_pa
     assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({rough.actuated[2]})"
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))
-    assert not np.array_equal(third.friction, first.friction)  # it stays behind what was wanted
+    assert not np.array_equal(third.friction_torque, first.friction_torque)  # it stays behind what was wanted
     wbc.save_tick(tmp_path / "tick.npz")
     again = replay(tmp_path / "tick.npz")
     assert again.identical
     for copy in (again.command, pickle.loads(pickle.dumps(third))):
-        np.testing.assert_array_equal(copy.friction, third.friction)
+        np.testing.assert_array_equal(copy.friction_torque, third.friction_torque)
         assert copy.explain() == third.explain()
     wbc.reset()
     assert wbc.compute(dyn.update(q, v)).tau.tobytes() == first.tau.tobytes()
     wbc.tasks.joint_friction.compensation_fraction = 0.0
     ignored = wbc.compute(dyn.update(q, v))
-    assert not ignored.friction.any()
+    assert not ignored.friction_torque.any()
     assert (
         ignored.explain().splitlines()[-1].startswith("joint friction that nothing compensates takes up to 0.132 N m")
     )
@@ -190,7 +190,7 @@ def test_friction_that_is_none_is_refused(rough: qd.Robot) -> None:
         for bad in (-1.0, np.nan, np.inf, np.zeros(3)):
             with pytest.raises(qd.ArgumentError, match=name):
                 setattr(friction, name, bad)
-    with pytest.raises(qd.ArgumentError, match="share"):
+    with pytest.raises(qd.ArgumentError, match="compensation_fraction"):
         JointFriction(rough, compensation_fraction=-0.1)
     with pytest.raises(qd.ArgumentError, match="stiction_speed"):
         JointFriction(rough, stiction_speed=0.0)

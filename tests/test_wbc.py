@@ -46,7 +46,7 @@ def imbalance(reference: Reference, robot: qd.Robot, s: qd.State, c: Command) ->
     tau = reference.rnea(s.q, s.v, c.acceleration)
     for foot, force in c.forces.items():
         tau = tau - contact_jacobian(s, foot).T @ force
-    tau = (tau - robot.generalized_torques(c.tau - c.friction)) / (robot.mass * G)
+    tau = (tau - robot.generalized_torques(c.tau - c.friction_torque)) / (robot.mass * G)
     free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
     return float(np.abs(tau[free]).max(initial=0.0)), float(np.abs(tau[robot.actuated_index]).max())
 
@@ -111,7 +111,7 @@ def test_bolted_robots_need_no_contacts() -> None:
         s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.1))
         c = wbc.compute(s)
         np.testing.assert_allclose(
-            dyn.rnea(s.q, s.v, c.acceleration), robot.generalized_torques(c.tau - c.friction), atol=1e-9 * robot.mass
+            dyn.rnea(s.q, s.v, c.acceleration), robot.generalized_torques(c.tau - c.friction_torque), atol=1e-9 * robot.mass
         )
         if c.status.ok and not c.levels[0].active:
             np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)
@@ -348,7 +348,7 @@ def test_bad_input_raises_before_anything_is_computed() -> None:
     dyn.update(robot.q_home, np.zeros(robot.nv))
     with pytest.raises(qd.StaleStateError):
         wbc.compute(s)
-    for options in ({"dt": 0.0}, {"friction": -1.0}, {"friction": np.nan}, {"ramp": -1.0}, {"damping": np.inf}):
+    for options in ({"dt": 0.0}, {"friction": -1.0}, {"friction": np.nan}, {"ramp_time": -1.0}, {"damping": np.inf}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             WholeBodyController(robot, **options)
     with pytest.raises(qd.ArgumentError, match="is used twice"):
@@ -699,7 +699,7 @@ def test_what_a_command_says_of_itself_is_of_its_own_tick(name: str) -> None:
     lacking = np.concatenate([wanted[foot] - c.forces[foot] for foot in robot.feet])
     np.testing.assert_allclose(c.levels[2].tasks["forces"], lacking, atol=1e-7)
     assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9
-    assert not wbc.tasks["forces"].wanted
+    assert not wbc.tasks["forces"].references
     assert c.margins["FL normal force"] == pytest.approx(c.forces["FL"][2])
 
 

@@ -95,7 +95,7 @@ def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
     assert wbc.levels[2:] == (("posture", "forces"), ("momentum",)) and "base" not in wbc.tasks
     for name, block in kept.items():
         np.testing.assert_array_equal(wbc.tasks[name].block, block)
-    assert wbc.tasks["forces"].wanted.keys() == {"FL"}
+    assert wbc.tasks["forces"].references.keys() == {"FL"}
 
 
 def test_a_level_of_ones_own_is_made_by_the_next_number() -> None:
@@ -119,7 +119,7 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
         (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "the name 'com' is used twice"),
         (lambda: wbc.add(ComTask(robot, "other"), 4), qd.ArgumentError, "level: expected 0 to 3"),
         (lambda: wbc.add(ComTask(robot, "other"), True), qd.ArgumentError, "level"),
-        (lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1), qd.ArgumentError, "'other' is of 'solo"),
+        (lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1), qd.ArgumentError, "'other' belongs to the robot 'solo"),
         (lambda: wbc.add("com", 1), qd.ArgumentTypeError, "expected tasks and constraints"),  # type: ignore[arg-type]
         (lambda: wbc.add(ForceTask(robot, "f", contacts=["hand"]), 1), qd.UnknownNameError, "hand"),
         (lambda: wbc.add(LinearConstraint("l", 0, 1, forces={"hand": np.eye(3)}), 0), qd.UnknownNameError, "hand"),
@@ -153,7 +153,7 @@ def test_an_element_that_was_removed_belongs_to_nobody() -> None:
     np.testing.assert_array_equal(other.tasks["com"].block[-3:], [0.1, 0.2, 0.3])
     assert tick(other, dyn, 2).status.ok and tick(wbc, dyn, 2).status.ok
     wbc.add(com, 1)  # taken from the other one
-    with pytest.raises(qd.ArgumentError, match="'com' was given to another controller"):
+    with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
         tick(other, dyn, 3)
     assert tick(wbc, dyn, 3).status.ok
 

@@ -95,7 +95,7 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     assert twins.c.array("acceleration", twins.robot.nv).tobytes() == command.acceleration.tobytes()
     assert (twins.c.number("violation"), twins.c.number("kkt")) == (command.status.violation, command.status.kkt)
     friction = twins.c.array("friction_torques", twins.robot.nu)
-    assert friction.tobytes() == command.friction.tobytes() and friction.any()
+    assert friction.tobytes() == command.friction_torque.tobytes() and friction.any()
     if twins.c.contacts:
         shares = twins.c.array("shares", len(twins.c.contacts))
         assert shares.tolist() == list(twins.python.contact_activations.values())

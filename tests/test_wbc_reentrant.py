@@ -102,10 +102,10 @@ def test_a_contact_that_an_element_is_about_has_to_stay(standing) -> None:
 def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
     controller, state = standing
     controller.compute(state)
-    controller.ramp = 1e14
+    controller.ramp_time = 1e14
     for _ in range(5):
         controller.compute(state, ("FL", "FR", "RL"))
-    controller.ramp = 0.0
+    controller.ramp_time = 0.0
     controller.compute(state)
     assert controller._assembly.schedule.ramps.cap.tolist() == [np.inf] * 4
 
@@ -115,11 +115,11 @@ def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:
     with pytest.raises(ArgumentTypeError, match="righting_plan: expected a RightingPlan or None, got str"):
         LocomotionController(whole_body.robot, righting_plan="x")
     controller = LocomotionController(whole_body.robot)
-    for name in ("mode", "course", "clock", "ground"):
+    for name in ("mode", "path_reference", "gait_scheduler", "ground"):
         with pytest.raises(AttributeError):
             setattr(controller, name, 3)
-    with pytest.raises(AttributeError, match="LocomotionController has no course before the first tick"):
+    with pytest.raises(AttributeError, match="LocomotionController has no path_reference before the first tick"):
         controller.path_reference  # noqa: B018
     whole_body.remove_contact("FL")
-    with pytest.raises(ArgumentError, match="without the contacts FL"):
+    with pytest.raises(ArgumentError, match="wbc: the contacts FL are missing"):
         LocomotionController(whole_body.robot, wbc=whole_body)

@@ -115,7 +115,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
     if kind == "momentum":
         rate = derivative(lambda t: np.array(task.velocity(motion.at(t))))
     else:
-        task.hold(motion.at(0.0))
+        task.hold_position(motion.at(0.0))
         rate = -motion.second(task.error)
     rows = lacking(c, "element", motion.x)
     assert len(rows) == len(task.rows_used)

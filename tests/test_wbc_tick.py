@@ -75,7 +75,7 @@ def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
         for foot, force in command.forces.items():
             J = s.jacobian(foot)
             total += J[:3].T @ force + J[3:].T @ np.cross([0.0, 0.0, -robot.legs[foot].foot.radius], force)
-        tau = s.M @ command.acceleration + s.h + robot.generalized_torques(command.friction) - total
+        tau = s.M @ command.acceleration + s.h + robot.generalized_torques(command.friction_torque) - total
         scale = np.abs(s.M) @ np.abs(command.acceleration) + np.abs(s.h) + np.abs(total)
         assert (np.abs(tau - robot.generalized_torques(command.tau)) <= 1e-11 * scale.max()).all()
 

@@ -98,8 +98,8 @@ def test_numbers_are_checked_as_they_are_set() -> None:
         (bounds, "recovery", -1.0),
         (forces, "bandwidth", 0.0),
         (com, "weight", "heavy"),
-        (wbc, "ramp", np.nan),
-        (wbc, "ramp", -1.0),
+        (wbc, "ramp_time", np.nan),
+        (wbc, "ramp_time", -1.0),
     ):
         before = np.array(getattr(thing, name))
         with pytest.raises(qd.ArgumentError, match=name):
@@ -139,7 +139,7 @@ def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
     state = at_home(robot)
     told = one.compute(state)
     other = WholeBodyController(robot, tasks=[com])
-    with pytest.raises(qd.ArgumentError, match="'com' was given to another controller"):
+    with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
         one.compute(state)
     assert other.compute(state).explain() == told.explain()  # a command knows what its tick was told
 
@@ -147,9 +147,9 @@ def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
 def test_elements_of_another_robot_are_refused() -> None:
     robot, solo = qd.load("go2"), qd.load("solo12")
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
-        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' is of 'solo"):
+        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' belongs to the robot 'solo"):
             WholeBodyController(robot, tasks=[task])
-    with pytest.raises(qd.ArgumentError, match="'com' is of 'solo"):
+    with pytest.raises(qd.ArgumentError, match="'com' belongs to the robot 'solo"):
         VelocityController(robot, tasks=[ComTask(solo)])
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
 

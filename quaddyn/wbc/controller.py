@@ -229,9 +229,9 @@ class WholeBodyController(StrictAttributes):
 
     @ramp_time.setter
     def ramp_time(self, value: float) -> None:
-        ramp = check_number("ramp", value)
+        ramp = check_number("ramp_time", value)
         if not 0.0 <= ramp < np.inf:
-            raise ArgumentError(f"ramp: expected a time >= 0 s, got {value}")
+            raise ArgumentError(f"ramp_time: expected a time >= 0 s, got {value}")
         self._ramp, self._step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
 
     @property
