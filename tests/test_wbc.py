@@ -111,7 +111,9 @@ def test_bolted_robots_need_no_contacts() -> None:
         s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.1))
         c = wbc.compute(s)
         np.testing.assert_allclose(
-            dyn.rnea(s.q, s.v, c.acceleration), robot.generalized_torques(c.tau - c.friction_torque), atol=1e-9 * robot.mass
+            dyn.rnea(s.q, s.v, c.acceleration),
+            robot.generalized_torques(c.tau - c.friction_torque),
+            atol=1e-9 * robot.mass,
         )
         if c.status.ok and not c.levels[0].active:
             np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)

@@ -119,7 +119,11 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
         (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "the name 'com' is used twice"),
         (lambda: wbc.add(ComTask(robot, "other"), 4), qd.ArgumentError, "level: expected 0 to 3"),
         (lambda: wbc.add(ComTask(robot, "other"), True), qd.ArgumentError, "level"),
-        (lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1), qd.ArgumentError, "'other' belongs to the robot 'solo"),
+        (
+            lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1),
+            qd.ArgumentError,
+            "'other' belongs to the robot 'solo",
+        ),
         (lambda: wbc.add("com", 1), qd.ArgumentTypeError, "expected tasks and constraints"),  # type: ignore[arg-type]
         (lambda: wbc.add(ForceTask(robot, "f", contacts=["hand"]), 1), qd.UnknownNameError, "hand"),
         (lambda: wbc.add(LinearConstraint("l", 0, 1, forces={"hand": np.eye(3)}), 0), qd.UnknownNameError, "hand"),
