@@ -217,7 +217,7 @@ def test_the_tally_of_a_campaign() -> None:
         successes=1234,
         failures={"too far": 20, "a long reason that goes on and on until it no longer fits into a line": 1},
         errors={"ValueError: [x] …": 3},
-        poison=2,
+        killed_workers=2,
         examples={"too far": (1, 2, 3, 4, 5), "ValueError: [x] …": (7,), "poison": (8, 9)},
     )
     empty = OutcomeCounts(0, {}, {}, 0, {})
@@ -293,13 +293,13 @@ def fit(**changes: Any) -> Any:
         "method": "weighted",
         "noise": np.array([0.0123456, 1.0]),
         "inertials": own,
-        "losses": {"hip": np.array([0.12345, 0.3, 0.01]), "knee": np.array([0.0, 0.1, 0.02])},
+        "joint_losses": {"hip": np.array([0.12345, 0.3, 0.01]), "knee": np.array([0.0, 0.1, 0.02])},
         "deviation": np.array([0.1, 2.0, 1.0]),
         "beta": np.array([-1.0, 1.0, 1.0]),
-        "shown": 10,
+        "n_identifiable": 10,
         "condition": 123.456,
-        "hidden": tuple(f"m{i}[x]" for i in range(8)),
-        "inconsistent": ("thigh", "[shank]"),
+        "unidentifiable": tuple(f"m{i}[x]" for i in range(8)),
+        "inconsistent_bodies": ("thigh", "[shank]"),
         "converged": False,
     }
     return SimpleNamespace(**given | changes)
@@ -310,8 +310,8 @@ def validation(error: list[float], signal: list[float]) -> Any:
 
 
 def test_what_was_identified() -> None:
-    well = fit(losses={}, hidden=("one",), inconsistent=(), converged=True)
-    free = fit(hidden=(), noise=np.array([1.0, 2.0, 3.0]))
+    well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
+    free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
 
     def all_of_them() -> None:
@@ -323,7 +323,7 @@ def test_what_was_identified() -> None:
 
 
 def test_what_speaks_against_data() -> None:
-    extent: Any = SimpleNamespace(doubts=lambda: ("odd",))
+    extent: Any = SimpleNamespace(warnings=lambda: ("odd",))
     found = fit()
     assert identifying.doubts(found, None, extent) == ["odd", "no sample was held out to judge the fit by"]
     assert identifying.doubts(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
@@ -578,7 +578,7 @@ def test_what_is_written_whole_is_told_its_name_and_period(
         "program": [f"cc -std=c99 -O2 {tmp_path}/*.c -lm -o small_quadruped_drive"],
     }
     assert lines[2:] == ends.get(what, [])
-    assert set(codegen.WHOLE) == {"controller", "safety", "estimator", "interface", "program"}
+    assert set(codegen.TARGET_WRITERS) == {"controller", "safety", "estimator", "interface", "program"}
 
 
 def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -587,10 +587,10 @@ def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monke
     def motion(robot: qd.Robot, *, progress: Any, **options: Any) -> Any:
         asked.append({**options, "root": robot.root})
 
-        def at(t: np.ndarray) -> list[np.ndarray]:
+        def sample(t: np.ndarray) -> list[np.ndarray]:
             return [np.outer(t, np.ones(n)) for n in (robot.nq, robot.nv, robot.nv)]
 
-        return SimpleNamespace(at=at, initial_condition=1234.5, condition=12.345)
+        return SimpleNamespace(sample=sample, initial_condition=1234.5, condition=12.345)
 
     monkeypatch.setattr("quaddyn.identification.exciting_trajectory", motion)
     out = tmp_path / "x.csv"
@@ -626,8 +626,8 @@ def test_a_preflight_is_told_address_port_and_share(monkeypatch: pytest.MonkeyPa
         def close(self) -> None:
             made.append("closed")
 
-    def preflight(side: Any, *, share: float, ask: Any, clock: Any = None) -> Any:
-        made.append((type(side).__name__, share))
+    def preflight(side: Any, *, torque_fraction: float, prompt: Any, clock: Any = None) -> Any:
+        made.append((type(side).__name__, torque_fraction))
         return SimpleNamespace(passed=True, checks=())
 
     monkeypatch.setattr("quaddyn.runtime.UdpInterface", Side)

@@ -39,13 +39,14 @@ def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
     several(
         "said_agreement",
         agreement(),
-        agreement(deviations=differs, third=ThirdOpinion("not asked")),
+        agreement(deviations=differs, third_opinion=ThirdOpinion("not asked")),
         agreement(
-            deviations=(missing, *differs[: MAX_PRINTED_DEVIATIONS - 1]), third=ThirdOpinion("refused: no such file")
+            deviations=(missing, *differs[: MAX_PRINTED_DEVIATIONS - 1]),
+            third_opinion=ThirdOpinion("refused: no such file"),
         ),
-        agreement(ratios={"rnea": 1.0, "crba": 1.01, "aba": math.nan}, third=ThirdOpinion("disagrees", 0.5)),
+        agreement(ratios={"rnea": 1.0, "crba": 1.01, "aba": math.nan}, third_opinion=ThirdOpinion("disagrees", 0.5)),
     )
-    assert not agreement(third=ThirdOpinion("disagrees", 0.5)).passed and agreement(ratios={"rnea": 1.0}).passed
+    assert not agreement(third_opinion=ThirdOpinion("disagrees", 0.5)).passed and agreement(ratios={"rnea": 1.0}).passed
 
 
 def test_reports_of_files_and_preflights() -> None:
