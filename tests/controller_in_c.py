@@ -209,7 +209,7 @@ class Twins:
 
     def grease(self, name, share, damping, coulomb):
         nv, friction = self.robot.nv, self.python.tasks[name]
-        friction.share, friction.damping, friction.coulomb = share, damping, coulomb
+        friction.compensation_fraction, friction.damping, friction.coulomb = share, damping, coulomb
         assert self.c.set(f"{_word(name)}_share", np.array([share])) == 1
         for what, value in (("damping", damping), ("coulomb", coulomb)):
             assert self.c.set(f"{_word(name)}_{what}", np.full(nv, value)) == 1

@@ -153,7 +153,7 @@ def foot_task(task: FootTask, tick: Tick) -> list[Rows]:
 
 def wanted_force(task: ForceTask, contact: ContactFrame) -> Array:
     out = np.zeros(contact.size)
-    given = task.wanted.get(contact.name, np.zeros(0))[: contact.size]
+    given = task.references.get(contact.name, np.zeros(0))[: contact.size]
     out[: len(given)] = given
     return out
 
@@ -174,7 +174,7 @@ def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
             names = tuple(f"{contact.name} force {axis}" for axis in AXES[: contact.size])
             block, weights = tick.force_rows(contact, np.eye(contact.size)), task.weight * as_force(contact)
             out.append(Rows(names, "N", wanted, wanted, force=block, weights=weights))
-        elif contact.name in task.wanted:
+        elif contact.name in task.references:
             n, w, stiffness = contact.settings.normal, task.bandwidth, contact.settings.contact.stiffness
             assert stiffness is not None
             value = -w * w * (n @ wanted[:3] - contact.spring_force()) / stiffness
@@ -406,11 +406,11 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         label, room, speed = e.pairs[index], rooms[index, part] - SECOND_ORDER_MARGIN, speeds[index, part]
         bodies, numbers = [e._bodies[i] for i in e._pairs[index]], [e._capsules()[i] for i in e._pairs[index]]
         flat = numbers[1][8] != 0.0
-        soft = e.most / p**2
-        allowed = p * room if room <= soft else np.sqrt(2.0 * e.most * (room - 0.5 * soft))
-        slope = p if room <= soft else e.most / allowed
-        least = min(-slope * speed - p * (speed + allowed), e.most)
-        if least < -2.0 * e.most:
+        soft = e.max_acceleration / p**2
+        allowed = p * room if room <= soft else np.sqrt(2.0 * e.max_acceleration * (room - 0.5 * soft))
+        slope = p if room <= soft else e.max_acceleration / allowed
+        least = min(-slope * speed - p * (speed + allowed), e.max_acceleration)
+        if least < -2.0 * e.max_acceleration:
             continue
         ends, vs, cs = np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
         for i, (body, z) in enumerate(zip(bodies, numbers, strict=True)):
@@ -437,15 +437,15 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             sought = 0.0
             for _ in range(POINT_ITERATIONS - 1):  # the first round has found the nearest
                 h = d - (numbers[0][6] + numbers[1][6]) - e.margin - SECOND_ORDER_MARGIN
-                k_h = p * h if h <= soft else np.sqrt(2.0 * e.most * (h - 0.5 * soft))
-                rise = p if h <= soft else e.most / k_h
+                k_h = p * h if h <= soft else np.sqrt(2.0 * e.max_acceleration * (h - 0.5 * soft))
+                rise = p if h <= soft else e.max_acceleration / k_h
                 sought = 1.0 / max(rise + k_h / d, MIN_SLOPE_FRACTION * rise)
                 d, drift, change, k, n, w = distance_motion(ends, vs, cs, sought)
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
             if part == 0 and not balls:
-                sliding = given_between(ends, vs, k, sought, e.most, dt)
+                sliding = given_between(ends, vs, k, sought, e.max_acceleration, dt)
             drift += ahead * min(change, 0.0)
             n_rate = (np.eye(3) - np.outer(n, n)) @ w / d
             n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
@@ -468,9 +468,9 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             jerk += longest_jerk(s, body, J, apart)
         lower = least - drift + ahead * jerk
         if speed + allowed > 0.0:
-            need = least + 2.0 * e.most
-            given = sliding + max(e.most - need, 0.0) ** 2 / max(need, 1e-6 * e.most)
-            lower = max(lower - (speed + allowed) * (0.9 / dt - p), min(lower - given, e.most))
+            need = least + 2.0 * e.max_acceleration
+            given = sliding + max(e.max_acceleration - need, 0.0) ** 2 / max(need, 1e-6 * e.max_acceleration)
+            lower = max(lower - (speed + allowed) * (0.9 / dt - p), min(lower - given, e.max_acceleration))
         out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
     return out
 

@@ -257,7 +257,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
     assert again.identical and not again.record.is_same_version
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
-    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 9"):
+    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4 of the file: this version reads formats 9 and 10"):
         replay(written(format=4))
 
 
