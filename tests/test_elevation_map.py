@@ -201,7 +201,8 @@ def test_cameras_name_what_is_wrong() -> None:
     pytest.importorskip("mujoco")
     robot, rng = qd.load("solo12"), np.random.default_rng(0)
     for words, options in (
-        ("resolution", {"resolution": (0, 4)}), ("view", {"view": 4.0}), ("range", {"range": (1.0, 0.5)}),
+        ("resolution", {"resolution": (0, 4)}), ("field_of_view", {"field_of_view": 4.0}),
+        ("depth_range", {"depth_range": (1.0, 0.5)}),
         ("noise", {"noise": -0.1}), ("frame", {"frame": "nose"}), ("placement", {"placement": np.eye(4)}),
     ):  # fmt: skip
         with pytest.raises(qd.QuaddynError, match=words):

@@ -20,7 +20,7 @@ from quaddyn.estimation import (
     SensorNoise,
     SlipDetector,
     TouchdownDetector,
-    slip,
+    slip_detector,
 )
 from quaddyn.estimation.slip_kernel import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
 
@@ -223,11 +223,14 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
     detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()
     unit, square, weight = math.sqrt(length / 9.81), 9.81 * length, robot.mass * 9.81 / 4
     still = noise.contact_velocity**2 + (length * noise.velocity) ** 2
-    fast, part = still + slip.SLIDING_SPEED**2 * square, DT / (slip.CORRELATION_TIME * unit)
-    begins, ends = slip.ONSET_RATE * DT / unit, DT / (slip.SLIP_TIME * unit)
-    fading, settling = math.exp(-DT / (slip.FRICTION_TIME * unit)), math.exp(-2.0 * DT / (slip.BRAKING_TIME * unit))
-    landing, settled = slip.TOUCHDOWN_SPEED**2 * square, slip.SETTLED_SPEED**2 * square
-    scale, light = math.sqrt(square) / weight, slip.MIN_HOLDING_FORCE * weight
+    fast, part = still + slip_detector.SLIDING_SPEED**2 * square, DT / (slip_detector.CORRELATION_TIME * unit)
+    begins, ends = slip_detector.ONSET_RATE * DT / unit, DT / (slip_detector.SLIP_TIME * unit)
+    fading, settling = (
+        math.exp(-DT / (slip_detector.FRICTION_TIME * unit)),
+        math.exp(-2.0 * DT / (slip_detector.BRAKING_TIME * unit)),
+    )
+    landing, settled = slip_detector.TOUCHDOWN_SPEED**2 * square, slip_detector.SETTLED_SPEED**2 * square
+    scale, light = math.sqrt(square) / weight, slip_detector.MIN_HOLDING_FORCE * weight
     n = np.array([0.1, -0.2, 1.0]) / math.sqrt(1.05)
     first = np.cross(n, [1.0, 0.0, 0.0]) / np.linalg.norm(np.cross(n, [1.0, 0.0, 0.0]))
     tangents = np.array([first, np.cross(n, first)])
@@ -239,9 +242,9 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
         s, forces = dyn.update(robot.q_home, v), rng.normal(0.0, 30.0, (4, 3)) + 150.0 * n
         touching = robot.feet if k % 100 < 80 else robot.feet[:2]
         said = detector.update(s, forces, touching, normal=n)
-        creep *= math.exp(-DT / (slip.CREEP_TIME * unit))
-        known = creep[1] + still / (slip.UNKNOWN_CREEP * scale) ** 2
-        c = min(max(creep[0] / known, 0.0), slip.MAX_CREEP * scale)
+        creep *= math.exp(-DT / (slip_detector.CREEP_TIME * unit))
+        known = creep[1] + still / (slip_detector.UNKNOWN_CREEP * scale) ** 2
+        c = min(max(creep[0] / known, 0.0), slip_detector.MAX_CREEP * scale)
         for i, foot in enumerate(robot.feet):
             if foot not in touching:
                 p[i], slips[i], evidence[i], impact[i], before[i], held[i] = 0.0, False, 0.0, landing, 0.0, 0.0
@@ -249,7 +252,7 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
             u = s.velocity(foot)
             u = tangents @ (u[:3] - robot.legs[foot].foot.radius * np.cross(u[3:], n))
             pressing, f = float(forces[i] @ n), tangents @ forces[i]
-            spread = still + impact[i] + (slip.CREEP_FRACTION * c) ** 2 * float(f @ f)
+            spread = still + impact[i] + (slip_detector.CREEP_FRACTION * c) ** 2 * float(f @ f)
             holds = spread * np.eye(2) + still / known * np.outer(f, f)
             odds = density(u, (fast + impact[i]) * np.eye(2)) - density(u + c * f, holds)
             impact[i] = landing if pressing < light else settling * impact[i]
@@ -262,7 +265,7 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
                 evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
             before[i] += part * (speed - before[i])
             if pressing >= light and impact[i] <= settled:
-                share = DT / (slip.HOLDING_TIME * unit + DT)
+                share = DT / (slip_detector.HOLDING_TIME * unit + DT)
                 held[i] += share * ((along / pressing if p[i] < SLIP_END_PROBABILITY else 0.0) - held[i])
                 lag = float((u + c * f) @ f) / along
                 if lag**2 < 9.0 * float(f @ holds @ f) / along**2 and float(np.linalg.det([u, f])) ** 2 < (
@@ -271,7 +274,7 @@ def test_slips_are_those_of_the_hidden_markov_chain() -> None:
                     creep += part * (1.0 - p[i]) * np.array([-float(u @ f), along**2])
         assert said == detector.slipping_feet == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
         np.testing.assert_allclose(list(detector.slip_probability.values()), p, rtol=1e-7, atol=1e-12)
-        least = slip.MIN_EVIDENCE * weight**2
+        least = slip_detector.MIN_EVIDENCE * weight**2
         shown = [a / b for (a, b), on in zip(evidence.tolist(), slips, strict=True) if on and b > least]
         assert detector.friction_estimate == (pytest.approx(min(shown), rel=1e-7) if shown else None)
         assert detector.max_held_ratio == pytest.approx(held.max(), rel=1e-7, abs=1e-12)

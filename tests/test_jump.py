@@ -160,7 +160,7 @@ def test_a_step_that_is_known_is_jumped_onto_or_refused(robot: qd.Robot, control
         assert plan.landing_height == pytest.approx(0.1 * p.length, abs=1e-3) and not plan.is_limited
         flat = place_footprint(p, np.array([far, 0.0]), 0.0)
         assert (ground(*flat.T) > 0.0).all()
-        with pytest.raises(qd.ArgumentError, match="ground to land on is not even"):
+        with pytest.raises(qd.ArgumentError, match="landing area is not even"):
             controller.plan_jump(distance=(0.5 * far, 0.0))
         controller.terrain = step_ahead(robot, 2.0 * p.length)[0]
         with pytest.raises(qd.ArgumentError, match="a shorter jump would not land where this one is to"):

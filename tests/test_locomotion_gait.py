@@ -441,7 +441,7 @@ def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
     controller.gait = "pace"
     assert not controller.clamp_velocity((0.1, 0.0, 0.0)).any()
     assert controller.velocity_limit_reason((0.1, 0.0, 0.0)) == "legs without lateral motion"
-    controller.gait = dataclasses.replace(GAITS["pace"], name="wide pace", spread=(1.0, 1.0))
+    controller.gait = dataclasses.replace(GAITS["pace"], name="wide pace", footprint_scale=(1.0, 1.0))
     assert controller.clamp_velocity((0.1, 0.0, 0.0))[0] > 0.0
 
 

@@ -56,7 +56,7 @@ def test_weight_beside_the_feet_topples_unless_a_step_catches_it(controller: Loc
 def test_who_stands_wide_enough_does_not_topple_however_slow_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("go2")
     statics, p = SlopeStatics(robot, Morphology.from_robot(robot)), Morphology.from_robot(robot)
-    monkeypatch.setattr(slope_statics, "SAVED", 0.0)
+    monkeypatch.setattr(slope_statics, "CAPTURE_DISTANCE_RATIO", 0.0)
     tip, limits = float(np.arctan(np.abs(p.nominal_stance[:, 1]).min() / p.height)), np.full(robot.nu, 1e3)
     for share, said in ((0.95, ""), (1.05, "center of mass outside the support")):
         assert statics.limit_reason(GAITS["trot"], np.zeros(3), share * tip, 0.5 * np.pi, 1.0, limits) == said
@@ -123,7 +123,7 @@ def test_long_strides_and_steep_slopes_are_out_of_reach(controller: LocomotionCo
 def test_sets_of_feet_that_a_gait_stands_on() -> None:
     assert set(list_stances(GAITS["trot"])) == {("FL", "RR"), ("FR", "RL"), ("FL", "FR", "RL", "RR")}
     assert {len(each) for each in list_stances(GAITS["crawl"])} == {3, 4}
-    assert list_stances(dataclasses.replace(GAITS["trot"], duty=1.0)) == {("FL", "FR", "RL", "RR"): 1.0}
+    assert list_stances(dataclasses.replace(GAITS["trot"], duty_factor=1.0)) == {("FL", "FR", "RL", "RR"): 1.0}
 
 
 def test_a_foot_that_stands_alone_pushes_half_as_hard_as_two() -> None:

@@ -83,8 +83,8 @@ class RightingPlan:
     infeasible: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rolls", MappingProxyType(dict(self.motions)))
-        object.__setattr__(self, "refused", MappingProxyType(dict(self.infeasible)))
+        object.__setattr__(self, "motions", MappingProxyType(dict(self.motions)))
+        object.__setattr__(self, "infeasible", MappingProxyType(dict(self.infeasible)))
 
     @property
     def ok(self) -> bool:
