@@ -370,7 +370,7 @@ def test_state_holds_what_the_stateless_calls_return(dyn):
                 close(s.drift(name, reference=reference), dyn.frame_drift(q, v, name, reference=reference))
 
 
-PROPERTIES = sorted(k for k, x in vars(State).items() if isinstance(x, property) and k not in ("robot", "stale"))
+PROPERTIES = sorted(k for k, x in vars(State).items() if isinstance(x, property) and k not in ("robot", "is_stale"))
 FRAME_READS = ("placement", "jacobian", "velocity", "drift")
 
 
@@ -384,7 +384,7 @@ def test_stale_state_raises_when_read(go2, what):
     old = go2.update(q, v)
     read(old, what)
     new = go2.update(q, v)
-    assert old.stale and not new.stale
+    assert old.is_stale and not new.is_stale
     with pytest.raises(qd.StaleStateError, match="stale"):
         read(old, what)
     read(new, what)
@@ -472,7 +472,7 @@ def test_stateless_calls_leave_the_state_alone(some):
     drift = [s.drift(n) for n in names]
     for call, arguments in stateless(some).items():
         getattr(some, call)(**arguments)
-    assert not s.stale
+    assert not s.is_stale
     for k in PROPERTIES:
         assert np.array_equal(before[k], np.asarray(getattr(s, k))), k
     assert all(np.array_equal(x, s.drift(n)) for x, n in zip(drift, names, strict=True))
@@ -914,7 +914,7 @@ def test_update_refuses_what_would_leave_no_digits(go2):
         far[0] = place
         with pytest.raises(qd.ArgumentError, match=r"^q: the norm .* exceeds"):
             go2.update(far, v)
-    assert not kept.stale
+    assert not kept.is_stale
     for speed in (1e100, 1e308):
         with pytest.raises(qd.ArgumentError, match=r"^v: the kinetic energy .* exceeds"):
             go2.update(q, np.full(18, speed))

@@ -751,7 +751,7 @@ def test_what_differs_is_said_of_a_checkpoint_or_log_of_another_plant(kind: Plan
         with pytest.raises(qd.ArgumentError, match=f"^checkpoint: of another plant: .*{said}"):
             plant.restore(other)
         with pytest.raises(qd.ArgumentError, match=f"^log: it begins with a checkpoint: of another plant: .*{said}"):
-            plant.replay(replace(log, start=other))
+            plant.replay(replace(log, initial_checkpoint=other))
         assert plant.q is q and plant.time == time  # nothing has changed
     with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
         plant.replay(replace(log, tau=np.zeros((2, 3))))
@@ -790,12 +790,12 @@ def test_the_loop_takes_whole_ratios_only(kind: Plants) -> None:
         with pytest.raises(qd.ArgumentError, match="control_dt"):
             plant.run(lambda p: np.zeros(12), 0.1, **times)
     for seconds in (0.0, 0.1005, np.inf):
-        with pytest.raises(qd.ArgumentError, match="seconds"):
+        with pytest.raises(qd.ArgumentError, match="duration"):
             plant.run(lambda p: np.zeros(12), seconds, control_dt=0.002)
     with pytest.raises(qd.ArgumentError, match="tau"):
         plant.run(lambda p: np.zeros(11), 0.1)
     for seconds in (1e308, 1e12):
-        with pytest.raises(qd.ArgumentError, match="seconds"):
+        with pytest.raises(qd.ArgumentError, match="duration"):
             plant.run(lambda p: np.zeros(12), seconds)
     with pytest.raises(qd.ArgumentTypeError, match="controller"):
         plant.run(None, 0.1)

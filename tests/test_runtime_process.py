@@ -187,7 +187,7 @@ def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
     assert arrivals[0] == arrivals[1] != arrivals[2]
     delays = np.array([at - 1e-3 * each for at, each in arrivals[0]])
     assert delays.min() >= 2e-3 - 1e-9 and delays.max() <= 4e-3 + 1e-9  # to the next time that is looked
-    for wrong in ({"loss": 1.0}, {"latency": -1.0}, {"repeat": np.nan}):
+    for wrong in ({"loss": 1.0}, {"latency": -1.0}, {"duplication": np.nan}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             LinkQuality(**wrong)
 
@@ -432,11 +432,11 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
         delay=0.004,
         backlash=0.01,
     )
-    there = make_plant(qd.load("go2"), "embedded", DT, json.loads(json.dumps(motors.arguments))).actuators
-    assert there.arguments == motors.arguments
+    there = make_plant(qd.load("go2"), "embedded", DT, json.loads(json.dumps(motors.constructor_arguments))).actuators
+    assert there.constructor_arguments == motors.constructor_arguments
     np.testing.assert_array_equal(there.motor_side_inertia, motors.motor_side_inertia)
-    free = Actuators(go2, effort=np.inf).arguments
-    assert Actuators(go2, **json.loads(json.dumps(free))).arguments == free
+    free = Actuators(go2, effort=np.inf).constructor_arguments
+    assert Actuators(go2, **json.loads(json.dumps(free))).constructor_arguments == free
 
 
 @pytest.mark.parametrize("plant", PLANTS)

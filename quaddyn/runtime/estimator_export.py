@@ -145,15 +145,15 @@ void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV])
     for (int i = 6; i < UPPER_NV; i++) {
         motion[i] = v[i];
     }
-    NAME_core_begin(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+    NAME_core_initialize(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
 void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
 {
     static const double still[UPPER_NU];
     kinematics(position, still);
-    NAME_core_rest(&model, &memory, vector(terms, TERMS_), vector(accelerometer, 3), vector(configuration, UPPER_NQ),
-        vector(motion, UPPER_NV));
+    NAME_core_initialize_at_rest(&model, &memory, vector(terms, TERMS_), vector(accelerometer, 3),
+        vector(configuration, UPPER_NQ), vector(motion, UPPER_NV));
 }
 
 void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
@@ -164,7 +164,7 @@ void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU
         said[i] = standing[i] != 0;
     }
     kinematics(position, velocity);
-    NAME_core_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
+    NAME_core_update_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
         (IntVector){said, UPPER_NF}, periods);
 }
 
@@ -182,18 +182,18 @@ static void joints(double *q, double *v)
 void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
 {
     joints(q, v);
-    NAME_core_tell(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+    NAME_core_write_base_state(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
 void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV])
 {
     joints(q, v);
-    NAME_core_odometry(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+    NAME_core_write_odometry(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
 int NAME_slips(int foot)
 {
-    return foot >= 0 && foot < UPPER_NF && memory.slipping.at[foot] != 0;
+    return foot >= 0 && foot < UPPER_NF && memory.is_slipping.at[foot] != 0;
 }
 
 const double *NAME_covariance(void)
