@@ -59,7 +59,7 @@ def viewer(monkeypatch: pytest.MonkeyPatch) -> list[FakeViewer]:
     """The viewers that were made; who waits for an interrupt does so no longer."""
     FakeViewer.made = []
     monkeypatch.setattr("quaddyn.viewer.Viewer", FakeViewer)
-    monkeypatch.setattr("quaddyn.viewer.JointSliders", lambda viewer: SimpleNamespace(follow="follow"))
+    monkeypatch.setattr("quaddyn.viewer.JointSliders", lambda viewer: SimpleNamespace(update="update"))
 
     def wait(meanwhile: Any = None) -> None:
         FakeViewer.made[-1].calls.append(("waits", meanwhile))
@@ -80,7 +80,7 @@ def test_a_robot_is_shown_live_or_written(viewer: list[FakeViewer], tmp_path: Pa
     (live,) = viewer
     assert live.options == {"open_browser": True, "port": 1234} and "two_link_leg at http://here/; Ctrl-C ends" in text
     (name, (q,), options), waits, closed = live.calls
-    assert (name, options, waits, closed) == ("show", {"com": True}, ("waits", "follow"), "closed")
+    assert (name, options, waits, closed) == ("show", {"show_com": True}, ("waits", "update"), "closed")
     np.testing.assert_array_equal(q, live.robot.q_home)
     page = tmp_path / "page.html"
     assert told("view", ROBOT, "--frames", "--root", "fixed", "--record", page) == f"wrote {page}\n"
@@ -304,7 +304,7 @@ def recording(ticks: int = 10, dt: float = 0.01) -> FakeLog:
     stages = [SimpleNamespace(value="rise" if i < 4 else "run") for i in range(ticks)]
     robot = SimpleNamespace(nq=1)
     return FakeLog(
-        name="dog", about={"dt": dt, "robot": "<robot/>"}, stages=stages, statuses=("solved",), faults=(),
+        name="dog", metadata={"dt": dt, "robot": "<robot/>"}, stages=stages, statuses=("solved",), faults=(),
         robot=lambda *a, **k: robot, state=lambda i, machine: (float(i), -float(i)),
         records={
             "begun": 5.0 + dt * np.arange(ticks),
@@ -324,7 +324,7 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
     first, *rest, record, closed = viewer[0].calls
     assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0}
     assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty pictures a second"
-    assert first[2]["text"] == "rise | solved" and rest[-1][2]["text"] == "run | solved | fell"
+    assert first[2]["caption"] == "rise | solved" and rest[-1][2]["caption"] == "run | solved | fell"
     assert (first[2]["time"], first[2]["v"]) == (0.0, 0.0) and rest[0][2]["time"] == pytest.approx(0.03)
     assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
     assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
@@ -335,7 +335,16 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
     viewer[1].calls.clear()
     for _ in range(3):
         go_on()
-    assert [name for name, *_ in viewer[1].calls] == ["hold", "clear", "show", "hold", "show", "hold", "clear", "show"]
+    assert [name for name, *_ in viewer[1].calls] == [
+        "wait_while_paused",
+        "clear_recording",
+        "show",
+        "wait_while_paused",
+        "show",
+        "wait_while_paused",
+        "clear_recording",
+        "show",
+    ]
     log = recording(0)
     assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: holds no tick"
 
@@ -358,9 +367,13 @@ def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     log.compare = lambda other: {"position": 0.0, "a": 1.23456e-7}
     assert told("log", "compare", file, file, code=1).splitlines()[1] == f"{'a':<24} 1.23e-07"
     assert json.loads(told("log", "compare", file, file, "--json", code=1)) == {"position": 0.0, "a": 1.23456e-7}
-    log.replay = lambda: SimpleNamespace(ticks=7, differing=0, largest=0.0, first=None, identical=True)
+    log.replay = lambda: SimpleNamespace(
+        ticks=7, n_different=0, max_difference=0.0, first_different=None, identical=True
+    )
     assert told("log", "replay", file) == "7 ticks computed again: all the same bit for bit\n"
-    log.replay = lambda: SimpleNamespace(ticks=7, differing=2, largest=0.012345, first=4, identical=False)
+    log.replay = lambda: SimpleNamespace(
+        ticks=7, n_different=2, max_difference=0.012345, first_different=4, identical=False
+    )
     said = "7 ticks computed again: 2 of them differ, from tick 4, torques by up to 0.0123 N m\n"
     assert told("log", "replay", file, code=1) == said
     assert json.loads(told("log", "replay", file, "--json", code=1)) == {

@@ -141,7 +141,7 @@ def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
 
     class Page(Viewer):
         def show(self, q, **options):  # type: ignore[no-untyped-def]
-            texts.append(options["text"])
+            texts.append(options["caption"])
             assert set(options["points"]) == {"target"}
             super().show(q, **options)
 

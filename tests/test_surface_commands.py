@@ -68,15 +68,15 @@ def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
 
 def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.CaptureFixture[str]) -> None:
     robot = qd.load("go2")
-    report = demo.run_locomotion_demo(robot, velocity=(9.0, 0.0, 0.0), seconds=0.2)
-    assert report.asked == (9.0, 0.0, 0.0) and report.limit and report.velocity is not None
-    assert 0.1 < report.velocity[0] < 2.0
+    report = demo.run_locomotion_demo(robot, velocity=(9.0, 0.0, 0.0), duration=0.2)
+    assert report.requested_velocity == (9.0, 0.0, 0.0) and report.limit_reason and report.clamped_velocity is not None
+    assert 0.1 < report.clamped_velocity[0] < 2.0
 
     from quaddyn.cli.tables import demo_json, print_demo
     from quaddyn.verification import cross_check
 
     plain = json.loads(json.dumps(demo_json(report)))
-    assert plain["asked"] == [9.0, 0.0, 0.0] and plain["limit"] == report.limit
+    assert plain["asked"] == [9.0, 0.0, 0.0] and plain["limit"] == report.limit_reason
     print_demo(report, cross_check(robot, samples=1, n_derivative_samples=False))
     words = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "asked" in words and "+9.000" in words and "limit of the gait on these legs" in words
@@ -105,11 +105,11 @@ def test_arguments_are_looked_at_before_anything_is_compiled(tmp_path: Path, mon
     ):
         with pytest.raises(qd.QuaddynError):
             demo.run_locomotion_demo(robot, **wrong)  # type: ignore[arg-type]
-    for wrong in ({"record": tmp_path}, {"seconds": 0.0}):
+    for wrong in ({"record": tmp_path}, {"duration": 0.0}):
         with pytest.raises(qd.ArgumentError):
             demo.run_squat_demo(robot, **wrong)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="compiled"):
-        demo.run_locomotion_demo(robot, seconds=0.2)
+        demo.run_locomotion_demo(robot, duration=0.2)
 
 
 WITHOUT = """

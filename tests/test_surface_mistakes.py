@@ -360,7 +360,7 @@ wbc.tasks.com.stiffness = 10.0
 wbc.tasks["com"].damping = np.ones(3)
 wbc.tasks["posture"].weight = [1.0] * robot.nu
 wbc.tasks.base.reference_position = np.eye(3)
-wbc.tasks.of("com", qd.wbc.ComTask).stiffness = 5
+wbc.tasks.get_typed("com", qd.wbc.ComTask).stiffness = 5
 """
 
 
