@@ -282,7 +282,7 @@ def test_rolls_that_do_not_help_are_tried_a_few_times_only(go2: qd.Robot) -> Non
         recovery.torques(pose, np.zeros(go2.nu), back)
         if recovery.failure:
             break
-    assert recovery.n_attempts == 6 and "6 rolls" in recovery.failure and not recovery.is_done
+    assert recovery.n_attempts == 6 and "6 righting motions" in recovery.failure and not recovery.is_done
 
 
 def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: RightingPlan) -> None:
@@ -313,7 +313,7 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
             rolling.make_motion(numbers) if side != "back" else None, numbers, "too heavy" if side == "back" else ""
         )
 
-    monkeypatch.setattr(module, "search", search)
+    monkeypatch.setattr(module, "find_motion", search)
     monkeypatch.setattr(RightingSearch, "rests_on", lambda self, side: True)
     first = plan_righting(go2, progress=said.append)
     assert calls == ["left", "right", "back"] and first.infeasible == {"back": "too heavy"} and not first.ok
@@ -327,7 +327,7 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
     plan_righting(go2, seed=1, progress=said.append)
     plan_righting(qd.load("go2", limits={"FL_calf_joint": {"effort": 20.0}}), progress=said.append)
     assert len(calls) == 12, "other seed, other robot"
-    for bad in ({"tries": 0}, {"seed": -1}):
+    for bad in ({"max_trials": 0}, {"seed": -1}):
         with pytest.raises(qd.ArgumentError):
             plan_righting(go2, **bad)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError):
@@ -351,7 +351,7 @@ def test_a_yaw_at_the_hip_turns_neither_with_the_knee_nor_against_it() -> None:
 
 
 def test_a_plan_is_found_again_by_numbers_that_differ_by_rounding(go2: qd.Robot) -> None:
-    key = importlib.import_module("quaddyn.planning.righting")._key
+    key = importlib.import_module("quaddyn.planning.righting")._cache_key
     home = np.array(go2.q_home)
     assert key(qd.load("go2", q_home=home * (1.0 + 2e-16)), 0, 9) == key(go2, 0, 9)
     home[7] += 1e-6

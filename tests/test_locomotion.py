@@ -230,7 +230,7 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     seconds = round(cycles * controller.gait_scheduler.period / DT) * DT
     before, heading = place(plant)
     commands = drive(plant, controller, seconds, wanted)
-    after, rotate_configuration = place(plant)
+    after, turned = place(plant)
     assert controller.mode is LocomotionMode.MOVING
     # Who touches carries at once and nobody gives a load back before: the pairs take turns but for a few ticks.
     pairs = [c.contacts for c in commands if len(c.contacts) == 2]
@@ -242,7 +242,7 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
         [np.cos(middle) * way[0] + np.sin(middle) * way[1], np.cos(middle) * way[1] - np.sin(middle) * way[0]]
     )
     np.testing.assert_allclose(seen, wanted[:2], atol=0.15 * max(np.linalg.norm(wanted[:2]), 0.1 * p.speed_scale))
-    assert rotate_configuration - heading == pytest.approx(turn, abs=0.15 * max(abs(turn), 0.1))
+    assert turned - heading == pytest.approx(turn, abs=0.15 * max(abs(turn), 0.1))
     assert after[2] == pytest.approx(p.height, rel=0.03)
     assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is met and the certificate holds
 
@@ -263,7 +263,7 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
         errors.append(np.hypot(*error))
         leash(self, course, error, yaw)
 
-    monkeypatch.setattr(Steering, "keep_leash", watched)
+    monkeypatch.setattr(Steering, "limit_reference_lead", watched)
     wanted = np.array([0.2 * p.speed_scale, 0.0, 0.0])
     commands = drive(plant, controller, 1.2, wanted)
     errors.clear()
@@ -376,12 +376,12 @@ def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
     seconds = round(3 * controller.gait_scheduler.period / DT) * DT
     before, heading = place(plant)
     commands = drive(plant, controller, seconds, wanted)
-    after, rotate_configuration = place(plant)
+    after, turned = place(plant)
     assert controller.mode is LocomotionMode.MOVING
     together = {"pace": {("FL", "RL"), ("FR", "RR")}, "bound": {("FL", "FR"), ("RL", "RR")}}[gait]
     assert {c.contacts for c in commands if len(c.contacts) == 2} == together
     np.testing.assert_allclose((after - before)[:2] / seconds, wanted[:2], atol=0.1 * wanted[0])
-    assert rotate_configuration == pytest.approx(heading, abs=0.05)
+    assert turned == pytest.approx(heading, abs=0.05)
 
 
 # -- what is in reach ----------------------------------------------------------------------------------------------
@@ -512,9 +512,9 @@ def test_a_robot_never_seen_before_trots(make: Callable[[], qd.Robot], kind: str
     seconds = round(cycles * controller.gait_scheduler.period / DT) * DT
     before, heading = along(plant, p)
     drive(plant, controller, seconds, wanted)
-    after, rotate_configuration = along(plant, p)
+    after, turned = along(plant, p)
     assert controller.mode is LocomotionMode.MOVING
-    turn = np.remainder(rotate_configuration - heading + np.pi, 2.0 * np.pi) - np.pi
+    turn = np.remainder(turned - heading + np.pi, 2.0 * np.pi) - np.pi
     assert turn == pytest.approx(wanted[2] * seconds, rel=0.1)
     middle = heading + 0.5 * turn
     way = (after - before)[:2] / seconds
