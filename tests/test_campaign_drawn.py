@@ -376,14 +376,14 @@ def test_a_fall_has_the_cause_that_it_looks_like(
         morphology=p, robot=go2, ground=below, gait_scheduler=SimpleNamespace(stance_mask=stance)
     )
     made: Any = SimpleNamespace(plant=plant, controller=controller)
-    assert _RunEvaluation(Trial(robot="go2"), made).cause(controller) == words
+    assert _RunEvaluation(Trial(robot="go2"), made).describe_fall(controller) == words
 
 
 def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def burst(*_: object) -> Any:
         raise qd.DivergenceError("state: not finite", 0.5, None, None)
 
-    monkeypatch.setattr(trial_runner, "_loop", burst)
+    monkeypatch.setattr(trial_runner, "_simulate", burst)
     record = run_trial(Trial(robot="go2"))
     assert (record["success"], record["reason"], record["fell"]) == (False, "the plant diverged", 0.0)
 

@@ -325,7 +325,7 @@ def test_what_cannot_be_is_refused_before_any_run(make: Callable[[], object], me
 
 
 def test_campaigns_are_registered_and_their_options_travel() -> None:
-    for name in ("agreement", "datasheet", "gaits", "robustness", "sweep"):
+    for name in ("verification", "datasheet", "gaits", "robustness", "sweep"):
         kind: type[Campaign[Any]] = find(name)
         with pytest.raises(TypeError, match="positional"):  # the order of options means nothing
             kind(())  # type: ignore[call-arg]
@@ -357,7 +357,7 @@ def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> Non
     assert len(heights) > 10 and set(heights) == {0.02}
     assert len(drawn.frames) == 16  # at 30 Hz, and the end
     assert record["reason"] == "slower than 70 % of the command"
-    assert drawn.frames[-1]["text"] == "0.50 s, slower than 70 % of the command"
+    assert drawn.frames[-1]["caption"] == "0.50 s, slower than 70 % of the command"
 
 
 def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> None:

@@ -54,7 +54,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sheet(stores: Path) -> Sheet:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial_campaign, "drive", easy)
+        patch.setattr(trial_campaign, "run_trial", easy)
         quick = DataSheet(robot=("go2", "solo12"), probability=0.8, directions=2, pilot=6, checks=1)
         return measure(quick, None, str(stores / "two.db"))
 
@@ -133,7 +133,7 @@ def test_gaits_are_named_with_their_robot_where_there_are_several(sheet: Sheet) 
 
 
 def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_campaign, "drive", lambda case, watch=None: pytest.fail("ran again"))
+    monkeypatch.setattr(trial_campaign, "run_trial", lambda case, watch=None: pytest.fail("ran again"))
     assert sheet.store is not None
     again = measure(sheet.campaign, None, sheet.store)
     assert page(again) == page(sheet)
@@ -188,7 +188,7 @@ def test_a_worker_process_gives_the_same_records() -> None:
 
 
 def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_campaign, "drive", easy)
+    monkeypatch.setattr(trial_campaign, "run_trial", easy)
     out = stores / "small.html"
     words = ["datasheet", "go2", "--compare", "solo12", "--quick", "--workers", "0", "--only", "friction"]
     result = CliRunner().invoke(app, [*words, "--out", str(out)])

@@ -18,12 +18,12 @@ from test_runtime_log import tick
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn import agreement, demo, identification, runtime
+from quaddyn import demo, identification, runtime, verification
 from quaddyn.campaigns import registry
 from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import DemoCheck, RequestedValue
-from quaddyn.runtime.preflight_report import PreflightReport
+from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.runtime.run_log import LogReplay, RunLog
 from quaddyn.wbc import WholeBodyController, tick_file
 
@@ -179,7 +179,7 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
 
     for name in ("run_squat_demo", "run_locomotion_demo"):
         monkeypatch.setattr(demo, name, once(name, getattr(demo, name)))
-    monkeypatch.setattr(agreement, "cross_check", once("cross_check", agreement.cross_check))
+    monkeypatch.setattr(verification, "cross_check", once("cross_check", verification.cross_check))
     assert code(*arguments) == 0 and len(made) == 2
     asked = RequestedValue("jump forward", 5.0, 4.4, "m", "torque of a joint")
     with monkeypatch.context() as patch:
@@ -192,14 +192,14 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
         shown = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
         assert shown["passed"] is True and shown["requests"][0]["is_reduced"] is True
     assert not asked._replace(planned=4.6).is_reduced, "a tenth is let pass"
-    honest = agreement.cross_check
+    honest = verification.cross_check
 
     def disagrees(*a: object, **k: object) -> object:
         found = honest(*a, **k)
         return dataclasses.replace(found, ratios={**found.ratios, "rnea": 2.0})
 
     with monkeypatch.context() as patch:
-        patch.setattr(agreement, "cross_check", disagrees)
+        patch.setattr(verification, "cross_check", disagrees)
         assert code(*arguments) == 1
         assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["passed"] is False
     for name in ("run_squat_demo", "run_locomotion_demo"):
@@ -251,7 +251,7 @@ def test_doctor_ends_with_1_where_something_is_wrong(monkeypatch: pytest.MonkeyP
 
 def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     for passed, wanted in ((True, 0), (False, 1), (None, 1)):
-        report = PreflightReport((runtime.preflight_report.Check("limits", passed, "found"),))
+        report = PreflightReport((PreflightCheck("limits", passed, "found"),))
         monkeypatch.setattr(runtime, "preflight", lambda *a, report=report, **k: report)
         assert code("preflight", "two_link_leg") == wanted
         assert code("preflight", "two_link_leg", "--json") == wanted
@@ -290,7 +290,7 @@ def test_campaigns_end_with_1_where_a_case_raised(
 ) -> None:
     monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")
     store = tmp_path / "runs.db"
-    arguments = ("--trials", 4, "--target", what, "--store", store, "--workers", 0)
+    arguments = ("--trials", 4, "--what", what, "--store", store, "--workers", 0)
     assert code("campaign", "throws", *arguments) == wanted
     assert code("campaign", "resume", store, "--workers", 0) == wanted
     assert code("campaign", "resume", store, "--workers", 0, "--json") == wanted

@@ -156,7 +156,7 @@ def _gaits(sheet: Sheet) -> str:
     gaits = list(dict.fromkeys(g for m in sheet.robots for g in m.gaits))
     if not gaits:
         return ""
-    out = "<h2>GaitCampaign: tracking, torque, power, cost of transport</h2>"
+    out = "<h2>Gaits: tracking, torque, power, cost of transport</h2>"
     if len(sheet.robots) == 1:  # one robot: a colour for each gait
         each = {gait: [(gait, i, sheet.robots[0])] for i, gait in enumerate(gaits)}
         out += _legend(gaits)
