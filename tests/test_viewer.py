@@ -403,8 +403,8 @@ def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robo
             count += away.shape[1]
         assert seen.sum() == count
     every = [hold for command in commands for hold in command.footholds.values()]
-    assert any(len(hold.ruled_out) for hold in every) and any(hold.costs.max(initial=0.0) > 10.0 for hold in every)
-    assert any(hold.blind for hold in every) and sum(not hold.blind for hold in every) > 20
+    assert any(len(hold.rejected) for hold in every) and any(hold.costs.max(initial=0.0) > 10.0 for hold in every)
+    assert any(hold.is_blind for hold in every) and sum(not hold.is_blind for hold in every) > 20
     assert not take.poses[-1, dots, 7].any(), "gone in the last frame"
 
 
@@ -635,7 +635,7 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (UnknownNameError, "nose", lambda: viewer.show_trails(["nose"])),
         (ArgumentError, "dots", lambda: viewer.show_trails(["FL"], dots=0)),
         (ArgumentError, "time", lambda: viewer.show(q, time=np.nan)),
-        (ArgumentError, "wanted", lambda: viewer.show(q, desired_velocity=[0.1, 0.2])),
+        (ArgumentError, "desired_velocity", lambda: viewer.show(q, desired_velocity=[0.1, 0.2])),
         (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [0.0, 0.1, 0.2]})),
         (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [[0.0, 0.1, np.nan]]})),
         (ArgumentError, "distance", lambda: viewer.set_camera(distance=0)),
@@ -771,7 +771,7 @@ def test_held_keys_are_those_of_all_pages_and_nothing_else_is_listened_to(go2: q
         assert keys_once(viewer, {"KeyW"})
         first.send(" " * 100_000)  # too long: the connection is cut, and with it its keys
         assert keys_once(viewer, set())
-    assert Viewer(go2, meshes=False, serve=False).keys == frozenset()
+    assert Viewer(go2, meshes=False, serve=False).pressed_keys == frozenset()
 
 
 def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd.Robot) -> None:
@@ -822,7 +822,7 @@ def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_clo
         packet = Blob().packet({"kind": "note", "text": "x" * 100_000})
         server = viewer._server
         for k in range(100):
-            (server.send if k % 2 else lambda packet: server.send_state("note", packet))(packet + bytes(k % 7))
+            (server.send_packet if k % 2 else lambda packet: server.send_state("note", packet))(packet + bytes(k % 7))
         with connected(viewer, max_size=None) as page:
             got = 0
             while got < 50:  # what every page needs
@@ -1065,12 +1065,12 @@ def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(g
 def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
         sliders = JointSliders(viewer)
-        np.testing.assert_array_equal(sliders.follow(), go2.q_home)
-        assert sliders.follow() is None
+        np.testing.assert_array_equal(sliders.update(), go2.q_home)
+        assert sliders.update() is None
         assert set(viewer.sliders) == set(go2.joint_names)
         page.send(json.dumps({"slide": ["FL_calf_joint", -2.0]}))
         assert once(lambda: viewer.sliders["FL_calf_joint"] == -2.0)
-        q = sliders.follow()
+        q = sliders.update()
         assert q is not None
         changed = np.flatnonzero(q != go2.q_home)
         assert changed.tolist() == [go2.configuration_index("FL_calf_joint")] and q[changed[0]] == -2.0
@@ -1123,7 +1123,7 @@ def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) ->
     for body in go2.bodies:
         np.testing.assert_allclose(ghost[f"Ghost/{body.name}"], real[f"Robot/{body.name}"], atol=2e-4)
     assert not any(name.startswith("Ghost") for frame in (0, 2) for name in take.world(frame))
-    with pytest.raises(ArgumentError, match="ghost"):
+    with pytest.raises(ArgumentError, match="reference_q"):
         viewer.show(q, reference_q=q[:-1])
 
 
