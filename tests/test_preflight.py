@@ -213,7 +213,7 @@ def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robo
     """Also where another joint, which hangs on it, moves farther: the model tells what a torque on each would do."""
     pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
     position = np.zeros(leg.nu)  # stretched
-    inertia = qd.Dynamics(leg).crba(pre._posed(position))[6:, 6:]
+    inertia = qd.Dynamics(leg).crba(pre._configuration(position))[6:, 6:]
     farther = 0
     for duration in (0.01, 0.3):
         drag = 6.0 / duration**2 * inertia + 2.0 / duration * np.diag(pre._kd)
@@ -221,7 +221,7 @@ def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robo
             for asked in range(leg.nu):
                 if np.argmax(np.abs(moved)) != asked:
                     farther += asked == i
-                    assert pre._pushed(asked, moved, position, duration) == (i, -1.0)
+                    assert pre._identify_moved_joint(asked, moved, position, duration) == (i, -1.0)
     assert farther
 
 
@@ -263,9 +263,9 @@ def test_a_person_is_told_which_way_a_foot_moves() -> None:
     def seen(name: str) -> dict[str, tuple[str, str]]:
         robot = qd.load(name)
         self = SimpleNamespace(robot=robot)
-        self._posed = lambda position: _Preflight._posed(self, position)  # type: ignore[arg-type]
+        self._configuration = lambda position: _Preflight._configuration(self, position)  # type: ignore[arg-type]
         home = np.array([robot.decompose(robot.q_home).joints[joint] for joint in robot.actuated])
-        ways = ([_Preflight._motion(self, i, sign, home) for sign in (1.0, -1.0)] for i in range(robot.nu))  # type: ignore[arg-type]
+        ways = ([_Preflight._describe_motion(self, i, sign, home) for sign in (1.0, -1.0)] for i in range(robot.nu))  # type: ignore[arg-type]
         return dict(zip(robot.actuated, map(tuple, ways), strict=True))
 
     dog, arm = seen("go2"), seen("ur5")
