@@ -16,12 +16,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from . import strict_attributes
+from .strict_attributes import __file__ as _STRICT_ATTRIBUTES_FILE
 
 #: Pairs of old and new name, such as "quaddyn.locomotion.Clock" and "GaitScheduler", of the modules imported so far.
 RENAMED: dict[str, str] = {}
 
-_OWN_FILES = {__file__, strict_attributes.__file__, "<frozen abc>"}
+_OWN_FILES = {__file__, _STRICT_ATTRIBUTES_FILE, "<frozen abc>"}
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -750,7 +750,8 @@ def test_what_differs_is_said_of_a_checkpoint_or_log_of_another_plant(kind: Plan
         other = replace(saved, **changed)
         with pytest.raises(qd.ArgumentError, match=f"^checkpoint: of another plant: .*{said}"):
             plant.restore(other)
-        with pytest.raises(qd.ArgumentError, match=f"^log: its initial state is a checkpoint: of another plant: .*{said}"):
+        message = f"^log: its initial state is a checkpoint: of another plant: .*{said}"
+        with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
         assert plant.q is q and plant.time == time  # nothing has changed
     with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
