@@ -30,6 +30,20 @@ def import_all() -> None:
             importlib.import_module(info.name)
 
 
+def campaign_names() -> list[str]:
+    """Returns the names of the package's own campaigns, after making their commands, which are made on demand."""
+    import typer
+
+    from quaddyn.campaigns.registry import find, names
+    from quaddyn.cli import app
+
+    own = [name for name in names() if find(name).__module__.startswith("quaddyn.")]
+    group = typer.main.get_command(app).commands["campaign"]  # type: ignore[attr-defined]
+    for name in own:
+        group.get_command(typer.Context(group), name)
+    return own
+
+
 def shown(name: str) -> tuple[str, str]:
     """Returns the subpackage of an old name and the name as it is written in the table."""
     if " " in name:
@@ -64,8 +78,12 @@ def text() -> str:
     from quaddyn.deprecation import RENAMED
 
     import_all()
+    own = {*campaign_names(), "resume"}
     tables: dict[str, dict[str, str]] = defaultdict(dict)
     for name, new in RENAMED.items():
+        words = name.split()
+        if words[:2] == ["quaddyn", "campaign"] and len(words) == 4 and words[2] not in own:
+            continue  # a user's campaign
         if name.startswith(("quaddyn.", "quaddyn ")):
             subpackage, old = shown(name)
             tables[subpackage][old] = new_name(old, new)
