@@ -12,7 +12,9 @@ import numpy as np
 from quaddyn.compiler import (
     IntVector,
     Lanes,
+    Mat3,
     Matrix,
+    Vec3,
     Vector,
     compiled,
     entry,
@@ -22,6 +24,7 @@ from quaddyn.compiler import (
     min8,
     store8,
     sum8,
+    vec3,
     zeros,
 )
 
@@ -555,3 +558,44 @@ AT_THE_TOP = {
     "returns_a_tuple": "an entry returns a float, an int, a bool or None, not tuple of float, float",
     "takes_lanes": "parameter 'a': Python cannot hand over lanes",
 }
+
+
+@compiled()
+def small_array_of_two(x: float) -> Vec3:
+    return vec3(x, x)  #! vec3 takes 3 numbers or an array of 3 floats
+
+
+@compiled()
+def sum_of_vector_and_matrix(a: Vec3, A: Mat3) -> Vec3:
+    return a + A  #! + of Vec3 and Mat3 is not defined
+
+
+@compiled()
+def product_of_arrays(A: Matrix, x: Vector) -> Vec3:
+    return A @ x  #! make small arrays of them, as by vec3(x)
+
+
+@compiled()
+def entry_of_a_small_array_changed(a: Vec3) -> Vec3:
+    a[0] = 1.0  #! only single entries can be assigned to
+    return a
+
+
+@compiled()
+def row_beyond_a_matrix(A: Mat3) -> Vec3:
+    return A[3]  #! the index into a Mat3 must lie within it
+
+
+@compiled()
+def row_by_a_variable(A: Mat3, i: int) -> Vec3:
+    return A[i]  #! the index into a Mat3 must be a constant
+
+
+@compiled()
+def tuple_for_a_small_array(x: float) -> Vec3:
+    return x, x, x  #! expected Vec3, got tuple of float, float, float
+
+
+@compiled()
+def matrix_into_a_vector(A: Mat3, x: Vector) -> None:
+    x[:] = A  #! a Mat3 can be assigned to a slice or row of a float array of rank 2

@@ -16,21 +16,38 @@ from quaddyn.compiler import (
     Lanes,
     Matrix,
     Tensor,
+    Vec3,
     Vector,
     alignment,
+    block3,
     choose8,
     compiled,
+    cross,
+    diagonal3,
     entry,
+    exp3,
+    inverse3,
+    left_jacobian3,
     load8,
     local,
+    mat3,
     matrix,
     max8,
     min8,
+    norm,
+    orthonormalized,
+    outer,
+    quat,
+    quaternion_of,
+    rotation_of,
+    set_block3,
+    skew,
     splat8,
     sqrt8,
     store8,
     sum8,
     tensor,
+    vec3,
     within8,
     zeros,
 )
@@ -572,6 +589,64 @@ def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
         s /= 1.0 + root
         store8(choose8(b, splat8(f), root), x, i + 24)
     return sum8(s)
+
+
+# -- small arrays ----------------------------------------------------------------------------------------------------
+def _vectors(g, count, make=floats):
+    return tuple(make(g, 3) for _ in range(count))
+
+
+@case(lambda g: (*_vectors(g, 3), floats(g), int(g.integers(0, 3))))
+def small_vectors(x: Vector, y: Vector, out: Vector, s: float, i: int) -> float:
+    a, b = vec3(x), vec3(y[0], y[1], y[2:3][0])
+    c = (a + b) * s - -a / s + 2 * b
+    c += cross(a, b) * a[-1]
+    out[:] = c
+    out[0:3] += a if s > 0.0 else b
+    first, _, last = c
+    return a @ b + norm(c) + c[i] + first - last + (a - b)[1]
+
+
+@case(lambda g: (floats(g, (3, 3)), floats(g, (2, 3, 3)), floats(g, (4, 5)), floats(g, 3), floats(g)))
+def small_matrices(M: Matrix, T: Tensor, P: Matrix, x: Vector, s: float) -> float:
+    A, B = mat3(M), mat3(T[1])
+    v = A @ vec3(x) + B.T @ vec3(1, s, 0.0)
+    C = (A @ B - outer(v, A[0])) / s + -skew(v) * s + diagonal3(s)
+    T[0] = C
+    T[1, 2] = v
+    M[:] -= mat3(v, C[1], x)
+    set_block3(P, 1, 2, block3(P, 0, 1) + C)
+    P[3, 1:4] = v
+    return C[0, 2] + C[-1, -1] + v @ C[1] + inverse3(A)[0, 0]
+
+
+@case(lambda g: (tame(g, 3), tame(g, (3, 3)), tame(g, 4), tame(g)))
+def small_rotations(phi: Vector, R: Matrix, q: Vector, s: float) -> float:
+    turn = exp3(vec3(phi) * s)
+    R[:] = orthonormalized(turn @ rotation_of(quat(q)))
+    back = quaternion_of(turn)
+    q[:] = back
+    phi[:] = left_jacobian3(vec3(phi)) @ vec3(phi)
+    return back[3]
+
+
+@compiled()
+def axis_of(a: Vec3, far: bool) -> tuple[Vec3, float]:
+    """Small arrays in tuples, on both ways of a branch and in loops."""
+    longest, at = a, 0.0
+    if far:
+        longest = a * 2.0
+    for i in range(3):
+        longest = cross(longest, vec3(0.0, at, 1.0)) if a[i] > 0.0 else longest
+        at += a[i]
+    return longest, at
+
+
+@case(lambda g: (*_vectors(g, 2, tame), bool(g.integers(0, 2))))
+def small_arrays_in_tuples(x: Vector, y: Vector, far: bool) -> float:
+    a, at = axis_of(vec3(x), far)
+    y[:] = a
+    return at
 
 
 # -- names that mean something to C ----------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ def test_ctypes_and_builtin_functions_agree_bit_for_bit(name, plain, through_cty
         assert same(found, expected)
 
 
-TAME = [each for each in zoo.CASES if each not in ("cache_lines", "arithmetic")]
+# The others add what cancels, or infinities that a rounding decides.
+TAME = [each for each in zoo.CASES if each not in ("cache_lines", "arithmetic", "small_vectors", "small_matrices")]
 
 
 @pytest.mark.parametrize("name", TAME)

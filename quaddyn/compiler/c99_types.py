@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from .kinds import BOOL, FLOAT, INT, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, WIDTH, ArrayKind, Kind, RecordKind, Scalar, SmallArrayKind
 from .registers import parts
 from .syntax import Constant
 
@@ -77,7 +77,8 @@ class Types:
             types = [self.of(each) for each in parts(kind)]
             if not types:
                 return "void"
-            name = identifier(kind.name if isinstance(kind, RecordKind) else "_".join(["Tuple", *types]))
+            named = kind.name if isinstance(kind, RecordKind | SmallArrayKind) else "_".join(["Tuple", *types])
+            name = identifier(named)
             taken = {*self._known.values(), "Lanes", *(p + r for p, _ in _ITEMS.values() for r in _RANKS.values())}
             while name in taken:
                 name += "_"
@@ -89,6 +90,8 @@ class Types:
     @staticmethod
     def field(kind: Kind, k: int) -> str:
         """Name of a value of a tuple or a record."""
+        if isinstance(kind, SmallArrayKind):
+            return kind.fields[k]
         return identifier(kind.fields[k][0]) if isinstance(kind, RecordKind) else f"_{k}"
 
     def parameter(self, name: str, kind: Kind) -> str:

@@ -8,8 +8,24 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import language
-from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, TupleKind, record_kind
+from .kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    LANES,
+    MAT3,
+    NOTHING,
+    QUAT,
+    VEC3,
+    ArrayKind,
+    Kind,
+    SmallArrayKind,
+    TupleKind,
+    record_kind,
+)
 from .operations import Operations
 from .signatures import Signature
 from .syntax import (
@@ -42,6 +58,8 @@ class Expressions(Operations):
     # -- arrays ----------------------------------------------------------------------------------------------
     def _subscript(self, node: ast.Subscript) -> Expression:
         base = self.read(node.value)
+        if isinstance(base.kind, SmallArrayKind):
+            return self._small_subscript(node, base)
         if isinstance(base.kind, TupleKind):
             which = self.read(node.slice)
             if which.kind != INT or not isinstance(which, Constant) or not 0 <= which.value < len(base.kind.items):
@@ -67,6 +85,28 @@ class Expressions(Operations):
         if len(index) == base.kind.rank:
             return Element(base.kind.element, base, tuple(index))
         return View(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
+
+    def _small_subscript(self, node: ast.Subscript, base: Expression) -> Expression:
+        """An entry of a small array, or a row of a matrix."""
+        assert isinstance(base.kind, SmallArrayKind)
+        shape = base.kind.shape
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        index = [self.integer(part) for part in parts]
+        if len(index) > len(shape):
+            self.fail(node, f"{len(index)} indices into a {base.kind}")
+        if not all(isinstance(i, Constant) for i in index):
+            if len(shape) > 1:
+                self.fail(node, f"the index into a {base.kind} must be a constant")
+            return self._small_operation(node, "[]", base, index[0])
+        at = [int(i.value) for i in index if isinstance(i, Constant)]
+        at = [k + size if k < 0 else k for k, size in zip(at, shape, strict=False)]
+        if not all(0 <= k < size for k, size in zip(at, shape, strict=False)):
+            self.fail(node, f"the index into a {base.kind} must lie within it")
+        if len(at) < len(shape):  # a row
+            columns = shape[1]
+            return Make(VEC3, self.entries(node, base)[at[0] * columns : (at[0] + 1) * columns])
+        k = at[0] if len(at) == 1 else at[0] * shape[1] + at[1]
+        return base.values[k] if isinstance(base, Make) and not base.calls else Field(FLOAT, base, k)
 
     def _bound(self, node: ast.expr | None, base: Expression, axis: int) -> Expression | None:
         return None if node is None else self._index(node, base, axis)
@@ -127,7 +167,8 @@ class Expressions(Operations):
             language.store8: self._store, language.splat8: self._splat, language.sum8: self._sum,
             language.within8: self._within, language.local: self._local, language.zeros: self._local,
             language.sqrt8: self._by_lane, language.min8: self._by_lane, language.max8: self._by_lane,
-            language.choose8: self._by_lane,
+            language.choose8: self._by_lane, language.vec3: self._small, language.mat3: self._small,
+            language.quat: self._small,
         }  # fmt: skip
 
     def _function(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
@@ -241,6 +282,40 @@ class Expressions(Operations):
             self.fail(node, f"{math.prod(sizes)} numbers are too many for a local array")
         clear = self._callee(node.func) is language.zeros
         return Local(ArrayKind("float", len(sizes)), tuple(sizes), clear)
+
+    # -- small arrays ----------------------------------------------------------------------------------------
+    def _small(self, node: ast.Call) -> Expression:
+        """``vec3``, ``mat3`` or ``quat`` of numbers, of rows, or of an array."""
+        kind: SmallArrayKind = {language.vec3: VEC3, language.mat3: MAT3, language.quat: QUAT}[self._callee(node.func)]
+        given = [self.read(each) for each in node.args]
+        if len(given) == 1 and isinstance(given[0].kind, ArrayKind):
+            return self.small_array(node, given[0], kind)
+        if len(given) == len(kind.items):
+            values = tuple(self.fits(each, x, FLOAT, str(kind)) for each, x in zip(node.args, given, strict=True))
+            return Make(kind, values)
+        if kind == MAT3 and len(given) == 3:
+            rows = tuple(self.small_array(node, x, VEC3) if isinstance(x.kind, ArrayKind) else x for x in given)
+            return self._small_operation(node, "rows", *rows)
+        sizes = " x ".join(map(str, kind.shape))
+        self.fail(node, f"{ast.unparse(node.func)} takes {len(kind.items)} numbers or an array of {sizes} floats")
+
+    def small_array(self, node: ast.AST, array: Expression, kind: SmallArrayKind) -> Expression:
+        """The first entries of an array as a small array."""
+        if array.kind != ArrayKind("float", len(kind.shape)):
+            self.fail(node, f"a {kind} is made of a float array of rank {len(kind.shape)}, got {array.kind}")
+        self._once(node, array)
+        return Make(kind, self.places_in(array, kind))
+
+    def places_in(self, array: Expression, kind: SmallArrayKind) -> tuple[Element, ...]:
+        """The entries of an array that those of a small array stand for."""
+        view = array if isinstance(array, View) else View(array.kind, array, (), None, None)
+        out = []
+        for at in np.ndindex(kind.shape):
+            place: list[Expression] = [Constant(INT, k) for k in at]
+            if view.start is not None:
+                place[0] = Binary(INT, "+", view.start, place[0]) if at[0] else view.start
+            out.append(Element(FLOAT, view.array, (*view.index, *place)))
+        return tuple(out)
 
     # -- lanes -----------------------------------------------------------------------------------------------
     def _alignment(self, node: ast.Call) -> Expression:

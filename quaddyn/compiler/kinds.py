@@ -65,6 +65,33 @@ class TupleKind:
         return f"tuple of {', '.join(map(str, self.items))}"
 
 
+@dataclass(frozen=True, slots=True)
+class SmallArrayKind(TupleKind):
+    """A vector or matrix of a few floats, which compiled code keeps in registers; a value that nothing changes.
+
+    Attributes:
+        name: of the annotation, such as "Vec3".
+        shape: of the array that Python has in its place.
+        fields: names of the entries in C, row by row.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    fields: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _small(name: str, shape: tuple[int, ...], fields: str) -> SmallArrayKind:
+    return SmallArrayKind((FLOAT,) * len(fields.split()), name, shape, tuple(fields.split()))
+
+
+VEC3 = _small("Vec3", (3,), "x y z")
+MAT3 = _small("Mat3", (3, 3), "xx xy xz yx yy yz zx zy zz")
+QUAT = _small("Quat", (4,), "x y z w")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordKind:
     """A named tuple; `record_kind` has one for each class.
@@ -105,6 +132,10 @@ IntTensor = Annotated[NDArray[np.int64], ArrayKind("int", 3)]
 ByteVector = Annotated[NDArray[np.int8], ArrayKind("byte", 1)]
 ByteMatrix = Annotated[NDArray[np.int8], ArrayKind("byte", 2)]
 Lanes = Annotated[NDArray[np.float64], LANES]
+#: Small arrays: three coordinates, a matrix of three rows and columns, a quaternion (x, y, z, w).
+Vec3 = Annotated[Any, VEC3]
+Mat3 = Annotated[Any, MAT3]
+Quat = Annotated[Any, QUAT]
 
 
 def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
@@ -124,7 +155,7 @@ def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
         if annotation in simple:
             return simple[annotation]
     for note in getattr(annotation, "__metadata__", ()):
-        if isinstance(note, ArrayKind | Scalar):
+        if isinstance(note, ArrayKind | Scalar | SmallArrayKind):
             return note
     if getattr(annotation, "__origin__", None) is tuple:
         items = [kind_of(each, scope) for each in get_args(annotation)]

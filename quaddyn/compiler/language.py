@@ -1,4 +1,4 @@
-"""What compiled functions may call besides each other and `math`: views into memory, and SIMD loads and stores.
+"""What compiled functions may call besides each other and `math`: views into memory, small arrays, SIMD.
 
 These are the versions that run in Python.  SIMD loads and stores move `WIDTH` consecutive numbers and may pass the end
 of an array, which must be padded accordingly.  (In Python they stop at the end of the array; the rest reads as 0.)
@@ -6,12 +6,88 @@ of an array, which must be padded accordingly.  (In Python they stop at the end 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .kinds import WIDTH, Lanes
+from .kinds import FLOAT, MAT3, QUAT, VEC3, WIDTH, Kind, Lanes, Mat3, Quat, SmallArrayKind, Vec3
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Compiled functions that operators on small arrays stand for, by the operator and the kinds of its operands.
+OPERATIONS: dict[tuple[str, *tuple[Kind, ...]], Callable[..., Any]] = {}
+
+
+def operation(operator: str, *operands: Kind) -> Callable[[F], F]:
+    """Registers a compiled function as what an operator on these kinds means (`OPERATIONS`)."""
+
+    def register(function: F) -> F:
+        OPERATIONS[(operator, *operands)] = function
+        return function
+
+    return register
+
+
+class SmallArray(np.ndarray[Any, np.dtype[np.float64]]):
+    """What Python has in place of a small array: an array that cannot be written to.
+
+    Products sum from left to right, as compiled code does, and ``a += b`` makes a new array.
+    """
+
+    def _apply(self, operator: str, other: Any) -> Any:
+        kinds = [_SHAPES.get(np.shape(each)) for each in (self, other)]
+        found = OPERATIONS.get((operator, *(kind for kind in kinds if kind is not None)))
+        if found is None or not isinstance(other, SmallArray):
+            raise TypeError(f"{operator} of {np.shape(self)} and {type(other).__name__} of shape {np.shape(other)}")
+        return found(self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._apply("@", other)
+
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self - other
+
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self * other
+
+    def __truediv__(self, other: Any) -> Any:
+        with np.errstate(all="ignore"):  # infinite or NaN, as compiled
+            return super().__truediv__(other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self / other
+
+
+_SHAPES: dict[tuple[int, ...], Kind] = {(): FLOAT, **{kind.shape: kind for kind in (VEC3, MAT3, QUAT)}}
+
+
+def _small_array(kind: SmallArrayKind, given: tuple[Any, ...]) -> SmallArray:
+    out = np.array(given[0] if len(given) == 1 else given, dtype=np.float64)
+    if out.shape != kind.shape and len(given) != len(kind.items):
+        raise ValueError(f"{kind.name.lower()}: expected an array of shape {kind.shape}, got {out.shape}")
+    small = out.reshape(kind.shape).view(SmallArray)
+    small.flags.writeable = False
+    return small
+
+
+def vec3(*given: Any) -> Vec3:
+    """A vector of three numbers, or of an array of shape (3,)."""
+    return _small_array(VEC3, given)
+
+
+def mat3(*given: Any) -> Mat3:
+    """A matrix of nine numbers row by row, of three rows (`Vec3`), or of an array of shape (3, 3)."""
+    return _small_array(MAT3, given)
+
+
+def quat(*given: Any) -> Quat:
+    """A quaternion of x, y, z and w, or of an array of shape (4,)."""
+    return _small_array(QUAT, given)
 
 
 class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):

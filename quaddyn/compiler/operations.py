@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, Scalar, TupleKind
+from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, Scalar, SmallArrayKind, TupleKind
+from .language import OPERATIONS
 from .signatures import Signature
 from .syntax import (
     Binary,
+    Call,
     Choice,
     Compare,
     Constant,
@@ -25,7 +27,7 @@ from .syntax import (
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
-    ast.BitOr: "|",
+    ast.BitOr: "|", ast.MatMult: "@",
 }  # fmt: skip
 RELATIONS: dict[type, str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -139,6 +141,8 @@ class Operations:
                 return self._known(node, getattr(owner, node.attr))
             self.fail(node, f"{ast.unparse(node)!r} is not known")
         value = self.read(node.value)
+        if isinstance(value.kind, SmallArrayKind) and node.attr == "T":
+            return self._small_operation(node, "T", value)
         if isinstance(value.kind, ArrayKind) and node.attr == "shape":
             self._once(node, value)
             return Make(TupleKind((INT,) * value.kind.rank), tuple(Size(INT, value, k) for k in range(value.kind.rank)))
@@ -159,7 +163,11 @@ class Operations:
         if op is None:
             remedy = "; write the product out" if isinstance(operator, ast.Pow) else ""
             self.fail(node, f"the operator {type(operator).__name__} is not part of what can be compiled{remedy}")
+        if isinstance(left.kind, SmallArrayKind) or isinstance(right.kind, SmallArrayKind):
+            return self._small_operation(node, op, left, right)
         kinds = {left.kind, right.kind}
+        if op == "@":
+            self.fail(node, f"@ of {left.kind} and {right.kind}; make small arrays of them, as by vec3(x)")
         if not kinds <= {FLOAT, INT, BOOL, LANES}:
             self.fail(node, f"{op} of {left.kind} and {right.kind}")
         if LANES in kinds:
@@ -184,12 +192,40 @@ class Operations:
                 return Constant(INT, wrapped(compute(int(x.value), int(y.value))))
         return Binary(kind, op, x, y)
 
+    def _small_operation(self, node: ast.AST, operator: str, *operands: Expression) -> Expression:
+        """An operator on small arrays: a call of the compiled function that it stands for."""
+        given = [self.convert(x, FLOAT) if x.kind in (INT, BOOL) and operator != "[]" else x for x in operands]
+        function = OPERATIONS.get((operator, *(x.kind for x in given)))
+        if function is None and operator == "*" and given[0].kind == FLOAT:
+            given.reverse()
+            function = OPERATIONS.get((operator, *(x.kind for x in given)))
+        if function is None:
+            self.fail(node, f"{operator} of {' and '.join(str(x.kind) for x in operands)} is not defined")
+        return self._operation_call(node, function, tuple(given))
+
+    def _operation_call(self, node: ast.AST, function: Callable[..., Any], given: tuple[Expression, ...]) -> Expression:
+        signature = self.signature(function)
+        assert signature is not None
+        self.calls.append(function)
+        return Call(signature[1], function, given)
+
+    def entries(self, node: ast.AST, x: Expression) -> tuple[Expression, ...]:
+        """The entries of a small array, row by row, which must be one that can be read several times."""
+        assert isinstance(x.kind, SmallArrayKind)
+        if isinstance(x, Make):
+            return x.values
+        if x.calls:
+            self.fail(node, f"give the {x.kind} a name first: its entries are read one by one")
+        return tuple(Field(FLOAT, x, k) for k in range(len(x.kind.items)))
+
     def _unaryop(self, node: ast.UnaryOp) -> Expression:
         if isinstance(node.op, ast.Not):
             return Unary(BOOL, "not", self.test(node.operand))
         if not isinstance(node.op, ast.USub):
             self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
         x = self.read(node.operand)
+        if isinstance(x.kind, SmallArrayKind):
+            return self._small_operation(node, "-", x)
         if x.kind not in (FLOAT, INT, BOOL, LANES):
             self.fail(node, f"- of {x.kind}")
         if x.kind == BOOL:

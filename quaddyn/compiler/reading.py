@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from .expressions import Expressions
-from .kinds import FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, TupleKind
+from .kinds import FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
 from .lifetimes import check_local_arrays
 from .operations import OPERATORS, promoted
 from .signatures import Options, Signature, options_of, refuse, signature_of
@@ -43,6 +43,7 @@ from .syntax import (
     Return,
     Statement,
     Targets,
+    View,
     While,
 )
 
@@ -153,7 +154,10 @@ class _Reader:
                 old = e.read(before)
                 if old.calls:
                     self.fail(node, "write the index to a variable first: it is used twice")
-                value = e.binary(node, node.op, old, e.read(node.value))
+                change = e.read(node.value)
+                if isinstance(old.kind, ArrayKind) and isinstance(change.kind, SmallArrayKind):
+                    old = e.small_array(node, old, change.kind)
+                value = e.binary(node, node.op, old, change)
                 return self.assign(node.target, value, line), False
             case ast.If():
                 return self.branch(node)
@@ -187,7 +191,13 @@ class _Reader:
         value = self.expressions.read(given)
         if self.returns == NOTHING:
             self.fail(node, "it is annotated to return None")
-        if isinstance(self.returns, TupleKind) and isinstance(value, Make) and isinstance(value.kind, TupleKind):
+        small = isinstance(self.returns, SmallArrayKind) or isinstance(value.kind, SmallArrayKind)
+        if (
+            isinstance(self.returns, TupleKind)
+            and isinstance(value, Make)
+            and isinstance(value.kind, TupleKind)
+            and not small
+        ):
             if len(value.values) != len(self.returns.items):
                 self.fail(node, f"expected {self.returns}, got {value.kind}")
             fits = [
@@ -275,6 +285,8 @@ class _Reader:
 
     def assign(self, target: ast.expr, value: Expression, line: int) -> list[Statement]:
         """``target = value``."""
+        if isinstance(value.kind, SmallArrayKind) and isinstance(target, ast.Subscript):
+            return self.write_entries(target, value, line)
         if isinstance(target, ast.Tuple):
             if not isinstance(value.kind, TupleKind | RecordKind):
                 self.fail(target, f"{value.kind} cannot be taken apart")
@@ -288,6 +300,21 @@ class _Reader:
             return [Assign(line, place, value)]
         place_, kind = self.place(target, value.kind)
         return [Assign(line, place_, self.expressions.fits(target, value, kind, ast.unparse(target)))]
+
+    def write_entries(self, target: ast.Subscript, value: Expression, line: int) -> list[Statement]:
+        """``x[:] = value`` and ``A[i] = value`` of a small array, which is computed before anything is written."""
+        place = self.expressions.read(target)
+        kind = value.kind
+        assert isinstance(kind, SmallArrayKind)
+        if place.kind != ArrayKind("float", len(kind.shape)) or not isinstance(place, View):
+            self.fail(target, f"a {kind} can be assigned to a slice or row of a float array of rank {len(kind.shape)}")
+        if place.calls:
+            self.fail(target, "write the index to a variable first: it is used several times")
+        name = f"small_{line - self.first + 1}_{target.col_offset}"
+        out = self.assign(ast.Name(name, ast.Store(), lineno=line), value, line)
+        entries = self.expressions.entries(target, Name(kind, name))
+        places = self.expressions.places_in(place, kind)
+        return [*out, *(Assign(line, at, x) for at, x in zip(places, entries, strict=True))]
 
     @staticmethod
     def _wanted(place: Name | Element | Targets | None, kind: Kind) -> Kind:
