@@ -18,7 +18,7 @@ from test_runtime_log import tick
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn import agreement, demo, identification, runtime
+from quaddyn import demo, identification, runtime, verification
 from quaddyn.campaigns import registry
 from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
@@ -179,7 +179,7 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
 
     for name in ("run", "travel"):
         monkeypatch.setattr(demo, name, once(name, getattr(demo, name)))
-    monkeypatch.setattr(agreement, "cross_check", once("cross_check", agreement.cross_check))
+    monkeypatch.setattr(verification, "cross_check", once("cross_check", verification.cross_check))
     assert code(*arguments) == 0 and len(made) == 2
     asked = Request("jump forward", 5.0, 4.4, "m", "torque of a joint")
     with monkeypatch.context() as patch:
@@ -191,14 +191,14 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
         shown = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
         assert shown["passed"] is True and shown["requests"][0]["is_cut"] is True
     assert not asked._replace(planned=4.6).is_cut, "a tenth is let pass"
-    honest = agreement.cross_check
+    honest = verification.cross_check
 
     def disagrees(*a: object, **k: object) -> object:
         found = honest(*a, **k)
         return dataclasses.replace(found, ratios={**found.ratios, "rnea": 2.0})
 
     with monkeypatch.context() as patch:
-        patch.setattr(agreement, "cross_check", disagrees)
+        patch.setattr(verification, "cross_check", disagrees)
         assert code(*arguments) == 1
         assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["passed"] is False
     for name in ("run", "travel"):
