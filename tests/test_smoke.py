@@ -55,7 +55,7 @@ def test_room_kernels(robot: qd.Robot) -> None:
     assert np.allclose(tau, qd.Dynamics(robot).gravity(robot.q_home))
 
 
-def test_room_compiling() -> None:
+def test_room_compiler() -> None:
     from quaddyn.compiler import interpreted
     from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
 
@@ -165,7 +165,7 @@ def test_room_reference(robot: qd.Robot) -> None:
     assert np.isclose(mass(Reference(robot.source, root="free").at(robot.q_home)), robot.mass)
 
 
-def test_room_agreement() -> None:
+def test_room_verification() -> None:
     assert qd.cross_check(qd.load("two_link_leg"), samples=2, seed=0).passed
 
 
