@@ -40,6 +40,7 @@ from .language import (
 )
 from .small_arrays import (
     block3,
+    column3,
     cross,
     diagonal3,
     exp3,
@@ -73,6 +74,7 @@ __all__ = [
     "alignment",
     "block3",
     "choose8",
+    "column3",
     "compiled",
     "cross",
     "diagonal3",

@@ -16,13 +16,13 @@ IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|im
 
 @cache
 def fingerprint(*files: Path) -> str:
-    """Returns the digest of modules, of what they import (`sources`), and of the compiler's own sources."""
+    """Returns the digest of the source files of modules, of all modules that they import, and of the compiler."""
     room = frozenset(Path(__file__).parent.glob("*.py"))
     return objects.digest(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
 
 
 def sources(*files: Path) -> frozenset[Path]:
-    """Returns modules and, recursively, what they import from this package, from their own, and from their folder."""
+    """Returns modules with all their imports, recursively, from this package, their package and their folder."""
     found: frozenset[Path] = frozenset()
     left = frozenset(files)
     while left:

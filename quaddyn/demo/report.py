@@ -17,7 +17,7 @@ from ..simulation import Simulation
 from ..urdf.tree import Array
 from .motion import Motion, Squat, Swing, Wanted, gravity_of
 
-#: Largest fraction of a request that limits may remove without an exit code of its own.
+#: The demo ends with exit code 3 if limits reduce a request by more than this fraction.
 MAX_CUT = 0.1
 
 

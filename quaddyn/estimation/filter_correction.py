@@ -1,6 +1,24 @@
-"""Corrections of the invariant filter by what standing feet measure, and feet that come and go."""
+"""Corrections of the invariant filter: what stance feet and external sensors measure, and footholds set and cleared."""
 
-from ..compiler import Matrix, Vector, compiled, local
+from ..compiler import (
+    Mat3,
+    Vec3,
+    Vector,
+    block3,
+    column3,
+    compiled,
+    cross,
+    diagonal3,
+    exp3,
+    inverse3,
+    left_jacobian3,
+    mat3,
+    matrix,
+    orthonormalized,
+    outer,
+    set_block3,
+    vec3,
+)
 from .filter_memory import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -17,200 +35,120 @@ from .filter_memory import (
     FilterMemory,
     FilterModel,
 )
-from .filter_propagation import rolling
-from .rotations import cross, exponentials, orthonormal, times
+from .filter_propagation import rolling_velocity
 
 
 @compiled(inline=False)
-def inverse(S: Matrix, out: Matrix) -> None:
-    """Of a symmetric matrix of three rows; what is singular gives zeros."""
-    for i in range(3):
-        cross(S[(i + 1) % 3], S[(i + 2) % 3], out[i])
-    determinant = S[0, 0] * out[0, 0] + S[0, 1] * out[0, 1] + S[0, 2] * out[0, 2]
-    scale = 1.0 / determinant if determinant > 0.0 else 0.0
-    for i in range(3):
-        for k in range(3):
-            out[i, k] *= scale
+def innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z: Vec3) -> tuple[float, Mat3]:
+    """Returns the squared Mahalanobis distance of an innovation, and the inverse of its covariance.
 
-
-@compiled(inline=False)
-def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matrix, z: Vector, S: Matrix) -> float:
-    """Squared Mahalanobis distance of an innovation ``z = A error[a:] + B error[b:] + noise``.
+    The innovation is ``z = A error[a : a + 3] + B error[b : b + 3] + noise``.  ``f.work[1]`` becomes P H^T, which
+    `correct` uses.
 
     Args:
-        f: whose ``work[1]`` becomes P H^T; and S, here, the inverse of the innovation's covariance.
-        a: where the entries of the error begin that A is for.
-        A: (3, 3).
-        b: the same of B.
-        B: (3, 3).
-        noise: (3, 3) covariance.
-        z: (3,).
-        S: (3, 3) is written.
+        f: state and covariance.
+        a: first entry of the error that A applies to.
+        A: Jacobian of the innovation by these entries.
+        b: first entry of the error that B applies to.
+        B: Jacobian of the innovation by these entries.
+        noise: covariance of the measurement.
+        z: the innovation.
     """
-    G, total = f.work[1], local(3, 3)
+    G = f.work[1]
     for i in range(len(f.P)):
-        for k in range(3):
-            s = 0.0
-            for j in range(3):
-                s += f.P[i, a + j] * A[k, j] + f.P[i, b + j] * B[k, j]
-            G[i, k] = s
-    for i in range(3):
-        for k in range(i + 1):
-            s = noise[i, k]
-            for j in range(3):
-                s += A[i, j] * G[a + j, k] + B[i, j] * G[b + j, k]
-            total[i, k] = s
-            total[k, i] = s
-    inverse(total, S)
-    distance = 0.0
-    for i in range(3):
-        for k in range(3):
-            distance += z[i] * S[i, k] * z[k]
-    return distance
+        G[i] = A @ vec3(f.P[i, a : a + 3]) + B @ vec3(f.P[i, b : b + 3])
+    total = noise + A @ mat3(G[a : a + 3]) + B @ mat3(G[b : b + 3])
+    S = inverse3((total + total.T) * 0.5)
+    return z @ (S @ z), S
 
 
 @compiled(inline=False)
-def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
-    """Correct state and covariance by an innovation that `innovate` has just been called for.
+def correct(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
+    """Corrects state and covariance by the innovation of the last call of `innovation`.
 
-    What is learned of the attitude moves everything that was passed on the way, and feet that stand with it, the
-    farther the longer the way.  Odometry leaves them where they are: `FilterMemory.shift` takes up what they move by.
+    A correction of the attitude moves the whole path travelled so far, and the footholds with it, in proportion to the
+    path's length.  The odometry position ignores this: `FilterMemory.shift` takes up the motion.
 
-    A weight below 1 stands for noise that is so much larger than was thought.
+    Args:
+        f: state and covariance.
+        z: the innovation.
+        S: inverse of its covariance.
+        weight: of the correction; below 1 for noise that is larger than modelled.
     """
-    G, K, n = f.work[1], f.work[2], len(f.P)
-    error = f.work[3]
+    G, K, error, n = f.work[1], f.work[2], f.work[3], len(f.P)
     for i in range(n):
-        s = 0.0
-        for k in range(3):
-            K[i, k] = weight * (G[i, 0] * S[0, k] + G[i, 1] * S[1, k] + G[i, 2] * S[2, k])
-            s += K[i, k] * z[k]
-        error[i, 0] = s
+        gain = S @ vec3(G[i]) * weight
+        K[i] = gain
+        error[i, 0] = gain @ z
     for i in range(n):
         for j in range(i + 1):
-            x = f.P[i, j] - (K[i, 0] * G[j, 0] + K[i, 1] * G[j, 1] + K[i, 2] * G[j, 2])
+            x = f.P[i, j] - vec3(K[i]) @ vec3(G[j])
             f.P[i, j] = x
             f.P[j, i] = x
     # X = exp(-xi) X, and biases less their errors.
-    phi, E, J, rows = local(3), local(3, 3), local(3, 3), local(3, 3)
-    for i in range(3):
-        phi[i] = -error[ATTITUDE + i, 0]
-    exponentials(phi, E, J)
-    for i in range(3):
-        for k in range(3):
-            rows[i, k] = E[i, 0] * f.R[0, k] + E[i, 1] * f.R[1, k] + E[i, 2] * f.R[2, k]
-    orthonormal(rows, f.R)
-    move(f.v, error, VELOCITY, E, J)
-    number, by, shift = 0.0, local(3), local(3)
-    for i in range(3):
-        by[i], shift[i] = f.p[i], 0.0
-    move(f.p, error, POSITION, E, J)
-    for i in range(3):
-        by[i] -= f.p[i]
+    turn = -column3(error, ATTITUDE, 0)
+    E, J = exp3(turn), left_jacobian3(turn)
+    f.R[:] = orthonormalized(E @ mat3(f.R))
+    f.v[:] = E @ vec3(f.v) - J @ column3(error, VELOCITY, 0)
+    shift, number = vec3(f.p), 0.0
+    f.p[:] = E @ vec3(f.p) - J @ column3(error, POSITION, 0)
+    shift -= vec3(f.p)
+    footholds = vec3(0.0, 0.0, 0.0)
     for foot in range(len(f.standing)):
         if f.standing[foot] != 0:
+            before = vec3(f.feet[foot])
+            f.feet[foot] = E @ before - J @ column3(error, FEET + 3 * foot, 0)
+            footholds += before - vec3(f.feet[foot])
             number += 1.0
-            for i in range(3):
-                shift[i] += f.feet[foot, i]
-            move(f.feet[foot], error, FEET + 3 * foot, E, J)
-            for i in range(3):
-                shift[i] -= f.feet[foot, i]
-    for i in range(3):
-        f.shift[i] += shift[i] / number if number > 0.0 else by[i]
-    for i in range(3):
-        f.gyro_bias[i] -= error[GYRO_BIAS + i, 0]
-        f.force_bias[i] -= error[ACCELEROMETER_BIAS + i, 0]
-        f.omega[i] += error[GYRO_BIAS + i, 0]
-
-
-@compiled(inline=False)
-def move(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> None:
-    """``x = E x - J xi``, a column of the state."""
-    before, xi = local(3), local(3)
-    for i in range(3):
-        before[i] = x[i]
-        xi[i] = error[at + i, 0]
-    for i in range(3):
-        x[i] = E[i, 0] * before[0] + E[i, 1] * before[1] + E[i, 2] * before[2]
-        x[i] -= J[i, 0] * xi[0] + J[i, 1] * xi[1] + J[i, 2] * xi[2]
+    f.shift[:] += footholds / number if number > 0.0 else shift
+    f.gyro_bias[:] -= column3(error, GYRO_BIAS, 0)
+    f.force_bias[:] -= column3(error, ACCELEROMETER_BIAS, 0)
+    f.omega[:] += column3(error, GYRO_BIAS, 0)
 
 
 @compiled()
-def fill_diagonal(A: Matrix, x: float) -> None:
-    """``A = x I``."""
-    for i in range(3):
-        for k in range(3):
-            A[i, k] = x if i == k else 0.0
+def foot_position(m: FilterModel, terms: Vector, foot: int) -> Vec3:
+    """Returns the position of a foot's center relative to the IMU, base axes [m]."""
+    at = m.origin[foot]
+    return vec3(terms[at : at + 3]) - vec3(m.lever)
 
 
 @compiled(inline=False)
-def place_of(m: FilterModel, terms: Vector, foot: int, c: Vector) -> None:
-    """A foot's centre from the IMU, base axes."""
-    for i in range(3):
-        c[i] = terms[m.origin[foot] + i] - m.lever[i]
+def encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float) -> Mat3:
+    """Returns ``variance R J J^T R^T``: covariance of a foot by the joints' noise, world axes."""
+    jacobian = matrix(terms, m.jacobian[foot], 3, m.columns[foot])
+    R, total = mat3(f.R), diagonal3(0.0)
+    for c in range(6, m.columns[foot]):
+        column = R @ column3(jacobian, 0, c)
+        total += outer(column, column) * variance
+    return total
 
 
 @compiled(inline=False)
-def by_joints(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float, out: Matrix) -> None:
-    """``variance R J J^T R^T`` of a foot, world axes: what the joints' noise makes of its place or velocity."""
-    at, columns = m.jacobian[foot], m.columns[foot]
-    row = local(3)
-    fill_diagonal(out, 0.0)
-    for c in range(6, columns):
-        for i in range(3):
-            row[i] = 0.0
-            for k in range(3):
-                row[i] += f.R[i, k] * terms[at + k * columns + c]
-        for i in range(3):
-            for k in range(3):
-                out[i, k] += variance * row[i] * row[k]
+def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
+    """Returns the innovation ``R c + p - d`` of a stance foot: squared distance, value, inverse of the covariance."""
+    z = mat3(f.R) @ foot_position(m, terms, foot) + vec3(f.p) - vec3(f.feet[foot])
+    noise = encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[SHAPE])
+    distance, S = innovation(f, POSITION, diagonal3(1.0), FEET + 3 * foot, diagonal3(-1.0), noise, z)
+    return distance, z, S
 
 
 @compiled(inline=False)
-def look_at_place(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
-    """The innovation ``R c + p - d`` of a standing foot; its squared distance."""
-    c, noise, A, B = local(3), local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
-    times(f.R, c, z)
-    for i in range(3):
-        z[i] += f.p[i] - f.feet[foot, i]
-    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
-    for i in range(3):
-        noise[i, i] += m.variance[SHAPE]
-    fill_diagonal(A, 1.0)
-    fill_diagonal(B, -1.0)
-    return innovate(f, POSITION, A, FEET + 3 * foot, B, noise, z, S)
+def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
+    """Returns the innovation ``v + R (omega x c + c') - u`` of a stance foot, as `observe_foot_position` does."""
+    R, c, at = mat3(f.R), foot_position(m, terms, foot), m.velocity[foot]
+    z = vec3(f.v) + R @ (cross(vec3(f.omega), c) + vec3(terms[at : at + 3])) - rolling_velocity(m, f, terms, foot)
+    # R [c]x, the Jacobian by the gyroscope's bias and noise: its rows are those of R crossed with c.
+    B = mat3(cross(R[0], c), cross(R[1], c), cross(R[2], c))
+    noise = encoder_noise(m, f, terms, foot, m.variance[RATE]) + B @ B.T * m.variance[GYRO]
+    noise += diagonal3(m.variance[SLIP])
+    distance, S = innovation(f, VELOCITY, diagonal3(1.0), GYRO_BIAS, B, noise, z)
+    return distance, z, S
 
 
 @compiled(inline=False)
-def look_at_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
-    """The innovation ``v + R (omega x c + c') - u`` of a standing foot; its squared distance."""
-    c, x, y = local(3), local(3), local(3)
-    noise, A, B = local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
-    cross(f.omega, c, x)
-    for i in range(3):
-        x[i] += terms[m.velocity[foot] + i]
-    times(f.R, x, z)
-    rolling(m, f, terms, foot, x, y)
-    for i in range(3):
-        z[i] += f.v[i] - y[i]
-    by_joints(m, f, terms, foot, m.variance[RATE], noise)
-    # R [c]x, by which the gyroscope's bias and noise count.
-    for i in range(3):
-        cross(f.R[i], c, B[i])
-    for i in range(3):
-        for k in range(3):
-            outer = B[i, 0] * B[k, 0] + B[i, 1] * B[k, 1] + B[i, 2] * B[k, 2]
-            noise[i, k] += m.variance[GYRO] * outer
-        noise[i, i] += m.variance[SLIP]
-    fill_diagonal(A, 1.0)
-    return innovate(f, VELOCITY, A, GYRO_BIAS, B, noise, z, S)
-
-
-@compiled(inline=False)
-def forget(f: FilterMemory, foot: int) -> None:
-    """Let go of a foot's place."""
+def clear_foothold(f: FilterMemory, foot: int) -> None:
+    """Removes a foothold from the state: its error becomes zero and uncorrelated."""
     f.standing[foot] = 0
     for i in range(FEET + 3 * foot, FEET + 3 * foot + 3):
         for j in range(len(f.P)):
@@ -219,35 +157,25 @@ def forget(f: FilterMemory, foot: int) -> None:
 
 
 @compiled(inline=False)
-def anchor(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
-    """A foot stands where it is: ``d = p + R c``, and so does its error."""
+def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
+    """Sets a foothold to the foot's position ``d = p + R c``, whose error is that of p and of the encoders."""
     at = FEET + 3 * foot
-    c, z, noise, S, A, B = local(3), local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
-    place_of(m, terms, foot, c)
-    times(f.R, c, z)
+    f.feet[foot] = vec3(f.p) + mat3(f.R) @ foot_position(m, terms, foot)
     for i in range(3):
-        f.feet[foot, i] = f.p[i] + z[i]
         for j in range(len(f.P)):
             f.P[at + i, j] = f.P[POSITION + i, j]
     for i in range(3):
         for j in range(len(f.P)):
             f.P[j, at + i] = f.P[j, POSITION + i]
-    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
-    for i in range(3):
-        noise[i, i] += m.variance[SHAPE]
-        for k in range(3):
-            f.P[at + i, at + k] += noise[i, k]
+    noise = encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[SHAPE])
+    set_block3(f.P, at, at, block3(f.P, at, at) + noise)
     f.standing[foot] = 1
     f.stepped[foot] = 1
     if m.floor:
-        # Only the height: the other rows measure nothing.
-        fill_diagonal(A, 0.0)
-        fill_diagonal(B, 0.0)
-        fill_diagonal(noise, 1.0)
-        A[2, 2] = 1.0
-        B[2, 0] = f.feet[foot, 1]
-        B[2, 1] = -f.feet[foot, 0]
-        noise[2, 2] = m.variance[LEVEL]
-        z[0], z[1], z[2] = 0.0, 0.0, f.feet[foot, 2] - m.radius[foot]
-        innovate(f, at, A, ATTITUDE, B, noise, z, S)
+        # Only the height is measured: the other rows are zero, with any variance.
+        A = mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+        B = mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, f.feet[foot, 1], -f.feet[foot, 0], 0.0)
+        noise = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, m.variance[LEVEL])
+        z = vec3(0.0, 0.0, f.feet[foot, 2] - m.radius[foot])
+        _, S = innovation(f, at, A, ATTITUDE, B, noise, z)
         correct(f, z, S, 1.0)

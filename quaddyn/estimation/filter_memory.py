@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, local
-from .rotations import exponentials, orthonormal
+from ..compiler import IntVector, Matrix, Tensor, Vector
 
 # Where the parts of the error begin; feet follow the biases, three entries each.
 ATTITUDE, VELOCITY, POSITION, GYRO_BIAS, ACCELEROMETER_BIAS, FEET = 0, 3, 6, 9, 12, 15
@@ -58,14 +57,3 @@ class FilterMemory(NamedTuple):
     shift: Vector  # (3,) from the position to that of odometry, world axes [m]
     P: Matrix  # (15 + 3 nf, 15 + 3 nf) covariance of (xi, zeta)
     work: Tensor  # (5, 15 + 3 nf, 3)
-
-
-@compiled(inline=False)
-def turn(f: FilterMemory, phi: Vector) -> None:
-    """``R = R exp(phi)``, and the rows of R of unit length and at right angles, as rounding leaves them not."""
-    E, J, rows = local(3, 3), local(3, 3), local(3, 3)
-    exponentials(phi, E, J)
-    for i in range(3):
-        for k in range(3):
-            rows[i, k] = f.R[i, 0] * E[0, k] + f.R[i, 1] * E[1, k] + f.R[i, 2] * E[2, k]
-    orthonormal(rows, f.R)

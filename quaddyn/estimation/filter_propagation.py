@@ -1,8 +1,8 @@
-"""The invariant filter from reading to reading: state, covariance, and how feet roll."""
+"""Propagation of the invariant filter between readings: state, covariance, and how stance feet roll."""
 
 import math
 
-from ..compiler import Matrix, Vector, compiled, local
+from ..compiler import Matrix, Vec3, Vector, column3, compiled, cross, exp3, mat3, orthonormalized, vec3
 from .filter_memory import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -17,82 +17,66 @@ from .filter_memory import (
     VELOCITY,
     FilterMemory,
     FilterModel,
-    turn,
 )
-from .rotations import cross, times
 
 # What makes the plane of feet in a line a level one [m^2].
-FLAT = 1e-4
+COLLINEAR_FEET_VARIANCE = 1e-4
 # Of a range, squared, over the variance of what may be anywhere in it.
-UNIFORM = 12.0
+UNIFORM_VARIANCE_RATIO = 12.0
 
 
 @compiled(inline=False)
-def transition(f: FilterMemory, m: FilterModel) -> None:
-    """``P = Phi P`` with Phi the transition of the error over a period."""
-    n, dt = len(f.P), m.dt
-    column, by_gyro, by_force, shift = local(3), local(3), local(3), local(3)
-    for j in range(n):
-        # What the errors of both biases turn and accelerate, world axes.
-        for i in range(3):
-            column[i] = f.P[GYRO_BIAS + i, j]
-        times(f.R, column, by_gyro)
-        for i in range(3):
-            column[i] = f.P[ACCELEROMETER_BIAS + i, j]
-        times(f.R, column, by_force)
-        cross(f.p, by_gyro, shift)
-        for i in range(3):
-            f.P[POSITION + i, j] += dt * (f.P[VELOCITY + i, j] - shift[i])
-        for i in range(3):
-            column[i] = f.P[ATTITUDE + i, j]
-        cross(m.gravity, column, shift)
-        for i in range(3):
-            f.P[VELOCITY + i, j] += dt * (shift[i] - by_force[i])
-        cross(f.v, by_gyro, shift)
-        for i in range(3):
-            f.P[VELOCITY + i, j] -= dt * shift[i]
-            f.P[ATTITUDE + i, j] -= dt * by_gyro[i]
+def apply_transition(f: FilterMemory, m: FilterModel) -> None:
+    """Computes ``P = Phi P`` with Phi the transition of the error over a period (see `invariant_filter`)."""
+    dt, P, R = m.dt, f.P, mat3(f.R)
+    for j in range(len(P)):
+        # How the errors of both biases rotate and accelerate the robot, world axes.
+        rotation, acceleration = R @ column3(P, GYRO_BIAS, j), R @ column3(P, ACCELEROMETER_BIAS, j)
+        velocity, attitude = column3(P, VELOCITY, j), column3(P, ATTITUDE, j)
+        add_to_column(P, POSITION, j, (velocity - cross(vec3(f.p), rotation)) * dt)
+        add_to_column(
+            P, VELOCITY, j, (cross(vec3(m.gravity), attitude) - acceleration - cross(vec3(f.v), rotation)) * dt
+        )
+        add_to_column(P, ATTITUDE, j, -rotation * dt)
         for foot in range(len(f.standing)):
             if f.standing[foot] != 0:
-                cross(f.feet[foot], by_gyro, shift)
-                for i in range(3):
-                    f.P[FEET + 3 * foot + i, j] -= dt * shift[i]
+                add_to_column(P, FEET + 3 * foot, j, -cross(vec3(f.feet[foot]), rotation) * dt)
+
+
+@compiled()
+def add_to_column(P: Matrix, i: int, j: int, x: Vec3) -> None:
+    """Adds x to three rows from i of column j."""
+    P[i, j] += x[0]
+    P[i + 1, j] += x[1]
+    P[i + 2, j] += x[2]
 
 
 @compiled(inline=False)
-def transpose(P: Matrix) -> None:
-    """In place."""
+def transpose_in_place(P: Matrix) -> None:
+    """Transposes a square matrix."""
     for i in range(len(P)):
         for j in range(i):
             P[i, j], P[j, i] = P[j, i], P[i, j]
 
 
 @compiled(inline=False)
-def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
-    """Add what noise of such variances of gyroscope and accelerometer does to the error over a period."""
+def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
+    """Adds the covariance that noise of these variances of gyroscope and accelerometer causes within a period."""
     dt, P, N = m.dt, f.P, f.work[0]
-    # By a component of the gyroscope's noise in world axes: as by its bias, R being no matter for what is isotropic.
-    axis, shift = local(3), local(3)
+    # Column k: effect of component k of the gyroscope's noise in world axes, where isotropic noise is as in base axes.
     for k in range(3):
-        for i in range(3):
-            axis[i] = 1.0 if i == k else 0.0
-            N[ATTITUDE + i, k] = axis[i]
-        cross(f.v, axis, shift)
-        for i in range(3):
-            N[VELOCITY + i, k] = shift[i]
-        cross(f.p, axis, shift)
-        for i in range(3):
-            N[POSITION + i, k] = shift[i]
-            N[GYRO_BIAS + i, k] = 0.0
-            N[ACCELEROMETER_BIAS + i, k] = 0.0
+        axis = vec3(1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+        for i in range(len(P)):
+            N[i, k] = 0.0
+        add_to_column(N, ATTITUDE, k, axis)
+        add_to_column(N, VELOCITY, k, cross(vec3(f.v), axis))
+        add_to_column(N, POSITION, k, cross(vec3(f.p), axis))
         for foot in range(len(f.standing)):
-            cross(f.feet[foot], axis, shift)
-            for i in range(3):
-                N[FEET + 3 * foot + i, k] = shift[i] if f.standing[foot] != 0 else 0.0
-    turning = gyro * dt * dt
+            if f.standing[foot] != 0:
+                add_to_column(N, FEET + 3 * foot, k, cross(vec3(f.feet[foot]), axis))
     for i in range(len(P)):
         for j in range(i + 1):
-            x = turning * (N[i, 0] * N[j, 0] + N[i, 1] * N[j, 1] + N[i, 2] * N[j, 2])
+            x = gyro * dt * dt * (vec3(N[i]) @ vec3(N[j]))
             P[i, j] += x
             if j < i:
                 P[j, i] += x
@@ -109,48 +93,42 @@ def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
 def propagate(
     m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, remaining: int
 ) -> None:
-    """State and covariance over a period, by the IMU; standing feet roll along.
+    """Propagates state and covariance over a period by the IMU; stance feet roll along.
 
-    With more than one period remaining until the present reading, what was not read is interpolated.  It was anywhere
-    between both readings, and impacts that nobody has read throw a robot on legs about as hard as its weight.
+    With more than one period remaining until the present reading, the missing readings are interpolated.  Their
+    variance is that of a uniform distribution between both readings; an impact without a reading accelerates a legged
+    robot about as much as gravity does, which is added.
     """
     dt = m.dt
-    omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
-    times(m.imu, gyro, omega)
-    times(m.imu, accelerometer, force)
-    turning, throwing = m.variance[GYRO], m.variance[FORCE]
+    omega, force = mat3(m.imu) @ vec3(gyro), mat3(m.imu) @ vec3(accelerometer)
+    # Without a reading before, this one has held all the time.
+    has_last = f.before[6] != 0.0
+    last_omega = vec3(f.before[0:3]) if has_last else omega
+    last_force = vec3(f.before[3:6]) if has_last else force
+    gyro_variance, force_variance = m.variance[GYRO], m.variance[FORCE]
     if remaining > 1:
-        for i in range(3):
-            change = omega[i] - f.before[i] if f.before[6] != 0.0 else 0.0
-            omega[i] -= change * (remaining - 1) / remaining
-            turning += change * change / UNIFORM
-            change = force[i] - f.before[3 + i] if f.before[6] != 0.0 else 0.0
-            force[i] -= change * (remaining - 1) / remaining
-            throwing += change * change / UNIFORM + m.gravity[i] * m.gravity[i]
-    transition(f, m)
-    transpose(f.P)
-    transition(f, m)
-    spread(f, m, turning, throwing)
-    for i in range(3):
-        # The mean of both ends is what has turned the robot in between.
-        mean = 0.5 * (omega[i] + f.before[i]) if f.before[6] != 0.0 else omega[i]
-        f.before[i] = omega[i]
-        f.before[3 + i] = force[i]
-        f.omega[i] = omega[i] - f.gyro_bias[i]
-        phi[i] = dt * (mean - f.gyro_bias[i])
-        force[i] -= f.force_bias[i]
+        gyro_change, force_change = omega - last_omega, force - last_force
+        omega -= gyro_change * (remaining - 1) / remaining
+        force -= force_change * (remaining - 1) / remaining
+        gyro_variance += gyro_change @ gyro_change / UNIFORM_VARIANCE_RATIO
+        force_variance += force_change @ force_change / UNIFORM_VARIANCE_RATIO + vec3(m.gravity) @ vec3(m.gravity)
+    apply_transition(f, m)
+    transpose_in_place(f.P)
+    apply_transition(f, m)
+    add_process_noise(f, m, gyro_variance, force_variance)
+    f.before[0:3] = omega
+    f.before[3:6] = force
     f.before[6] = 1.0
-    turn(f, phi)
-    times(f.R, force, x)
-    for i in range(3):
-        acceleration = x[i] + m.gravity[i]
-        f.p[i] += dt * (f.v[i] + 0.5 * dt * acceleration)
-        f.v[i] += dt * acceleration
+    f.omega[:] = omega - vec3(f.gyro_bias)
+    # The mean of the rates at both ends has rotated the robot in between.
+    R = orthonormalized(mat3(f.R) @ exp3(((omega + last_omega) * 0.5 - vec3(f.gyro_bias)) * dt))
+    f.R[:] = R
+    acceleration = R @ (force - vec3(f.force_bias)) + vec3(m.gravity)
+    f.p[:] += (vec3(f.v) + acceleration * (0.5 * dt)) * dt
+    f.v[:] += acceleration * dt
     for foot in range(len(f.standing)):
         if f.standing[foot] != 0:
-            rolling(m, f, terms, foot, x, y)
-            for i in range(3):
-                f.feet[foot, i] += dt * y[i]
+            f.feet[foot] += rolling_velocity(m, f, terms, foot) * dt
 
 
 @compiled(inline=False)
@@ -167,7 +145,7 @@ def level(f: FilterMemory) -> None:
     if n < 3.0:
         return
     # Feet in a line say nothing across it: there the ground is level.
-    xx, xy, yy, xz, yz = FLAT, 0.0, FLAT, 0.0, 0.0
+    xx, xy, yy, xz, yz = COLLINEAR_FEET_VARIANCE, 0.0, COLLINEAR_FEET_VARIANCE, 0.0, 0.0
     for foot in range(len(f.stepped)):
         if f.stepped[foot] != 0:
             a, b, c = f.feet[foot, 0] - x / n, f.feet[foot, 1] - y / n, f.feet[foot, 2] - z / n
@@ -183,13 +161,8 @@ def level(f: FilterMemory) -> None:
 
 
 @compiled(inline=False)
-def rolling(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
-    """Velocity of the centre of a sphere that rolls on the ground, world axes; x is overwritten."""
+def rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> Vec3:
+    """Returns the velocity of the center of a foot's sphere that rolls on the ground, world axes [m/s]."""
     at = m.velocity[foot] + 3
-    spin = local(3)
-    for i in range(3):
-        spin[i] = terms[at + i] + f.omega[i]
-    times(f.R, spin, x)
-    cross(x, f.normal, out)
-    for i in range(3):
-        out[i] *= m.radius[foot]
+    spin = mat3(f.R) @ (vec3(terms[at : at + 3]) + vec3(f.omega))
+    return cross(spin, vec3(f.normal)) * m.radius[foot]

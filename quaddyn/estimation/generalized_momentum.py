@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, cross, local, mat3, vec3
 from ..robot.robot import Robot
-from .rotations import cross
 
 
 class Bodies(NamedTuple):
@@ -68,22 +67,13 @@ def product(a: Vector, b: Vector) -> float:
 def body_momentum(b: Bodies, placed: Tensor, j: int, momentum: Vector, moment: Vector) -> None:
     """Momentum (6,) about the world's origin, and mass with its first moment (4,), of body j with its twist."""
     twist, at, mass = b.work[0, j], placed[j], b.mass[j]
-    omega, c, x, y, turned = twist[3:6], local(3), local(3), local(3), local(3)
-    for r in range(3):
-        c[r] = at[3, r]
-        y[r] = 0.0
-        for k in range(3):
-            c[r] += at[k, r] * b.centre[j, k]
-            y[r] += at[r, k] * omega[k]  # R^T omega
-    cross(omega, c, x)
-    for r in range(3):
-        momentum[r] = mass * (twist[r] + x[r])
-        moment[1 + r] = mass * c[r]
-        x[r] = b.inertia[j, r, 0] * y[0] + b.inertia[j, r, 1] * y[1] + b.inertia[j, r, 2] * y[2]
+    R, omega = mat3(at[0:3]).T, vec3(twist[3:6])
+    c = vec3(at[3]) + R @ vec3(b.centre[j])
+    linear = (vec3(twist[0:3]) + cross(omega, c)) * mass
+    momentum[0:3] = linear
+    momentum[3:6] = cross(c, linear) + R @ (mat3(b.inertia[j]) @ (R.T @ omega))
     moment[0] = mass
-    cross(c, momentum, turned)
-    for r in range(3):
-        momentum[3 + r] = turned[r] + at[0, r] * x[0] + at[1, r] * x[1] + at[2, r] * x[2]
+    moment[1:4] = c * mass
 
 
 @compiled(inline=False)
@@ -99,7 +89,7 @@ def momentum_and_drive(b: Bodies, columns: Matrix, placed: Tensor, v: Vector, p:
         drive: (nv,) takes what drives it but for forces.
     """
     twists, momenta, moments, n = b.work[0], b.work[1], b.work[2], len(b.mass)
-    x, y, change = local(3), local(3), local(6)
+    change, gravity = local(6), vec3(b.gravity)
     for r in range(6):
         twists[0, r] = 0.0
     for j in range(1, n):
@@ -111,16 +101,9 @@ def momentum_and_drive(b: Bodies, columns: Matrix, placed: Tensor, v: Vector, p:
     for j in range(n - 1, 0, -1):
         twist, H, moment, above = twists[j], momenta[j], moments[j], b.parent[j]
         # G - V x* H
-        cross(twist[3:6], H, x)
-        for r in range(3):
-            change[r] = moment[0] * b.gravity[r] - x[r]
-        cross(moment[1:4], b.gravity, y)
-        cross(twist[3:6], H[3:6], x)
-        for r in range(3):
-            change[3 + r] = y[r] - x[r]
-        cross(twist, H, x)
-        for r in range(3):
-            change[3 + r] -= x[r]
+        omega, linear = vec3(twist[3:6]), vec3(H[0:3])
+        change[0:3] = gravity * moment[0] - cross(omega, linear)
+        change[3:6] = cross(vec3(moment[1:4]), gravity) - cross(omega, vec3(H[3:6])) - cross(vec3(twist[0:3]), linear)
         for k in range(b.first[j], b.first[j] + b.freedoms[j]):
             p[k] = product(columns[k], H) + b.armature[k] * v[k]
             drive[k] = product(columns[k], change)

@@ -9,7 +9,7 @@ so that, biases aside, neither the error's motion nor what a standing foot measu
 does not take yaw and position, which it cannot see, for known, and converges from states that are far off.
 
     phi'  = -R zeta_g                               p + R c = d                    c: the foot by the encoders
-    xi_v' = g x phi - v x R zeta_g - R zeta_a       v + R (omega x c + c') = u     u: how its centre rolls
+    xi_v' = g x phi - v x R zeta_g - R zeta_a       v + R (omega x c + c') = u     u: how its center rolls
     xi_p' = xi_v - p x R zeta_g
     xi_d' = -d x R zeta_g
 
@@ -21,89 +21,93 @@ out.
 
 import math
 
-from ..compiler import IntVector, Vector, entry, local
-from .filter_correction import anchor, correct, fill_diagonal, forget, innovate, look_at_place, look_at_velocity
+from ..compiler import (
+    IntVector,
+    Vector,
+    cross,
+    diagonal3,
+    entry,
+    exp3,
+    mat3,
+    norm,
+    quat,
+    quaternion_of,
+    rotation_of,
+    set_block3,
+    skew,
+    vec3,
+)
+from .filter_correction import (
+    clear_foothold,
+    correct,
+    innovation,
+    observe_foot_position,
+    observe_foot_velocity,
+    set_foothold,
+)
 from .filter_memory import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterMemory, FilterModel
 from .filter_propagation import level, propagate
-from .rotations import cross, exponentials, quaternion, rotation, times
 
 
 @entry("the state estimate")
 def begin(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """Start from the base's pose (7,) and velocity (6,), which begin q and v: place and yaw are known by definition."""
-    n, x, y = len(f.P), local(3), local(3)
-    rotation(q[3:7], f.R)
-    times(f.R, m.lever, x)
-    for i in range(3):
-        f.p[i] = q[i] + x[i]
-        f.omega[i] = v[3 + i]
-        f.gyro_bias[i] = 0.0
-        f.force_bias[i] = 0.0
-    cross(f.omega, m.lever, x)
-    for i in range(3):
-        x[i] += v[i]
-    times(f.R, x, f.v)
+    """Starts from the base's pose (7,) and velocity (6,) in q and v; position and yaw are exact by definition."""
+    n, R, lever, omega = len(f.P), rotation_of(quat(q[3:7])), vec3(m.lever), vec3(v[3:6])
+    p = vec3(q[0:3]) + R @ lever
+    zero = vec3(0.0, 0.0, 0.0)
+    f.R[:] = R
+    f.p[:] = p
+    f.omega[:] = omega
+    f.v[:] = R @ (vec3(v[0:3]) + cross(omega, lever))
+    f.gyro_bias[:] = zero
+    f.force_bias[:] = zero
+    f.shift[:] = zero
+    f.normal[:] = vec3(0.0, 0.0, 1.0)
     for i in range(7):
         f.before[i] = 0.0
-    for i in range(3):
-        f.shift[i] = 0.0
     for foot in range(len(f.standing)):
         f.standing[foot] = 0
         f.stepped[foot] = 0
         f.slipping[foot] = 0
-    f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
     for i in range(n):
         for j in range(n):
             f.P[i, j] = 0.0
-    for i in range(3):
-        f.P[VELOCITY + i, VELOCITY + i] = m.doubt[1]
-        f.P[GYRO_BIAS + i, GYRO_BIAS + i] = m.doubt[2]
-        f.P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] = m.doubt[3]
-    # An error of roll or pitch turns the robot about itself; as one about the world's origin it shifts it, too.
-    for k in range(2):
-        for i in range(3):
-            x[i] = 1.0 if i == k else 0.0
-        cross(f.p, x, y)
-        for i in range(3):
-            for j in range(3):
-                f.P[ATTITUDE + i, ATTITUDE + j] += m.doubt[0] * x[i] * x[j]
-                f.P[POSITION + i, POSITION + j] += m.doubt[0] * y[i] * y[j]
-                f.P[POSITION + i, ATTITUDE + j] += m.doubt[0] * y[i] * x[j]
-                f.P[ATTITUDE + i, POSITION + j] += m.doubt[0] * x[i] * y[j]
+    set_block3(f.P, VELOCITY, VELOCITY, diagonal3(m.doubt[1]))
+    set_block3(f.P, GYRO_BIAS, GYRO_BIAS, diagonal3(m.doubt[2]))
+    set_block3(f.P, ACCELEROMETER_BIAS, ACCELEROMETER_BIAS, diagonal3(m.doubt[3]))
+    # An error of roll or pitch rotates the robot about itself: about the world's origin, it moves the position, too.
+    tilt = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
+    moved = skew(p) @ tilt
+    set_block3(f.P, ATTITUDE, ATTITUDE, tilt * m.doubt[0])
+    set_block3(f.P, POSITION, POSITION, moved @ moved.T * m.doubt[0])
+    set_block3(f.P, POSITION, ATTITUDE, moved * m.doubt[0])
+    set_block3(f.P, ATTITUDE, POSITION, moved.T * m.doubt[0])
 
 
 @entry("the state estimate")
 def rest(m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector) -> None:
-    """Start at rest above the origin, upright as gravity is felt, the lowest foot on height 0.
+    """Starts at rest above the origin, upright by the measured gravity, the lowest foot at height 0.
 
     Args:
-        m: the robot and its noise.
+        m: parameters of the robot and its noise.
         f: state and covariance, overwritten.
         terms: as of `estimate`.
         accelerometer: (3,) IMU axes [m/s^2].
         q: begins with the base's pose, which is written.
         v: begins with the base's velocity, which becomes zero.
     """
-    up, axis, E, J, c = local(3), local(3), local(3, 3), local(3, 3), local(3)
-    times(m.imu, accelerometer, up)
-    size = math.sqrt(up[0] * up[0] + up[1] * up[1] + up[2] * up[2])
-    for i in range(3):
-        up[i] = up[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
-    # The shortest turn that takes what is felt to the world's z axis.
+    force = mat3(m.imu) @ vec3(accelerometer)
+    up = force / norm(force) if norm(force) > 0.0 else vec3(0.0, 0.0, 1.0)
+    # The shortest rotation that takes the measured vertical to the world's z axis.
     sine, cosine = math.sqrt(up[0] * up[0] + up[1] * up[1]), up[2]
-    angle = math.atan2(sine, cosine)
-    scale = angle / sine if sine > 1e-9 else 0.0
-    axis[0], axis[1], axis[2] = scale * up[1], -scale * up[0], 0.0
-    if sine <= 1e-9 and cosine < 0.0:
-        axis[0] = math.pi
-    exponentials(axis, E, J)
-    quaternion(E, q[3:7])
+    scale = math.atan2(sine, cosine) / sine if sine > 1e-9 else 0.0
+    R = exp3(vec3(math.pi if sine <= 1e-9 and cosine < 0.0 else scale * up[1], -scale * up[0], 0.0))
     lowest = math.inf
     for foot in range(len(f.standing)):
-        for i in range(3):
-            c[i] = terms[m.origin[foot] + i]
-        lowest = min(lowest, E[2, 0] * c[0] + E[2, 1] * c[1] + E[2, 2] * c[2] - m.radius[foot])
-    q[0], q[1], q[2] = 0.0, 0.0, -lowest
+        at = m.origin[foot]
+        lowest = min(lowest, R[2] @ vec3(terms[at : at + 3]) - m.radius[foot])
+    q[0:3] = vec3(0.0, 0.0, -lowest)
+    q[3:7] = quaternion_of(R)
     for i in range(6):
         v[i] = 0.0
     begin(m, f, q, v)
@@ -111,23 +115,19 @@ def rest(m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, 
 
 @entry("the state estimate")
 def tell(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """The base's pose (7,) and velocity (6,), into the beginnings of q and v."""
-    x, y = local(3), local(3)
-    times(f.R, m.lever, x)
-    cross(f.omega, m.lever, y)
-    quaternion(f.R, q[3:7])
-    for i in range(3):
-        q[i] = f.p[i] - x[i]
-        v[i] = f.R[0, i] * f.v[0] + f.R[1, i] * f.v[1] + f.R[2, i] * f.v[2] - y[i]
-        v[3 + i] = f.omega[i]
+    """Writes the base's pose (7,) and velocity (6,) to the beginnings of q and v."""
+    R, lever, omega = mat3(f.R), vec3(m.lever), vec3(f.omega)
+    q[0:3] = vec3(f.p) - R @ lever
+    q[3:7] = quaternion_of(R)
+    v[0:3] = R.T @ vec3(f.v) - cross(omega, lever)
+    v[3:6] = omega
 
 
 @entry("the state estimate")
 def odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """As `tell`, with the position of odometry."""
+    """Writes the base's pose and velocity as `tell` does, with the position of odometry."""
     tell(m, f, q, v)
-    for i in range(3):
-        q[i] += f.shift[i]
+    q[0:3] += vec3(f.shift)
 
 
 @entry("the state estimate")
@@ -154,7 +154,6 @@ def estimate(
         standing: (nf,) which feet are said to stand.
         periods: since the reading before; more than one where readings were lost.
     """
-    z, S = local(3), local(3, 3)
     level(f)
     for k in range(periods):
         propagate(m, f, terms, gyro, accelerometer, periods - k)
@@ -163,56 +162,48 @@ def estimate(
         f.slipping[foot] = 0
         if standing[foot] == 0:
             if f.standing[foot] != 0:
-                forget(f, foot)
+                clear_foothold(f, foot)
             continue
         if f.standing[foot] == 0:
-            anchor(m, f, terms, foot)
+            set_foothold(m, f, terms, foot)
         number += 1
-        distance = max(look_at_place(m, f, terms, foot, z, S), look_at_velocity(m, f, terms, foot, z, S))
-        if not distance <= m.gate:
+        by_position, _, _ = observe_foot_position(m, f, terms, foot)
+        by_velocity, _, _ = observe_foot_velocity(m, f, terms, foot)
+        if not max(by_position, by_velocity) <= m.gate:
             f.slipping[foot] = 1
             contradicting += 1
     for foot in range(len(f.standing)):
         if f.standing[foot] == 0:
             continue
         if f.slipping[foot] != 0 and contradicting < number:
-            forget(f, foot)
-            anchor(m, f, terms, foot)
+            clear_foothold(f, foot)
+            set_foothold(m, f, terms, foot)
             continue
-        distance = look_at_place(m, f, terms, foot, z, S)
+        distance, z, S = observe_foot_position(m, f, terms, foot)
         correct(f, z, S, min(1.0, m.gate / distance) if distance > 0.0 else 1.0)
-        distance = look_at_velocity(m, f, terms, foot, z, S)
+        distance, z, S = observe_foot_velocity(m, f, terms, foot)
         correct(f, z, S, min(1.0, m.gate / distance) if distance > 0.0 else 1.0)
 
 
 @entry("the state estimate")
 def correct_position(f: FilterMemory, position: Vector, variance: float) -> None:
-    """By the IMU's position as something outside the robot sees it, world axes [m, m^2]."""
-    z, S, A, B, noise = local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
-    for i in range(3):
-        z[i] = f.p[i] - position[i]
-    fill_diagonal(A, 1.0)
+    """Corrects by an external measurement of the IMU's position (3,), world axes [m], of this variance [m^2]."""
+    p = vec3(f.p)
+    z = p - vec3(position)
     # p_hat - p = xi_p + phi x p
-    B[0, 0], B[0, 1], B[0, 2] = 0.0, f.p[2], -f.p[1]
-    B[1, 0], B[1, 1], B[1, 2] = -f.p[2], 0.0, f.p[0]
-    B[2, 0], B[2, 1], B[2, 2] = f.p[1], -f.p[0], 0.0
-    fill_diagonal(noise, variance)
-    innovate(f, POSITION, A, ATTITUDE, B, noise, z, S)
+    _, S = innovation(f, POSITION, diagonal3(1.0), ATTITUDE, -skew(p), diagonal3(variance), z)
     correct(f, z, S, 1.0)
 
 
 @entry("the state estimate")
 def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> None:
-    """By the base's orientation as something outside the robot sees it.
+    """Corrects by an external measurement of the base's orientation.
 
     Args:
         f: state and covariance.
-        difference: (3,) ``log(R_hat R_seen^T)``, world axes [rad].
+        difference: (3,) ``log(R_hat R_measured^T)``, world axes [rad].
         variance: of each of its entries [rad^2].
     """
-    S, A, B, noise = local(3, 3), local(3, 3), local(3, 3), local(3, 3)
-    fill_diagonal(A, 1.0)
-    fill_diagonal(B, 0.0)
-    fill_diagonal(noise, variance)
-    innovate(f, ATTITUDE, A, VELOCITY, B, noise, difference, S)
-    correct(f, difference, S, 1.0)
+    z = vec3(difference)
+    _, S = innovation(f, ATTITUDE, diagonal3(1.0), VELOCITY, diagonal3(0.0), diagonal3(variance), z)
+    correct(f, z, S, 1.0)

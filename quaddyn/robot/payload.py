@@ -40,7 +40,7 @@ def with_payload(
     Raises:
         ArgumentError: not finite, or a diameter below zero.
         UnknownNameError: no such link.
-        ModelError: the remaining mass and inertia of the link, with what is fixed to it, are those of no physical body.
+        ModelError: the resulting mass and inertia of the link and the links fixed to it are not physically possible.
     """
     mass, size = number("mass", mass), number("size", size)
     at = check_vector("place", place, (3,), "in the link's axes")
