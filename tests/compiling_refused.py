@@ -551,7 +551,7 @@ def calls_twins(a: float) -> float:
 AT_THE_TOP = {
     "calls_itself": "calls itself, by way of compiling_refused.calls_itself; write a loop",
     "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiler.kinds",
-    "no_result_annotation": "annotate what it returns",
+    "no_result_annotation": "the return annotation must be a kind",
     "strange_annotation": "parameter 'a': annotate it",
     "strange_record": "parameter 'a': annotate it",
     "starred": "parameter 'a': parameters must be plain, without *",

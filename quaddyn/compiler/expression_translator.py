@@ -87,7 +87,7 @@ class ExpressionReader(OperandReader):
         return SlicedView(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
 
     def _small_subscript(self, node: ast.Subscript, base: Expression) -> Expression:
-        """An entry of a small array, or a row of a matrix."""
+        """Returns an entry of a small array, or a row of a matrix."""
         assert isinstance(base.kind, SmallArrayKind)
         shape = base.kind.shape
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -285,7 +285,7 @@ class ExpressionReader(OperandReader):
 
     # -- small arrays ----------------------------------------------------------------------------------------
     def _small(self, node: ast.Call) -> Expression:
-        """``vec3``, ``mat3`` or ``quat`` of numbers, of rows, or of an array."""
+        """Returns the small array that ``vec3``, ``mat3`` or ``quat`` makes from numbers, rows or an array."""
         kind: SmallArrayKind = {language.vec3: VEC3, language.mat3: MAT3, language.quat: QUAT}[self._callee(node.func)]
         given = [self.read(each) for each in node.args]
         if len(given) == 1 and isinstance(given[0].kind, ArrayKind):
@@ -300,14 +300,14 @@ class ExpressionReader(OperandReader):
         self.fail(node, f"{ast.unparse(node.func)} takes {len(kind.items)} numbers or an array of {sizes} floats")
 
     def small_array(self, node: ast.AST, array: Expression, kind: SmallArrayKind) -> Expression:
-        """The first entries of an array as a small array."""
+        """Returns a small array made of the first entries of an array."""
         if array.kind != ArrayKind("float", len(kind.shape)):
             self.fail(node, f"a {kind} is made of a float array of rank {len(kind.shape)}, got {array.kind}")
         self._once(node, array)
-        return MakeTuple(kind, self.places_in(array, kind))
+        return MakeTuple(kind, self.entries_of_array(array, kind))
 
-    def places_in(self, array: Expression, kind: SmallArrayKind) -> tuple[Subscript, ...]:
-        """The entries of an array that those of a small array stand for."""
+    def entries_of_array(self, array: Expression, kind: SmallArrayKind) -> tuple[Subscript, ...]:
+        """Returns the first entries of an array, as many as a small array has, in its order."""
         view = array if isinstance(array, SlicedView) else SlicedView(array.kind, array, (), None, None)
         out = []
         for at in np.ndindex(kind.shape):

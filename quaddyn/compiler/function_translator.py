@@ -187,17 +187,12 @@ class _Reader:
         self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
 
     def result(self, node: ast.Return, given: ast.expr) -> Expression:
-        """The value of a return, as the annotation has it."""
+        """Returns the value of a return statement, converted to the annotated kind."""
         value = self.expressions.read(given)
         if self.returns == NOTHING:
             self.fail(node, "it is annotated to return None")
-        small = isinstance(self.returns, SmallArrayKind) or isinstance(value.kind, SmallArrayKind)
-        if (
-            isinstance(self.returns, TupleKind)
-            and isinstance(value, MakeTuple)
-            and isinstance(value.kind, TupleKind)
-            and not small
-        ):
+        if type(self.returns) is type(value.kind) is TupleKind and isinstance(value, MakeTuple):
+            assert isinstance(self.returns, TupleKind)
             if len(value.values) != len(self.returns.items):
                 self.fail(node, f"expected {self.returns}, got {value.kind}")
             fits = [
@@ -302,7 +297,7 @@ class _Reader:
         return [Assign(line, place_, self.expressions.fits(target, value, kind, ast.unparse(target)))]
 
     def write_entries(self, target: ast.Subscript, value: Expression, line: int) -> list[Statement]:
-        """``x[:] = value`` and ``A[i] = value`` of a small array, which is computed before anything is written."""
+        """Returns the statements of ``x[:] = value`` and ``A[i] = value``; the value is computed before writing."""
         place = self.expressions.read(target)
         kind = value.kind
         assert isinstance(kind, SmallArrayKind)
@@ -313,7 +308,7 @@ class _Reader:
         name = f"small_{line - self.first + 1}_{target.col_offset}"
         out = self.assign(ast.Name(name, ast.Store(), lineno=line), value, line)
         entries = self.expressions.entries(target, Name(kind, name))
-        places = self.expressions.places_in(place, kind)
+        places = self.expressions.entries_of_array(place, kind)
         return [*out, *(Assign(line, at, x) for at, x in zip(places, entries, strict=True))]
 
     @staticmethod

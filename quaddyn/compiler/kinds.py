@@ -70,11 +70,11 @@ class TupleKind:
 
 @dataclass(frozen=True, slots=True)
 class SmallArrayKind(TupleKind):
-    """A vector or matrix of a few floats, which compiled code keeps in registers; a value that nothing changes.
+    """A vector or matrix of a few floats, which compiled code keeps in registers; immutable.
 
     Attributes:
         name: of the annotation, such as "Vec3".
-        shape: of the array that Python has in its place.
+        shape: of the NumPy array that stands for it in Python.
         fields: names of the entries in C, row by row.
     """
 

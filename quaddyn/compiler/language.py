@@ -16,12 +16,12 @@ from .kinds import FLOAT, LANE_WIDTH, MAT3, QUAT, VEC3, Kind, Lanes, Mat3, Quat,
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Compiled functions that operators on small arrays stand for, by the operator and the kinds of its operands.
+#: Compiled functions that implement operators on small arrays, by the operator and the kinds of its operands.
 OPERATIONS: dict[tuple[str, *tuple[Kind, ...]], Callable[..., Any]] = {}
 
 
 def operation(operator: str, *operands: Kind) -> Callable[[F], F]:
-    """Registers a compiled function as what an operator on these kinds means (`OPERATIONS`)."""
+    """Returns a decorator that makes a compiled function the meaning of an operator on these kinds (`OPERATIONS`)."""
 
     def register(function: F) -> F:
         OPERATIONS[(operator, *operands)] = function
@@ -30,71 +30,8 @@ def operation(operator: str, *operands: Kind) -> Callable[[F], F]:
     return register
 
 
-class SmallArray(np.ndarray[Any, np.dtype[np.float64]]):
-    """What Python has in place of a small array: an array that cannot be written to.
-
-    Products sum from left to right, as compiled code does, and ``a += b`` makes a new array.
-    """
-
-    def _apply(self, operator: str, other: Any) -> Any:
-        kinds = [_SHAPES.get(np.shape(each)) for each in (self, other)]
-        found = OPERATIONS.get((operator, *(kind for kind in kinds if kind is not None)))
-        if found is None or not isinstance(other, SmallArray):
-            raise TypeError(f"{operator} of {np.shape(self)} and {type(other).__name__} of shape {np.shape(other)}")
-        return found(self, other)
-
-    def __matmul__(self, other: Any) -> Any:
-        return self._apply("@", other)
-
-    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self + other
-
-    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self - other
-
-    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
-        return self * other
-
-    def __truediv__(self, other: Any) -> Any:
-        with np.errstate(all="ignore"):  # infinite or NaN, as compiled
-            return super().__truediv__(other)
-
-    def __itruediv__(self, other: Any) -> Any:
-        return self / other
-
-
-_SHAPES: dict[tuple[int, ...], Kind] = {(): FLOAT, **{kind.shape: kind for kind in (VEC3, MAT3, QUAT)}}
-
-
-def _small_array(kind: SmallArrayKind, given: tuple[Any, ...]) -> SmallArray:
-    out = np.array(given[0] if len(given) == 1 else given, dtype=np.float64)
-    if out.shape != kind.shape and len(given) != len(kind.items):
-        raise ValueError(f"{kind.name.lower()}: expected an array of shape {kind.shape}, got {out.shape}")
-    small = out.reshape(kind.shape).view(SmallArray)
-    small.flags.writeable = False
-    return small
-
-
-def vec3(*given: Any) -> Vec3:
-    """A vector of three numbers, or of an array of shape (3,)."""
-    return _small_array(VEC3, given)
-
-
-def mat3(*given: Any) -> Mat3:
-    """A matrix of nine numbers row by row, of three rows (`Vec3`), or of an array of shape (3, 3)."""
-    return _small_array(MAT3, given)
-
-
-def quat(*given: Any) -> Quat:
-    """A quaternion of x, y, z and w, or of an array of shape (4,)."""
-    return _small_array(QUAT, given)
-
-
-class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
-    """Values of a SIMD register.
-
-    ``s += x`` makes a new value, so that other variables with the old one do not change.
-    """
+class _Value(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array that is a value: ``a += b`` makes a new array and leaves other names of the old one alone."""
 
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
@@ -115,6 +52,51 @@ class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
 
     def __itruediv__(self, other: Any) -> Any:
         return self / other
+
+
+class SmallArray(_Value):
+    """Immutable array that stands for a small array where compiled functions run in Python.
+
+    Products sum from left to right, as compiled code does.
+    """
+
+    def __matmul__(self, other: Any) -> Any:
+        kinds = [_SHAPES.get(np.shape(each)) for each in (self, other)]
+        found = OPERATIONS.get(("@", *(kind for kind in kinds if kind is not None)))
+        if found is None or not isinstance(other, SmallArray):
+            raise TypeError(f"@ of {np.shape(self)} and {type(other).__name__} of shape {np.shape(other)}")
+        return found(self, other)
+
+
+_SHAPES: dict[tuple[int, ...], Kind] = {(): FLOAT, **{kind.shape: kind for kind in (VEC3, MAT3, QUAT)}}
+
+
+def _small_array(kind: SmallArrayKind, given: tuple[Any, ...]) -> SmallArray:
+    out = np.array(given[0] if len(given) == 1 else given, dtype=np.float64)
+    if out.shape != kind.shape and len(given) != len(kind.items):
+        raise ValueError(f"{kind.name.lower()}: expected an array of shape {kind.shape}, got {out.shape}")
+    small = out.reshape(kind.shape).view(SmallArray)
+    small.flags.writeable = False
+    return small
+
+
+def vec3(*given: Any) -> Vec3:
+    """Makes a vector from three numbers or from an array of shape (3,)."""
+    return _small_array(VEC3, given)
+
+
+def mat3(*given: Any) -> Mat3:
+    """Makes a matrix from nine numbers row by row, from three rows (`Vec3`), or from an array of shape (3, 3)."""
+    return _small_array(MAT3, given)
+
+
+def quat(*given: Any) -> Quat:
+    """Makes a quaternion from x, y, z and w, or from an array of shape (4,)."""
+    return _small_array(QUAT, given)
+
+
+class _Lanes(_Value):
+    """A SIMD register where compiled functions run in Python."""
 
 
 def matrix(memory: NDArray[Any], at: int, rows: int, columns: int) -> NDArray[Any]:

@@ -195,7 +195,7 @@ class OperandReader:
         return Binary(kind, op, x, y)
 
     def _small_operation(self, node: ast.AST, operator: str, *operands: Expression) -> Expression:
-        """An operator on small arrays: a call of the compiled function that it stands for."""
+        """Returns a call of the compiled function that implements an operator on small arrays."""
         given = [self.convert(x, FLOAT) if x.kind in (INT, BOOL) and operator != "[]" else x for x in operands]
         function = OPERATIONS.get((operator, *(x.kind for x in given)))
         if function is None and operator == "*" and given[0].kind == FLOAT:
@@ -203,16 +203,13 @@ class OperandReader:
             function = OPERATIONS.get((operator, *(x.kind for x in given)))
         if function is None:
             self.fail(node, f"{operator} of {' and '.join(str(x.kind) for x in operands)} is not defined")
-        return self._operation_call(node, function, tuple(given))
-
-    def _operation_call(self, node: ast.AST, function: Callable[..., Any], given: tuple[Expression, ...]) -> Expression:
         signature = self.signature(function)
         assert signature is not None
         self.calls.append(function)
-        return Call(signature[1], function, given)
+        return Call(signature[1], function, tuple(given))
 
     def entries(self, node: ast.AST, x: Expression) -> tuple[Expression, ...]:
-        """The entries of a small array, row by row, which must be one that can be read several times."""
+        """Returns the entries of a small array, row by row; refuses one that would be computed once for each entry."""
         assert isinstance(x.kind, SmallArrayKind)
         if isinstance(x, MakeTuple):
             return x.values

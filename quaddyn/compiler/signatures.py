@@ -49,7 +49,7 @@ def _signature(function: Any) -> Signature:
         parameters.append((name, kind))
     returns = kind_of(notes.get("return", "?"), scope)
     if returns is None:
-        raise_compile_error(function, 0, "annotate what it returns with a kind of quaddyn.compiler.kinds, or None")
+        raise_compile_error(function, 0, "the return annotation must be a kind of quaddyn.compiler.kinds, or None")
     return tuple(parameters), returns
 
 

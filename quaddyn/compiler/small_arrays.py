@@ -1,7 +1,7 @@
-"""Vectors and rotations of three dimensions as compiled functions of values: what operators on small arrays mean.
+"""Vectors and rotations of three dimensions: the compiled functions that implement operators on small arrays.
 
 ``R @ p + t`` of a `Mat3` and two `Vec3` compiles to these functions, without memory and without loops.  They return new
-values; ``f.R[:] = R`` writes one into an array.
+arrays; ``f.R[:] = R`` writes one into an array.
 
 Sources: Murray, Li and Sastry, *A Mathematical Introduction to Robotic Manipulation*, section 2.2 (exponential
 coordinates); Shepperd, "Quaternion from rotation matrix", J. Guidance and Control 1 (1978); Higham, "Computing the
