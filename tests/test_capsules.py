@@ -82,7 +82,7 @@ def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> N
             one, other = model.capsules[i], model.capsules[j]
             wanted = true[frozenset((one.link, other.link))]
             if distance > 0.0:
-                assert distance <= wanted + 1e-9 <= distance + one.excess + other.excess + 2e-6
+                assert distance <= wanted + 1e-9 <= distance + one.overapproximation + other.overapproximation + 2e-6
                 assert np.linalg.norm(a - b) == pytest.approx(distance, abs=1e-12)
                 compared += 1
     assert compared > 200

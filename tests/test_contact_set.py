@@ -268,7 +268,7 @@ def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
     s = dyn.update(q, v)
     contacts = mixed_set(go2, np.random.default_rng(14))
     problem = contacts.contact_problem(s, v)
-    assert problem.k == 3 + 4  # the surface counts as its corners
+    assert problem.n_contacts == 3 + 4  # the surface counts as its corners
     solution = RigidSolver().solve(problem)
     assert solution.converged
     # the impulses, put back through each contact, stop the point

@@ -249,18 +249,18 @@ def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
     wanted, measured = np.array([10.0, -5.0]), np.array([4.0, -5.0])
     np.testing.assert_allclose(law.compute(wanted, measured), [13.0, -5.0])
     np.testing.assert_allclose(law.compute(wanted, None), wanted)
-    law.integrate(wanted, measured, saturated_joints=True)
+    law.integrate(wanted, measured, saturated=True)
     assert not law.integral.any()
-    law.integrate(wanted, measured, saturated_joints=False)
+    law.integrate(wanted, measured, saturated=False)
     np.testing.assert_allclose(law.integral, [1.2, 0.0])
     for _ in range(100):
-        law.integrate(wanted, measured, saturated_joints=False)
+        law.integrate(wanted, measured, saturated=False)
     np.testing.assert_allclose(law.integral, [10.0, 0.0])  # by default the wanted force's size
     law.reset()
     assert not law.integral.any()
     tight = ForceRegulator(1, kp=0.0, ki=20.0, integral_limit=2.0, dt=1e-2)
     for _ in range(100):
-        tight.integrate(np.array([-8.0]), np.zeros(1), saturated_joints=False)
+        tight.integrate(np.array([-8.0]), np.zeros(1), saturated=False)
     assert tight.integral[0] == -2.0
 
 

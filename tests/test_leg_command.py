@@ -51,9 +51,9 @@ def test_json_of_one_leg_shows_nothing_and_holds_the_figures() -> None:
     assert said["cpu"]
     assert leg["closed_form"] is True
     assert [b["name"] for b in leg["branches"]] == ["knee forward", "knee backward"]
-    assert sum(b["home"] for b in leg["branches"]) == 1
+    assert sum(b["contains_home"] for b in leg["branches"]) == 1
     assert leg["n_reached"] == leg["samples"] == 1000
-    assert leg["error"] <= 1e-12
+    assert leg["max_error"] <= 1e-12
 
 
 def test_an_infinite_limit_is_null_in_json() -> None:
@@ -88,10 +88,10 @@ def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
     side, thigh, calf = found.segments
     ends = [np.sqrt(side**2 + thigh**2 + calf**2 + 2 * thigh * calf * np.cos(q)) for q in (leg.lower[2], leg.upper[2])]
     np.testing.assert_allclose(found.reach, ends, atol=1e-9)
-    assert found.reached == 300
-    assert found.branches[1].home
+    assert found.n_reached == 300
+    assert found.branches[1].contains_home
     assert found.branches[1].name == "knee backward, hip below"
-    assert found.branches[0].within_limits == 0.0  # the knee bends one way only
+    assert found.branches[0].fraction_within_limits == 0.0  # the knee bends one way only
     np.testing.assert_array_equal(survey_leg(leg, samples=300).farthest, found.farthest)
 
 
@@ -111,8 +111,8 @@ def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) 
     robot = qd.load(name)
     leg = LegKinematics(robot, next(iter(robot.legs)))
     found = survey_leg(leg, samples=50)
-    assert found.reached == found.samples
-    assert found.error <= 1e-12
+    assert found.n_reached == found.samples
+    assert found.max_error <= 1e-12
     low, high = found.reach
     rng = np.random.default_rng(7)
     inside = rng.uniform(np.maximum(leg.lower, -np.pi), np.minimum(leg.upper, np.pi), (2000, leg.n))
