@@ -4,7 +4,7 @@
     python benchmarks/flat_feet.py --robots g1 --check
     python benchmarks/flat_feet.py --robots path/to/robot.urdf
 
-Soles are those of the files' shapes (`Contact.of_sole`), the controller is the default one with these soles for feet,
+Soles are those of the files' shapes (`Contact.from_sole`), the controller is the default one with these soles for feet,
 the plants' robots stand on the soles' corners.  Each stands for half a second, moves the centre of mass a quarter of
 the feet's distance to the left, then by 8 % of its height down, and back up.  Printed are ticks not solved, by
 how much the centre of mass misses at the end of each motion, how far a centre of pressure stays from the edge of its
@@ -21,7 +21,7 @@ import sys
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.contact import Contact, ContactSet, stance_on_soles
+from quaddyn.contact import Contact, ContactSet, flat_foot_stance
 from quaddyn.robot.catalogue import example_robot_folder
 
 ROBOTS = {
@@ -35,9 +35,9 @@ MOVING, RESTING = 700, 300
 
 def trial(robot: qd.Robot, kind: type[qd.Simulation | qd.MujocoPlant]) -> tuple[int, float, float, float]:
     """Ticks unsolved, largest miss, least distance of pressure from an edge, largest difference of pressures [m]."""
-    soles = [Contact.of_sole(robot, foot) for foot in robot.feet]
+    soles = [Contact.from_sole(robot, foot) for foot in robot.feet]
     plant, contacts = kind(robot, soles=soles), ContactSet(robot, soles)
-    plant.reset(stance_on_soles(robot, soles))
+    plant.reset(flat_foot_stance(robot, soles))
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles)
     s = dyn.update(plant.q, plant.v)
     start, places = np.array(s.com), contacts.positions(s)
@@ -76,7 +76,7 @@ def main() -> int:
     missed = False
     for name in options.robots:
         robot = qd.load(example_robot_folder() / ROBOTS[name] if name in ROBOTS else name)
-        half = Contact.of_sole(robot, robot.feet[0]).half_size
+        half = Contact.from_sole(robot, robot.feet[0]).half_size
         print(f"{name}: {robot.mass:.1f} kg, {robot.nu} motors, soles {2e3 * half[0]:.0f} x {2e3 * half[1]:.0f} mm")
         for kind in (qd.Simulation, qd.MujocoPlant):
             unsolved, miss, room, apart = trial(robot, kind)

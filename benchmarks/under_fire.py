@@ -35,7 +35,7 @@ from safety_in_c import DT, LIMITS, SafetyInC, differences
 
 import quaddyn as qd
 from quaddyn.demo.report import cpu_name
-from quaddyn.exclusive_call import OneCall
+from quaddyn.exclusive_call import ExclusiveCall
 from quaddyn.runtime import Safety
 from quaddyn.simulation import Simulation
 
@@ -68,13 +68,13 @@ def safety(ticks: int, seed: int) -> bool:
 
 def signals(count: int, seed: int) -> bool:
     """Whether nothing is locked afterwards."""
-    robot, rng, alone = qd.load("go2"), np.random.default_rng(seed), OneCall("controller")
+    robot, rng, alone = qd.load("go2"), np.random.default_rng(seed), ExclusiveCall("controller")
     state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     controller, plant = qd.WholeBodyController(robot), Simulation(robot)
     tau = controller.compute(state).tau
 
     def lock() -> None:
-        with alone("call"):
+        with alone.acquire("call"):
             pass
 
     calls: tuple[tuple[str, Callable[[], object], int, float], ...] = (

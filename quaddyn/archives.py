@@ -1,4 +1,4 @@
-"""Archives of arrays (NPZ) from anywhere: read in memory bounded by the size of the file, without pickles."""
+"""Reading of NPZ archives of any origin without pickles, in memory bounded by the size of the file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from .errors import ArgumentError
 
-#: Bytes that an archive may hold for each byte of its file: what deflate can do at most.
-PACKED = 1100
+#: Bytes that an archive may contain for each byte of its file: the maximum that deflate can compress.
+MAX_COMPRESSION_RATIO = 1100
 
 
-def read_arrays(file: IO[bytes], most: int | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of an NPZ archive, without pickles.
+def read_arrays(file: IO[bytes], max_bytes: int | None = None) -> dict[str, NDArray[Any]]:
+    """Returns the arrays of an NPZ archive, without pickles.
 
     Args:
-        file: opened, at its start.
-        most: that they may take [bytes]; by default `PACKED` times the size of the file.
+        file: opened file, at its start.
+        max_bytes: largest size of the arrays [bytes]; None for `MAX_COMPRESSION_RATIO` times the size of the file.
 
     Raises:
-        ArgumentError: they would take more.
-        Exception: one of `quaddyn.safe_files.DAMAGE`: the archive is damaged, or none.
+        ArgumentError: the arrays are larger.
+        Exception: one of `quaddyn.safe_files.DAMAGED_ARCHIVE_ERRORS`: the archive is damaged, or not an archive.
     """
-    limit = PACKED * file.seek(0, os.SEEK_END) if most is None else most
+    limit = MAX_COMPRESSION_RATIO * file.seek(0, os.SEEK_END) if max_bytes is None else max_bytes
     file.seek(0)
     with zipfile.ZipFile(file) as members:
         if sum(member.file_size for member in members.infolist()) > limit:

@@ -1,4 +1,4 @@
-"""The errors this package raises: one family, each also the builtin a caller would expect."""
+"""Errors of this package: one class hierarchy, each class also derived from the builtin that callers expect."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable
 
 
 class QuaddynError(Exception):
-    """Base of every error raised on purpose by quaddyn."""
+    """Base of every error that quaddyn raises on purpose."""
 
 
 class ModelError(QuaddynError, ValueError):
-    """A robot description was refused; the message names file, element, value and what to do."""
+    """Error in a robot description; the message names file, element, value and what to do."""
 
 
 class ArgumentError(QuaddynError, ValueError):
-    """An argument has the wrong shape, range or a non-finite value; the message names it."""
+    """Error of an argument with a wrong shape or range or a non-finite value; the message names it."""
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument has the wrong type or dtype; the message names it."""
+    """Error of an argument with a wrong type or dtype; the message names it."""
 
 
 class UnknownNameError(QuaddynError, KeyError):
-    """A frame, joint, foot or robot name does not exist; the message lists near matches."""
+    """Error of a frame, joint, foot or robot name that does not exist; the message lists near matches."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
@@ -32,31 +32,31 @@ class UnknownNameError(QuaddynError, KeyError):
     def __str__(self) -> str:
         if not isinstance(self.name, str):
             kind = type(self.name).__name__
-            meant = f"did you mean {self.known[0]!r}?" if len(self.known) == 1 else _near_matches("", self.known)
+            meant = f"did you mean {self.known[0]!r}?" if len(self.known) == 1 else _suggest_names("", self.known)
             return f"{self.kind}: expected a name, got the {kind} {self.name}; {meant}"
-        return f"unknown {self.kind} {self.name!r}; {_near_matches(self.name, self.known)}"
+        return f"unknown {self.kind} {self.name!r}; {_suggest_names(self.name, self.known)}"
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...]]]:
         return type(self), (self.kind, self.name, self.known)
 
 
 class UnknownAttributeError(QuaddynError, AttributeError):
-    """An object has no attribute of a name; the message lists near matches."""
+    """Error of an attribute that an object does not have; the message lists near matches."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.known = kind, tuple(known)
-        super().__init__(f"{kind!r} object has no attribute {name!r}; {_near_matches(name, self.known)}", name=name)
+        super().__init__(f"{kind!r} object has no attribute {name!r}; {_suggest_names(name, self.known)}", name=name)
 
     def __reduce__(self) -> tuple[type[UnknownAttributeError], tuple[str, str, tuple[str, ...]]]:
         return type(self), (self.kind, str(self.name), self.known)
 
 
-def _near_matches(name: object, known: tuple[str, ...]) -> str:
-    """What could have been meant by a name."""
+def _suggest_names(name: object, known: tuple[str, ...]) -> str:
+    """Returns the end of a message that suggests names similar to `name`, or lists the known ones."""
     near = difflib.get_close_matches(str(name), known, n=5, cutoff=0.5)
-    if not near:  # case and separators aside, a part of a name is a near match too
-        wanted = str(name).lower()
-        near = [k for k in known if wanted and (wanted in k.lower() or k.lower() in wanted)][:5]
+    if not near:  # a part of a name is a near match too, whatever its case
+        lowered = str(name).lower()
+        near = [k for k in known if lowered and (lowered in k.lower() or k.lower() in lowered)][:5]
     if near:
         return f"did you mean {', '.join(map(repr, near))}?"
     more = "" if len(known) <= 12 else f", ... ({len(known)} in all)"
@@ -64,7 +64,7 @@ def _near_matches(name: object, known: tuple[str, ...]) -> str:
 
 
 class UnreachableError(QuaddynError, ValueError):
-    """A leg cannot put its foot at `target` (3,) [m]; `nearest` (3,) is the nearest point that it can reach."""
+    """Error of a foot target `target` (3,) [m] that the leg cannot reach; `nearest` (3,) [m] is the nearest point."""
 
     def __init__(self, leg: str, target: object, nearest: object) -> None:
         self.leg, self.target, self.nearest = leg, target, nearest
@@ -75,19 +75,19 @@ class UnreachableError(QuaddynError, ValueError):
 
 
 class FileAccessError(QuaddynError, PermissionError):
-    """A file is refused because others than this user could have put it there, written it or see it overwritten."""
+    """Error of a file that other users could have created, written or replaced."""
 
 
 class StaleStateError(QuaddynError, RuntimeError):
-    """A State was read after the Dynamics it came from had been updated again."""
+    """Error of reading a State after its Dynamics has been updated again."""
 
 
 class ConcurrencyError(QuaddynError, RuntimeError):
-    """A controller or plant was called while another call of it was under way, such as one by another thread."""
+    """Error of a call of a controller or simulator during another call of it, such as one by another thread."""
 
 
 class DivergenceError(QuaddynError, ArithmeticError):
-    """A simulation left the finite numbers; `time`, `q`, `v` hold the last good state."""
+    """Error of a simulation with numbers that are not finite; `time`, `q`, `v` are the last valid state."""
 
     def __init__(self, message: str, time: float, q: object, v: object) -> None:
         self.time, self.q, self.v = time, q, v
@@ -98,12 +98,12 @@ class DivergenceError(QuaddynError, ArithmeticError):
 
 
 class CompileError(QuaddynError, TypeError):
-    """A function cannot be compiled; the message names file, line and remedy."""
+    """Error of a function that cannot be compiled; the message names file, line and what to do."""
 
 
 class CampaignError(QuaddynError, RuntimeError):
-    """A campaign cannot go on; what is done is kept, and the message says how to go on."""
+    """Error of a campaign that cannot continue; finished cases are stored, and the message says how to continue."""
 
 
 class StoreError(CampaignError):
-    """A store of results cannot be used; the message names the file and the reason."""
+    """Error of a result store that cannot be used; the message names the file and the reason."""

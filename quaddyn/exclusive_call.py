@@ -1,4 +1,4 @@
-"""`OneCall`: one call of a controller or a plant at a time."""
+"""`ExclusiveCall`: a lock that rejects concurrent calls of one controller or simulator."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager
 from .errors import ConcurrencyError
 
 
-class OneCall:
-    """Lock against concurrent calls, ``with one_call("add"):``; no other call may alter the arrays of compiled code.
+class ExclusiveCall:
+    """Non-blocking lock against concurrent calls, since compiled code requires unchanged arrays during a call.
 
-    A call that finds another one under way raises instead of waiting for it; only of two threads that begin at the same
-    instant may one wait for the other.  The context is the lock itself: the interpreter looks for signals neither
-    between taking it and the ``with`` block, nor between the block and its release, so that no exception of a signal
-    handler leaves it locked.
+    A call during another one raises instead of waiting; only if two threads begin at the same instant may one wait for
+    the other.  The context is the lock itself: the interpreter processes signals neither between its acquisition and
+    the ``with`` block nor between the block and its release, so that an exception in a signal handler never leaves it
+    locked.
 
     Args:
-        of: what it is of, such as "controller", for the error.
+        of: what the lock protects, such as "controller", for the error message.
     """
 
     __slots__ = ("_lock", "_of")
@@ -25,16 +25,16 @@ class OneCall:
     def __init__(self, of: str) -> None:
         self._of, self._lock = of, threading.Lock()
 
-    def __call__(self, call: str) -> AbstractContextManager[bool]:
-        """The context of a call.
+    def acquire(self, call: str) -> AbstractContextManager[bool]:
+        """Returns the context manager of a call, ``with exclusive_call.acquire("add"):``.
 
         Args:
-            call: its name, for the error.
+            call: name of the call, for the error message.
 
         Raises:
-            ConcurrencyError: another call is under way.
+            ConcurrencyError: another call is in progress.
         """
         if self._lock.locked():
             of = self._of
-            raise ConcurrencyError(f"{call}: another call of this {of} is under way; use one {of} per thread")
+            raise ConcurrencyError(f"{call}: another call of this {of} is in progress; use one {of} per thread")
         return self._lock

@@ -8,38 +8,38 @@ import time
 from importlib import _bootstrap as bootstrap
 from typing import Any
 
-#: How long a fork waits for modules that other threads import [s].
-PATIENCE = 10.0
-#: Locks that the present fork holds.
-_held: list[Any] = []
+#: Longest time that a fork waits for modules that other threads import [s].
+IMPORT_WAIT_TIME = 10.0
+#: Locks held during the current fork.
+_held_locks: list[Any] = []
 
 
 def is_importing() -> bool:
-    """Returns whether another thread is importing a module, whose lock a forked child would wait for without end."""
+    """Returns whether another thread imports a module, whose lock a forked child would wait for forever."""
     locks, me = getattr(bootstrap, "_module_locks", {}), threading.get_ident()
     return any(getattr(ref(), "owner", None) not in (None, me) for ref in list(locks.values()))
 
 
-def await_imports() -> None:
-    """Wait, for a while, until no other thread imports anything."""
-    end = time.monotonic() + PATIENCE
+def wait_for_imports() -> None:
+    """Waits until no other thread imports a module, at most `IMPORT_WAIT_TIME`."""
+    end = time.monotonic() + IMPORT_WAIT_TIME
     while is_importing() and time.monotonic() < end:
         time.sleep(1e-3)
 
 
-def hold(lock: Any) -> None:
-    """Acquires a lock, unless it is None, until the present fork is done."""
+def hold_lock(lock: Any) -> None:
+    """Acquires a lock, unless it is None, until the current fork is finished."""
     if lock is not None:
         lock.__enter__()
-        _held.append(lock)
+        _held_locks.append(lock)
 
 
-def let_go() -> None:
+def release_locks() -> None:
     """Releases the held locks after a fork, in parent and child."""
-    while _held:
-        _held.pop().__exit__(None, None, None)
+    while _held_locks:
+        _held_locks.pop().__exit__(None, None, None)
 
 
 if hasattr(os, "register_at_fork"):
-    # What is registered first is done last before a fork: nothing is waited for after imports.
-    os.register_at_fork(before=await_imports, after_in_parent=let_go, after_in_child=let_go)
+    # The first registered function runs last before a fork: waiting for imports is the last step.
+    os.register_at_fork(before=wait_for_imports, after_in_parent=release_locks, after_in_child=release_locks)

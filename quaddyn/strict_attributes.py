@@ -1,9 +1,8 @@
-"""`StrictAttributes`: objects on which a misspelt attribute is an error instead of a new attribute.
+"""`StrictAttributes`: classes in which a misspelled attribute raises an error instead of creating a new attribute.
 
-Python lets ``controller.firction = 0.1`` pass and nothing comes of it.  A class derived from `StrictAttributes` knows
-its attributes once its constructor is through; what is assigned from then on must be one of them.  A subclass of the
-user's own introduces attributes as usual, in ``__init__`` or by annotations of the class; names with a leading
-underscore are its private affair.
+In plain Python, ``controller.firction = 0.1`` creates an attribute without effect.  A class derived from
+`StrictAttributes` accepts only its own attributes once its constructor has returned.  A user's subclass introduces
+attributes as usual, in ``__init__`` or by annotations of the class; names with a leading underscore are not checked.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from .errors import UnknownAttributeError
 _MISSING = object()
 
 
-class _Completed(ABCMeta):
+class _CompletedType(ABCMeta):
     """Metaclass that marks an object as complete once its constructor, subclasses' included, has returned."""
 
     if not TYPE_CHECKING:  # a type checker reads the constructor itself
 
         def __call__(cls, *args, **kwargs):
-            made = super().__call__(*args, **kwargs)
-            object.__setattr__(made, "_complete", True)
-            return made
+            instance = super().__call__(*args, **kwargs)
+            object.__setattr__(instance, "_complete", True)
+            return instance
 
         @property
         def __signature__(cls) -> inspect.Signature:
@@ -38,20 +37,20 @@ class _Completed(ABCMeta):
             return found.replace(parameters=list(found.parameters.values())[1:])
 
 
-class StrictAttributes(metaclass=_Completed):
-    """Refuses to be given an attribute that it does not have.
+class StrictAttributes(metaclass=_CompletedType):
+    """Base class whose objects reject unknown attributes.
 
     Args (of the ``class`` statement):
-        fixed: attributes that keep the value which the constructor gave them, since something was derived from it.
+        fixed: attributes that keep the value of the constructor, since other values were derived from it.
 
     Raises:
-        UnknownAttributeError: on assigning to a name that is no attribute; near matches are listed.
+        UnknownAttributeError: on assigning to a name that is not an attribute; near matches are listed.
         AttributeError: on assigning to a property without setter, to a fixed attribute, or anything but a function in
             place of a method.
     """
 
     _fixed: ClassVar[frozenset[str]] = frozenset()
-    # Nothing here touches an object's __dict__, which would make every later look-up on it several times slower.
+    # Nothing here accesses an object's __dict__, which would make every later look-up on it several times slower.
     _complete = False
     #: Names found to be settable on every object of the class, so that they are looked up once.
     _settable: ClassVar[set[str]] = set()
@@ -60,15 +59,15 @@ class StrictAttributes(metaclass=_Completed):
         super().__init_subclass__(**rest)
         cls._fixed, cls._settable = cls._fixed.union(fixed), set()
 
-    if not TYPE_CHECKING:  # where there is a __setattr__, a type checker takes every name for known
+    if not TYPE_CHECKING:  # with a __setattr__, a type checker would accept every name
 
         def __setattr__(self, name, value):
             if name[:1] != "_" and name not in self._settable and self._complete:
-                _check(self, name, value)
+                _check_assignment(self, name, value)
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """The class, the robot's name, and those arguments of the constructor that are numbers and words today."""
+        """Shows the class, the robot's name, and constructor arguments that are now numbers or strings."""
         shown = []
         for name in inspect.signature(type(self).__init__).parameters:
             value = getattr(self, name, None)
@@ -81,55 +80,55 @@ class StrictAttributes(metaclass=_Completed):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _check(owner: StrictAttributes, name: str, value: object) -> None:
-    """Raise unless `owner`, which is complete, takes a value by that name."""
-    kind = type(owner)
-    found = next((each.__dict__[name] for each in kind.__mro__ if name in each.__dict__), _MISSING)
-    who = f"{kind.__name__}.{name}"
-    if isinstance(found, property) and found.fset is None:
-        raise AttributeError(f"{who} cannot be set: it is read-only")
-    if hasattr(found, "__set__"):
-        kind._settable.add(name)
+def _check_assignment(owner: StrictAttributes, name: str, value: object) -> None:
+    """Raises unless `owner`, which is complete, accepts `value` under that name."""
+    owner_class = type(owner)
+    current = next((each.__dict__[name] for each in owner_class.__mro__ if name in each.__dict__), _MISSING)
+    attribute = f"{owner_class.__name__}.{name}"
+    if isinstance(current, property) and current.fset is None:
+        raise AttributeError(f"{attribute} cannot be set: it is read-only")
+    if hasattr(current, "__set__"):
+        owner_class._settable.add(name)
         return
-    if name in kind._fixed:
-        raise AttributeError(f"{who} cannot be changed: it was settled by the constructor; make another object")
-    if found is not _MISSING and (callable(found) or isinstance(found, classmethod | staticmethod)):
+    if name in owner_class._fixed:
+        raise AttributeError(f"{attribute} is fixed at construction; create a new object")
+    if current is not _MISSING and (callable(current) or isinstance(current, classmethod | staticmethod)):
         if callable(value):
             return
-        raise AttributeError(f"{who} cannot be set: it is a method; call it")
-    if found is _MISSING and not hasattr(owner, name):
-        annotated = {n for each in kind.__mro__ for n in inspect.get_annotations(each)}
+        raise AttributeError(f"{attribute} cannot be set: it is a method; call it")
+    if current is _MISSING and not hasattr(owner, name):
+        annotated = {n for each in owner_class.__mro__ for n in inspect.get_annotations(each)}
         if name not in annotated:
-            names = annotated.union(owner.__dict__, dir(kind))
-            raise UnknownAttributeError(kind.__name__, name, sorted(n for n in names if not n.startswith("_")))
+            names = annotated.union(owner.__dict__, dir(owner_class))
+            raise UnknownAttributeError(owner_class.__name__, name, sorted(n for n in names if not n.startswith("_")))
 
 
-Given = TypeVar("Given")
-Kept = TypeVar("Kept")
+AssignedT = TypeVar("AssignedT")
+StoredT = TypeVar("StoredT")
 
 
-class Setting(Generic[Given, Kept]):
-    """An attribute that may be set at any time, and is examined whenever it is.
+class ValidatedAttribute(Generic[AssignedT, StoredT]):
+    """A descriptor of an attribute that can be set at any time and is validated on assignment.
 
     Args:
-        take: given the object and the value that is assigned, the value to keep; raises for a bad one.
+        validate: returns the value to store for an object and the assigned value; raises for an invalid one.
     """
 
-    def __init__(self, take: Callable[[Any, Given], Kept]) -> None:
-        self._take = take
+    def __init__(self, validate: Callable[[Any, AssignedT], StoredT]) -> None:
+        self._validate = validate
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._place = f"_{name}"
+        self._storage_name = f"_{name}"
 
     @overload
-    def __get__(self, owner: None, kind: type) -> Setting[Given, Kept]: ...
+    def __get__(self, owner: None, kind: type) -> ValidatedAttribute[AssignedT, StoredT]: ...
     @overload
-    def __get__(self, owner: object, kind: type) -> Kept: ...
-    def __get__(self, owner: object | None, kind: type) -> Setting[Given, Kept] | Kept:
+    def __get__(self, owner: object, kind: type) -> StoredT: ...
+    def __get__(self, owner: object | None, kind: type) -> ValidatedAttribute[AssignedT, StoredT] | StoredT:
         if owner is None:
             return self
-        kept: Kept = getattr(owner, self._place)
-        return kept
+        stored: StoredT = getattr(owner, self._storage_name)
+        return stored
 
-    def __set__(self, owner: object, value: Given) -> None:
-        object.__setattr__(owner, self._place, self._take(owner, value))
+    def __set__(self, owner: object, value: AssignedT) -> None:
+        object.__setattr__(owner, self._storage_name, self._validate(owner, value))

@@ -75,7 +75,7 @@ class Distances(Campaign[PoseCase]):
         except qd.ArgumentError as error:
             return {"success": True, "reason": None, "void": str(error)}
         rng, links = case_rng(case.seed, case.number), [each.link for each in model.capsules]
-        excess = np.array([each.excess for each in model.capsules])
+        excess = np.array([each.overapproximation for each in model.capsules])
         too_large, too_small, lacks = 0.0, 0.0, list[float]()
         for _ in range(case.poses):
             q = model.robot.random_configuration(rng)

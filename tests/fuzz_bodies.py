@@ -209,7 +209,7 @@ def probe(robot: Any) -> dict[str, Any]:
     except qd.ArgumentError as error:
         capsules: list[tuple[str, Array, float]] | str = str(error)
     else:
-        placed = model.placed(robot.random_configuration(0))
+        placed = model.world_segments(robot.random_configuration(0))
         capsules = [(c.link, ends, c.radius) for c, ends in zip(model.capsules, placed, strict=True)]
         if not np.isfinite(model.distances(robot.q_home)).all():
             wrong.append("distances are not finite")

@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 
 import quaddyn as qd
 from quaddyn.contact import Contact
-from quaddyn.contact.contact_kinematics import drift, grasp_map, jacobian, levers
+from quaddyn.contact.contact_kinematics import (
+    compute_contact_drift,
+    compute_contact_jacobian,
+    grasp_map,
+    split_contact_lever,
+)
 from quaddyn.hierarchy import Level, solve
 from quaddyn.wbc import (
     CollisionLimits,
@@ -478,8 +483,12 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
 def fixed_point(s: qd.State, frame: str, at: Array) -> tuple[Array, Array, Array]:
     """(6, nv) Jacobian, (6,) drift and (3,) place of a point that is fixed in a frame."""
     point = Contact(name="point", frame=frame, kind="surface", half_size=np.ones(2), offset=at)
-    fixed, turning = levers(s, point)
-    return jacobian(s, point, turning), drift(s, point, fixed, turning), s.placement(frame).translation + turning
+    fixed, turning = split_contact_lever(s, point)
+    return (
+        compute_contact_jacobian(s, point, turning),
+        compute_contact_drift(s, point, fixed, turning),
+        s.placement(frame).translation + turning,
+    )
 
 
 def held_object(e: HeldObject, tick: Tick) -> list[Rows]:

@@ -10,7 +10,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
-from quaddyn.kinematics.capsules import _mesh, fit
+from quaddyn.kinematics.capsules import _cover_mesh, fit_capsules
 from quaddyn.urdf.tree import BoxShape, CylinderShape
 
 #: Two arms side by side, each of a shoulder and an elbow, that can reach each other.
@@ -50,7 +50,7 @@ def distance_to(shape: BoxShape | CylinderShape, points: np.ndarray) -> np.ndarr
     "shape", [BoxShape((0.4, 0.2, 0.1)), BoxShape((0.1, 0.1, 0.02)), CylinderShape(0.05, 0.3), CylinderShape(0.1, 0.02)]
 )
 def test_capsules_contain_their_shape_and_reach_no_further_than_they_say(shape: BoxShape | CylinderShape) -> None:
-    rng, found = np.random.default_rng(0), list(fit(shape))
+    rng, found = np.random.default_rng(0), list(fit_capsules(shape))
     size = np.array(shape.size if isinstance(shape, BoxShape) else (2 * shape.radius, 2 * shape.radius, shape.length))
     points = size * rng.uniform(-0.5, 0.5, (4000, 3))
     points[:2000] = np.where(rng.random((2000, 3)) < 0.5, 0.5 * size * np.sign(points[:2000]), points[:2000])
@@ -82,7 +82,7 @@ def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> N
             one, other = model.capsules[i], model.capsules[j]
             wanted = true[frozenset((one.link, other.link))]
             if distance > 0.0:
-                assert distance <= wanted + 1e-9 <= distance + one.excess + other.excess + 2e-6
+                assert distance <= wanted + 1e-9 <= distance + one.overapproximation + other.overapproximation + 2e-6
                 assert np.linalg.norm(a - b) == pytest.approx(distance, abs=1e-12)
                 compared += 1
     assert compared > 200
@@ -93,7 +93,7 @@ def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None
     (tmp_path / "arms.srdf").write_text(srdf, encoding="utf-8")
     for source in (srdf, tmp_path / "arms.srdf"):
         model = CapsuleModel(arms, srdf=source)
-        assert model.left_out["left_lower", "right_lower"] == "disabled by the SRDF (Never)"
+        assert model.excluded_pairs["left_lower", "right_lower"] == "disabled by the SRDF (Never)"
         names = [[model.capsules[i].link for i in pair] for pair in model.pairs.tolist()]
         assert names and ["left_lower", "right_lower"] not in names
     everything, near = CapsuleModel(arms, reach=np.inf), CapsuleModel(arms, reach=0.0)
@@ -113,7 +113,7 @@ def test_capsules_about_a_mesh_contain_it_and_reach_no_further_than_they_say(rad
     way = rng.normal(size=(2000, 3))
     way /= np.linalg.norm(way, axis=1)[:, None]
     points = place + np.sign(way @ axis)[:, None] * 0.5 * length * axis + radius * way
-    found = list(_mesh(points))
+    found = list(_cover_mesh(points))
     inside = np.zeros(len(points), dtype=bool)
     for ends, reach, excess in found:
         u = ends[1] - ends[0]

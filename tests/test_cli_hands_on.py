@@ -102,7 +102,7 @@ def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
         surveyed.append((leg.name, options))
         return found
 
-    monkeypatch.setattr("quaddyn.kinematics.survey", survey)
+    monkeypatch.setattr("quaddyn.kinematics.survey_leg", survey)
     monkeypatch.setattr("quaddyn.demo.leg.show_branches", lambda leg, viewer, **o: shown.append((leg.name, o)))
     return surveyed, shown
 

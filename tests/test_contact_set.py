@@ -15,13 +15,13 @@ from quaddyn.contact import (
     ContactSet,
     cone_margin,
     contact_jacobian,
-    friction_share,
+    friction_pyramid,
     inverse_dynamics,
-    pyramid,
+    pyramid_friction_ratio,
     support_margin,
     support_polygon,
 )
-from quaddyn.contact.contact_events import HISTORY
+from quaddyn.contact.contact_events import MAX_HISTORY
 from quaddyn.contact.solvers import FrictionalSolver, RigidSolver
 
 G = 9.81
@@ -35,7 +35,7 @@ def go2() -> qd.Robot:
 
 def mixed_set(robot: qd.Robot, rng: np.random.Generator) -> ContactSet:
     """Spheres on slopes, bare points with an offset, and a surface on the base."""
-    feet = [Contact.of_foot(robot, foot, normal=np.append(rng.normal(0.0, 0.3, 2), 1.0)) for foot in robot.feet[:2]]
+    feet = [Contact.from_foot(robot, foot, normal=np.append(rng.normal(0.0, 0.3, 2), 1.0)) for foot in robot.feet[:2]]
     shin = robot.legs[robot.feet[2]].joints[-1]
     point = Contact(name="shin", frame=shin, offset=rng.normal(0.0, 0.1, 3), radius=0.01)
     base = robot.tree.links[0].name
@@ -74,7 +74,7 @@ def test_jacobian_and_drift_are_the_derivatives_of_the_contact_points(name: str,
 
 def test_feet_on_level_ground_are_the_lowest_points_of_their_spheres(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 4)
-    s, contacts = dyn.update(q, v), ContactSet.of_feet(go2)
+    s, contacts = dyn.update(q, v), ContactSet.from_feet(go2)
     np.testing.assert_allclose(contacts.jacobian(s), np.vstack([contact_jacobian(s, f) for f in go2.feet]), atol=1e-14)
     for foot, place in contacts.positions(s).items():
         expected = s.placement(foot).translation - (0.0, 0.0, go2.legs[foot].foot.radius)
@@ -83,17 +83,17 @@ def test_feet_on_level_ground_are_the_lowest_points_of_their_spheres(go2: qd.Rob
 
 def test_members_switch_by_name_without_rebuilding(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 5)
-    s, contacts = dyn.update(q, v), ContactSet.of_feet(go2)
+    s, contacts = dyn.update(q, v), ContactSet.from_feet(go2)
     whole = contacts.jacobian(s)
     contacts.activate(("RR", "FL"))
     assert contacts.active == ("FL", "RR") and contacts.rows == 6 and len(contacts) == 2
     np.testing.assert_array_equal(contacts.jacobian(s), whole[[0, 1, 2, 9, 10, 11]])
     assert contacts.slices() == {"FL": slice(0, 3), "RR": slice(3, 6)}
-    contacts.switch("FL", False)
-    contacts.switch("RR", False)
+    contacts.set_active("FL", False)
+    contacts.set_active("RR", False)
     assert contacts.jacobian(s).shape == (0, 18) and contacts.drift(s).shape == (0,)
     assert contacts.pyramid(s).shape == (0, 0) and contacts.support_polygon(s).shape == (0, 2)
-    assert FrictionalSolver().solve(contacts.problem(s, v)).status == "free"
+    assert FrictionalSolver().solve(contacts.contact_problem(s, v)).status == "free"
     contacts.activate(go2.feet)
     np.testing.assert_array_equal(contacts.jacobian(s), whole)
 
@@ -101,7 +101,7 @@ def test_members_switch_by_name_without_rebuilding(go2: qd.Robot) -> None:
 def test_force_only_members_push_without_a_condition_on_their_motion(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 6)
     s = dyn.update(q, v)
-    contacts = ContactSet(go2, [Contact.of_foot(go2, "FL"), Contact.of_foot(go2, "FR", force_only=True)])
+    contacts = ContactSet(go2, [Contact.from_foot(go2, "FL"), Contact.from_foot(go2, "FR", force_only=True)])
     assert contacts.jacobian(s).shape == (6, 18) and contacts.jacobian(s, motion_only=True).shape == (3, 18)
     np.testing.assert_array_equal(contacts.drift(s, motion_only=True), contacts.drift(s)[:3])
 
@@ -111,7 +111,7 @@ def test_generalized_forces_are_what_aba_feels(go2: qd.Robot) -> None:
     rng = np.random.default_rng(8)
     contacts = mixed_set(go2, rng)
     forces = {c.name: rng.normal(0.0, 10.0, c.rows) for c in contacts}
-    total = contacts.generalized(dyn.update(q, v), forces)
+    total = contacts.generalized_forces(dyn.update(q, v), forces)
     fext: dict[str, np.ndarray] = {}
     s = dyn.update(q, v)
     for c in contacts:
@@ -129,7 +129,7 @@ def test_generalized_forces_are_what_aba_feels(go2: qd.Robot) -> None:
 def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: int, faces: int, mu: float) -> None:
     rng = np.random.default_rng(seed)
     contact = Contact(name="c", frame="f", friction=mu, normal=rng.normal(size=3))
-    inner, outer = pyramid(contact, faces=faces), pyramid(contact, faces=faces, inner=False)
+    inner, outer = friction_pyramid(contact, faces=faces), friction_pyramid(contact, faces=faces, inner=False)
     for force in rng.normal(size=(200, 3)) @ contact.axes:
         force = force + 1.5 * contact.normal
         margin = cone_margin(contact, force)
@@ -138,7 +138,7 @@ def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: in
         if margin >= 0.0:
             assert (outer @ force).max() <= 1e-12
     # the conservatism that is stated: along a face's centre cos(pi / n) of mu is left, along an edge all of it
-    assert friction_share(faces) == pytest.approx(np.cos(np.pi / faces))
+    assert pyramid_friction_ratio(faces) == pytest.approx(np.cos(np.pi / faces))
     for angle, reach in ((0.0, mu * np.cos(np.pi / faces)), (np.pi / faces, mu)):
         edge = np.array([reach * np.cos(angle), reach * np.sin(angle), 1.0]) @ contact.axes
         assert abs((inner @ edge)[:-1].max()) < 1e-12
@@ -147,7 +147,7 @@ def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: in
 def test_a_surface_bears_what_its_corners_can_make_and_no_more() -> None:
     rng, mu, half = np.random.default_rng(9), 0.6, np.array([0.1, 0.05])
     contact = Contact(name="sole", frame="f", kind="surface", half_size=half, friction=mu)
-    A = pyramid(contact)
+    A = friction_pyramid(contact)
     m = mu / np.sqrt(2.0)
     corners = contact.corners
     edges = np.array([(sx * m, sy * m, 1.0) for sx in (1, -1) for sy in (1, -1)])
@@ -166,12 +166,13 @@ def test_a_surface_bears_what_its_corners_can_make_and_no_more() -> None:
 def test_bilateral_contacts_have_no_cone_and_the_stacked_pyramid_keeps_to_its_columns(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 10)
     contacts = ContactSet(
-        go2, [Contact.of_foot(go2, "FL"), Contact.of_foot(go2, "FR", unilateral=False), Contact.of_foot(go2, "RL")]
+        go2,
+        [Contact.from_foot(go2, "FL"), Contact.from_foot(go2, "FR", unilateral=False), Contact.from_foot(go2, "RL")],
     )
     A = contacts.pyramid(dyn.update(q, v), faces=6)
     assert A.shape == (14, 9)
     assert not A[:, 3:6].any() and not A[:7, 6:].any() and not A[7:, :3].any()
-    np.testing.assert_array_equal(A[:7, :3], pyramid(contacts["FL"], faces=6))
+    np.testing.assert_array_equal(A[:7, :3], friction_pyramid(contacts["FL"], faces=6))
 
 
 def test_pressure_acts_where_the_wrench_says(go2: qd.Robot) -> None:
@@ -193,7 +194,7 @@ def test_pressure_acts_where_the_wrench_says(go2: qd.Robot) -> None:
 # -- support -------------------------------------------------------------------------------------------------------
 def test_support_polygon_of_a_stance_is_the_rectangle_of_its_feet(go2: qd.Robot) -> None:
     s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
-    contacts = ContactSet.of_feet(go2)
+    contacts = ContactSet.from_feet(go2)
     hull = contacts.support_polygon(s)
     assert len(hull) == 4
     x, y = hull.T
@@ -244,7 +245,7 @@ def test_events_are_the_changes_of_touch() -> None:
     assert events.update(0.0, {"FL": False, "FR": False}) == ()
     (down,) = events.update(0.1, {"FL": True})
     assert (down.time, down.name, down.kind) == (0.1, "FL", "touchdown")
-    assert events.touching == ("FL",) and events.update(0.2, {"FL": True}) == ()
+    assert events.in_contact == ("FL",) and events.update(0.2, {"FL": True}) == ()
     both = events.update(0.3, {"FL": False, "FR": True})
     assert [(e.name, e.kind) for e in both] == [("FL", "lift_off"), ("FR", "touchdown")]
     assert len(events.history) == 3
@@ -255,10 +256,10 @@ def test_events_are_the_changes_of_touch() -> None:
     with pytest.raises(qd.UnknownNameError, match="FX"):
         events.update(0.4, {"FX": True})
     events.reset()
-    assert events.history == [] and events.touching == ()
-    for k in range(HISTORY + 3):
+    assert events.history == [] and events.in_contact == ()
+    for k in range(MAX_HISTORY + 3):
         events.update(0.1 * k, {"FL": k % 2 == 0})
-    assert len(events.history) == HISTORY and events.history[0].time == pytest.approx(0.3)
+    assert len(events.history) == MAX_HISTORY and events.history[0].time == pytest.approx(0.3)
 
 
 # -- problems ------------------------------------------------------------------------------------------------------
@@ -266,18 +267,18 @@ def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 13)
     s = dyn.update(q, v)
     contacts = mixed_set(go2, np.random.default_rng(14))
-    problem = contacts.problem(s, v)
-    assert problem.k == 3 + 4  # the surface counts as its corners
+    problem = contacts.contact_problem(s, v)
+    assert problem.n_contacts == 3 + 4  # the surface counts as its corners
     solution = RigidSolver().solve(problem)
     assert solution.converged
     # the impulses, put back through each contact, stop the point
     contacts.activate(contacts.names[:1])
-    problem = contacts.problem(s, v)
+    problem = contacts.contact_problem(s, v)
     impulse = contacts[contacts.names[0]].axes.T @ RigidSolver().solve(problem).impulses[0]
     J = contacts.jacobian(s)
     np.testing.assert_allclose(J @ (v + np.linalg.solve(s.M, J.T @ impulse)), 0.0, atol=1e-9)
     # friction acts on a slope as on the level: the answer turns with the ground
-    frictional = FrictionalSolver().solve(contacts.problem(s, v, passive=True))
+    frictional = FrictionalSolver().solve(contacts.contact_problem(s, v, enforce_passivity=True))
     assert frictional.converged
 
 
@@ -295,7 +296,7 @@ def test_a_robot_on_a_compliant_plate_settles_into_it() -> None:
         T, J = s.placement("base"), s.jacobian("base")
         free = v - dt * np.linalg.solve(s.M, s.h)
         heights = (T.translation + plate.corners @ T.rotation.T)[:, 2]
-        solution = solver.solve(contacts.problem(s, free, offset=heights / dt))
+        solution = solver.solve(contacts.contact_problem(s, free, offset=heights / dt))
         assert solution.converged
         corners = np.vstack([J[:3] - pin.skew(T.rotation @ corner) @ J[3:] for corner in plate.corners])
         v = free + np.linalg.solve(s.M, corners.T @ solution.impulses.ravel())
@@ -309,7 +310,7 @@ def test_a_robot_on_a_compliant_plate_settles_into_it() -> None:
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
 def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
     robot, rng = qd.load(name), np.random.default_rng(15)
-    dyn, contacts = qd.Dynamics(robot), ContactSet.of_feet(robot)
+    dyn, contacts = qd.Dynamics(robot), ContactSet.from_feet(robot)
     s = dyn.update(robot.q_home, rng.normal(0.0, 0.1, robot.nv))
     J, drift = contacts.jacobian(s), contacts.drift(s)
     a = rng.normal(size=robot.nv)
@@ -328,7 +329,7 @@ def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
 
 def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -> None:
     rng = np.random.default_rng(16)
-    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.of_feet(go2)
+    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.from_feet(go2)
     J, zero = contacts.jacobian(s), np.zeros(go2.nv)
     upright = inverse_dynamics(s, contacts, zero)
     lazy = inverse_dynamics(s, contacts, zero, torque_weight=1.0, force_weight=0.0)
@@ -345,7 +346,7 @@ def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -
 
 
 def test_inverse_dynamics_says_what_is_missing(go2: qd.Robot) -> None:
-    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.of_feet(go2)
+    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.from_feet(go2)
     contacts.activate(())
     flying = inverse_dynamics(s, contacts, np.zeros(go2.nv))
     assert flying.residual == pytest.approx(go2.mass * G) and flying.margin == np.inf and flying.forces == {}
@@ -392,9 +393,9 @@ def test_a_bad_contact_is_refused_by_name(name: str, change: dict[str, object]) 
 
 
 def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
-    foot = Contact.of_foot(go2, "FL")
+    foot = Contact.from_foot(go2, "FL")
     with pytest.raises(qd.UnknownNameError, match="FX"):
-        Contact.of_foot(go2, "FX")
+        Contact.from_foot(go2, "FX")
     with pytest.raises(qd.ArgumentError, match="twice"):
         ContactSet(go2, [foot, foot])
     with pytest.raises(qd.UnknownNameError, match="nowhere"):
@@ -407,23 +408,23 @@ def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
         ContactSet("go2", [])  # type: ignore[arg-type]
     contacts = ContactSet(go2, [foot])
     with pytest.raises(qd.UnknownNameError, match="FR"):
-        contacts.switch("FR", True)
+        contacts.set_active("FR", True)
     with pytest.raises(qd.UnknownNameError, match="FR"):
         contacts.activate(("FL", "FR"))
     assert contacts.active == ("FL",)
     s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     with pytest.raises(qd.UnknownNameError, match="FR"):
-        contacts.generalized(s, {"FR": np.zeros(3)})
+        contacts.generalized_forces(s, {"FR": np.zeros(3)})
     with pytest.raises(qd.ArgumentError, match="FL"):
-        contacts.generalized(s, {"FL": np.zeros(6)})
+        contacts.generalized_forces(s, {"FL": np.zeros(6)})
     with pytest.raises(qd.ArgumentError, match="faces"):
         contacts.pyramid(s, faces=2)
     with pytest.raises(qd.ArgumentError, match="another robot"):
-        ContactSet.of_feet(qd.load("solo12")).jacobian(s)
+        ContactSet.from_feet(qd.load("solo12")).jacobian(s)
     with pytest.raises(qd.ArgumentTypeError, match="State"):
         contacts.jacobian(go2.q_home)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match=r"^v"):
-        contacts.problem(s, np.full(go2.nv, np.nan))
+        contacts.contact_problem(s, np.full(go2.nv, np.nan))
     for force in (np.full(3, np.nan), np.zeros(4)):
         with pytest.raises(qd.ArgumentError, match="force"):
             contacts.cone_margins({"FL": force})
@@ -437,5 +438,5 @@ def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
         support_margin(np.eye(3)[:, :2], np.array([np.nan, 0.0]))
     with pytest.raises(qd.ArgumentError, match="polygon"):
         support_margin(np.eye(3), np.zeros(2))
-    with pytest.raises(qd.ArgumentTypeError, match="touching"):
+    with pytest.raises(qd.ArgumentTypeError, match="in_contact"):
         ContactEvents(("FL",)).update(0.0, ["FL"])  # type: ignore[arg-type]

@@ -18,12 +18,12 @@ from quaddyn.contact.solvers import (
     FrictionalSolver,
     ImpactSolver,
     RigidSolver,
-    project,
-    project_all,
-    residual,
+    contact_residual,
+    project_to_cone,
+    project_to_cones,
 )
 from quaddyn.contact.solvers.frictional_solver import Method
-from quaddyn.contact.solvers.pinocchio_solvers import ConePrograms
+from quaddyn.contact.solvers.pinocchio_solvers import PinocchioConeSolvers
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
 
@@ -58,7 +58,7 @@ def test_solved_contacts_obey_signorini_and_coulomb_and_take_energy(
     G_, g = problem(seed, contacts, redundant=False)
     solution = FrictionalSolver(method).solve(ContactProblem(G_, g, mu))
     assert solution.status in ("solved", "retried") and solution.converged
-    assert solution.residual == pytest.approx(residual(solution.impulses, G_, g, mu), rel=1e-3, abs=1e-13)
+    assert solution.residual == pytest.approx(contact_residual(solution.impulses, G_, g, mu), rel=1e-3, abs=1e-13)
     assert max(solution.gap_velocity, solution.cone_distance, solution.complementarity) <= 1e-6
     check_laws(G_, g, mu, solution.impulses)
 
@@ -80,7 +80,7 @@ def test_redundant_contacts_are_solved_or_reported() -> None:
 
 def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
     solver = FrictionalSolver()
-    solution = solver.solve(ContactProblem(np.eye(3), np.array([0.3, 0.0, 0.2]), 0.6, guess=np.ones((1, 3))))
+    solution = solver.solve(ContactProblem(np.eye(3), np.array([0.3, 0.0, 0.2]), 0.6, initial_impulses=np.ones((1, 3))))
     np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-8)
     assert solution.status == "solved"
     nothing = solver.solve(ContactProblem(np.zeros((0, 0)), np.zeros(0), 0.6))
@@ -99,13 +99,13 @@ def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
 def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
     G_, g = problem(5, 4, redundant=False)
     good = FrictionalSolver().solve(ContactProblem(G_, g, 0.6))
-    spoiled = FrictionalSolver().solve(ContactProblem(G_, g, 0.6, guess=np.full((4, 3), 1e3)))
+    spoiled = FrictionalSolver().solve(ContactProblem(G_, g, 0.6, initial_impulses=np.full((4, 3), 1e3)))
     np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
 
 
 def test_a_contact_without_friction_that_parts_needs_no_impulse() -> None:
     g = np.array([0.0, 0.0, 2.0])  # 0 <= 0 n holds for the apex's wrong side, too
-    assert residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
+    assert contact_residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
     solution = FrictionalSolver(fallback=False).solve(ContactProblem(np.eye(3), g, 0.0))
     assert solution.status == "solved"
     np.testing.assert_array_equal(solution.impulses, 0.0)
@@ -114,9 +114,9 @@ def test_a_contact_without_friction_that_parts_needs_no_impulse() -> None:
 def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
     G_, g = problem(7, 2, redundant=False)
     right = FrictionalSolver().solve(ContactProblem(G_, g, 0.6)).impulses
-    assert residual(right, G_, g, 0.6) < 1e-8
-    assert residual(right + 0.1, G_, g, 0.6) > 1e-2
-    assert np.isnan(residual(np.array([[0.0, 0.0, np.nan], [0.0, 0.0, 0.0]]), G_, g, 0.6))
+    assert contact_residual(right, G_, g, 0.6) < 1e-8
+    assert contact_residual(right + 0.1, G_, g, 0.6) > 1e-2
+    assert np.isnan(contact_residual(np.array([[0.0, 0.0, np.nan], [0.0, 0.0, 0.0]]), G_, g, 0.6))
 
 
 @given(
@@ -124,7 +124,7 @@ def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
-    point, nearest = np.array([x, y, n]), np.array(project(x, y, n, mu))
+    point, nearest = np.array([x, y, n]), np.array(project_to_cone(x, y, n, mu))
     assert np.hypot(*nearest[:2]) <= mu * nearest[2] + 1e-9
     # the variational inequality of a projection, against points of the cone
     rng = np.random.default_rng(seed)
@@ -209,7 +209,7 @@ def test_a_pile_of_a_hundred_points_ends_in_an_honest_status() -> None:
     for g in (J @ np.array([0.0, 0.0, -1.0, 0.3, 0.2, 0.0]), J @ np.array([1.0, 0.0, -0.01, 0.0, 0.0, 1.0])):
         solution = FrictionalSolver().solve(ContactProblem(J @ J.T, g, 0.5))
         assert np.isfinite(solution.impulses).all()
-        assert solution.converged == (residual(solution.impulses, J @ J.T, g, 0.5) <= 1e-8)
+        assert solution.converged == (contact_residual(solution.impulses, J @ J.T, g, 0.5) <= 1e-8)
         assert (solution.status == "inaccurate") != solution.converged
 
 
@@ -254,8 +254,8 @@ def test_magnitudes_at_the_end_of_the_range_end_in_an_honest_status() -> None:
         ("friction", {"friction": np.nan}),
         ("friction", {"friction": np.full(2, 0.5)}),
         ("offset", {"offset": np.zeros(3)}),
-        ("before", {"before": np.full(3, np.nan)}),
-        ("guess", {"guess": np.zeros(3)}),
+        ("previous_velocity", {"previous_velocity": np.full(3, np.nan)}),
+        ("initial_impulses", {"initial_impulses": np.zeros(3)}),
     ],
 )
 def test_a_bad_problem_is_refused_by_name(name: str, change: dict[str, object]) -> None:
@@ -340,7 +340,7 @@ def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: 
 
 
 def test_a_spectrum_that_admm_cannot_work_with_takes_no_iteration() -> None:
-    programs, free = ConePrograms(1e-8, 100), np.array([0.0, 0.0, -1.0])
+    programs, free = PinocchioConeSolvers(1e-8, 100), np.array([0.0, 0.0, -1.0])
     impulses, iterations = programs.admm(np.zeros((3, 3)), free, np.full(1, 0.5), None)
     assert impulses.tolist() == [[0.0, 0.0, 0.0]] and iterations == 0
 
@@ -348,7 +348,7 @@ def test_a_spectrum_that_admm_cannot_work_with_takes_no_iteration() -> None:
 def test_projections_onto_cones_are_those_of_each_point() -> None:
     points = np.array([[3.0, 4.0, 0.0], [0.3, 0.4, 2.0], [0.0, 0.0, -1.0], [3.0, -4.0, 1.0]])
     onto = [[1.5, 2.0, 2.5], [0.3, 0.4, 2.0], [0.0, 0.0, 0.0], [0.84, -1.12, 2.8]]
-    np.testing.assert_allclose(project_all(points, np.array([1.0, 0.5, 0.5, 0.5])), onto, atol=1e-15)
+    np.testing.assert_allclose(project_to_cones(points, np.array([1.0, 0.5, 0.5, 0.5])), onto, atol=1e-15)
 
 
 def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
@@ -359,7 +359,7 @@ def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
 
 
 def test_pinocchios_solvers_aim_at_a_hundredth_of_what_is_asked_for() -> None:
-    programs = ConePrograms(1e-6, 77)
+    programs = PinocchioConeSolvers(1e-6, 77)
     for own in (programs._admm_settings, programs._pgs_settings):
         assert own.max_iterations == 77
         for kind in (

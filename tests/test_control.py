@@ -147,7 +147,7 @@ def test_friction_compensation_is_the_law_of_dry_and_viscous_friction() -> None:
     expected = qd.Dynamics(robot).joint_friction(v)[robot.actuated_index]
     np.testing.assert_allclose(friction_compensation(robot, v), expected, rtol=1e-12)
     assert np.abs(friction_compensation(robot, 1e-12 * v)).max() < 1e-9  # no push out of rounding errors
-    with pytest.raises(qd.ArgumentError, match="v_wanted"):
+    with pytest.raises(qd.ArgumentError, match="v_desired"):
         friction_compensation(robot, np.zeros(3))
     for speed in (0.0, -1.0, np.nan, "slow"):  # 0 / 0 of a joint at rest is no torque
         with pytest.raises(qd.ArgumentError, match="stiction_speed"):
@@ -161,12 +161,12 @@ def test_pd_is_a_spring_and_a_damper_plus_feedforward() -> None:
     pd = JointPD(robot, kp=kp, kd=kd)
     rng = np.random.default_rng(0)
     e, rate, extra = 0.1 * rng.normal(size=(3, 12))
-    target, v_wanted = robot.q_home.copy(), np.zeros(robot.nv)
+    target, v_desired = robot.q_home.copy(), np.zeros(robot.nv)
     target[7:] += e
-    v_wanted[6:] = rate
-    out = pd.compute(robot.q_home, np.zeros(robot.nv), target, v_wanted, feedforward=extra)
+    v_desired[6:] = rate
+    out = pd.compute(robot.q_home, np.zeros(robot.nv), target, v_desired, feedforward=extra)
     np.testing.assert_allclose(out.tau, kp * e + kd * rate + extra, atol=1e-12)
-    assert out.saturated == ()
+    assert out.saturated_joints == ()
 
 
 def test_pd_takes_the_short_way_round_on_continuous_joints() -> None:
@@ -184,7 +184,7 @@ def test_pd_saturates_and_names_the_joints() -> None:
     extra = np.zeros(12)
     extra[3], extra[5] = 1e3, -1e3
     out = pd.compute(robot.q_home, np.zeros(robot.nv), robot.q_home, feedforward=extra)
-    assert out.saturated == (robot.actuated[3], robot.actuated[5])
+    assert out.saturated_joints == (robot.actuated[3], robot.actuated[5])
     assert out.tau[3] == robot.effort_limits[3] and out.tau[5] == -robot.effort_limits[5]
 
 
@@ -192,7 +192,7 @@ def test_finite_arguments_give_finite_torques_or_an_error_that_says_they_overflo
     robot, huge = qd.load("go2"), np.full(18, 1e308)
     out = JointPD(robot, kd=10.0).compute(robot.q_home, huge, robot.q_home)
     np.testing.assert_array_equal(out.tau, -robot.effort_limits)
-    assert out.saturated == robot.actuated
+    assert out.saturated_joints == robot.actuated
     q = robot.q_home.copy()
     q[7:] = -1e300
     with pytest.raises(qd.ArgumentError, match=r"tau.*overflow"):  # inf - inf
@@ -250,8 +250,8 @@ def test_pd_refuses_bad_gains_and_vectors_by_name() -> None:
     for call in (
         ("q", lambda: pd.compute(q[:-1], v, q)),
         ("v", lambda: pd.compute(q, v * np.nan, q)),
-        ("q_wanted", lambda: pd.compute(q, v, v)),
-        ("v_wanted", lambda: pd.compute(q, v, q, q)),
+        ("q_desired", lambda: pd.compute(q, v, v)),
+        ("v_desired", lambda: pd.compute(q, v, q, q)),
         ("feedforward", lambda: pd.compute(q, v, q, feedforward=v)),
     ):
         with pytest.raises(qd.ArgumentError, match=call[0]):

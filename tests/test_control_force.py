@@ -14,7 +14,7 @@ from sparing import others_slow
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
 from quaddyn.control import ForceControl, HybridControl, NullSpacePosture, TaskTorque
-from quaddyn.control.cartesian_task import FrameTask
+from quaddyn.control.cartesian_task import CartesianTask
 from quaddyn.control.force_control import ForceRegulator
 from quaddyn.urdf.tree import Pose
 
@@ -187,9 +187,9 @@ def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, 
         s = dyn.update(q, v)
         target = s.placement(foot).translation + 0.05
         free = control.compute(s, target, np.zeros(1))
-        if free.singular:
+        if free.is_singular:
             continue
-        motion = FrameTask(robot, foot).motion(s, target)
+        motion = CartesianTask(robot, foot).motion(s, target)
         w = 2.0 * np.pi * control.bandwidth
         expected = w * w * motion.error + 2.0 * w * motion.rate
         expected[0] = control.damping_rate * motion.rate[0]
@@ -212,9 +212,9 @@ def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_
     f = rng.normal(size=1) * 50.0
     target = s.placement("FL").translation + 0.03 * rng.normal(size=3)
     out = control.compute(s, target, f)
-    if out.singular:
+    if out.is_singular:
         return
-    motion = FrameTask(robot, "FL", axes=axes).motion(s, target)
+    motion = CartesianTask(robot, "FL", axes=axes).motion(s, target)
     # forward dynamics with the wall as a rigid constraint on the normal direction: one KKT row
     row = normal @ J
     K = np.block([[s.M, -row[:, None]], [row[None, :], np.zeros((1, 1))]])
@@ -245,22 +245,22 @@ def test_a_standing_robot_presses_with_one_foot_while_three_bear_it() -> None:
 
 # -- the regulator -------------------------------------------------------------------------------------------------
 def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
-    law = ForceRegulator(2, kp=0.5, ki=20.0, limit=None, dt=1e-2)
+    law = ForceRegulator(2, kp=0.5, ki=20.0, integral_limit=None, dt=1e-2)
     wanted, measured = np.array([10.0, -5.0]), np.array([4.0, -5.0])
-    np.testing.assert_allclose(law.command(wanted, measured), [13.0, -5.0])
-    np.testing.assert_allclose(law.command(wanted, None), wanted)
-    law.learn(wanted, measured, saturated=True)
+    np.testing.assert_allclose(law.compute(wanted, measured), [13.0, -5.0])
+    np.testing.assert_allclose(law.compute(wanted, None), wanted)
+    law.integrate(wanted, measured, saturated=True)
     assert not law.integral.any()
-    law.learn(wanted, measured, saturated=False)
+    law.integrate(wanted, measured, saturated=False)
     np.testing.assert_allclose(law.integral, [1.2, 0.0])
     for _ in range(100):
-        law.learn(wanted, measured, saturated=False)
+        law.integrate(wanted, measured, saturated=False)
     np.testing.assert_allclose(law.integral, [10.0, 0.0])  # by default the wanted force's size
     law.reset()
     assert not law.integral.any()
-    tight = ForceRegulator(1, kp=0.0, ki=20.0, limit=2.0, dt=1e-2)
+    tight = ForceRegulator(1, kp=0.0, ki=20.0, integral_limit=2.0, dt=1e-2)
     for _ in range(100):
-        tight.learn(np.array([-8.0]), np.zeros(1), saturated=False)
+        tight.integrate(np.array([-8.0]), np.zeros(1), saturated=False)
     assert tight.integral[0] == -2.0
 
 
@@ -293,11 +293,11 @@ def test_at_the_limits_of_the_motors_the_integral_stands_still() -> None:
     for control in (HybridControl(robot, "FL", force=("x",)), ForceControl(robot, "FL", rows=("x",))):
         options = (s.placement("FL").translation.copy(),) if isinstance(control, HybridControl) else ()
         out: TaskTorque = control.compute(s, *options, np.array([-1e4]), measured=np.zeros(1))
-        assert out.saturated
+        assert out.saturated_joints
         assert (np.abs(out.tau) <= robot.effort_limits).all()
         assert not control.regulator.integral.any()
         out = control.compute(s, *options, np.array([-10.0]), measured=np.zeros(1))
-        assert not out.saturated
+        assert not out.saturated_joints
         assert control.regulator.integral[0] == pytest.approx(-0.1)
         control.reset()
         assert not control.regulator.integral.any()

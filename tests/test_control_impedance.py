@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sparing import others_slow
 
 import quaddyn as qd
-from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute, gravity_compensation
-from quaddyn.control.cartesian_task import FrameTask, inverse_right_jacobian, inverse_right_jacobian_rate
-from quaddyn.control.gains import gain_matrix, modal_damping
-from quaddyn.control.operational_space import operational
+from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute_load, gravity_compensation
+from quaddyn.control.cartesian_task import CartesianTask, inverse_right_jacobian, inverse_right_jacobian_rate
+from quaddyn.control.gains import as_gain_matrix, compute_modal_damping
+from quaddyn.control.operational_space import compute_operational_space
 from quaddyn.urdf.tree import Pose
 
 Array = np.ndarray
@@ -54,7 +54,7 @@ def test_every_mode_gets_the_damping_ratio_that_was_asked_for(seed: int, ratio: 
     k = 1 + seed % 6
     inertia, K = psd(seed, k, 3.0) + 0.1 * np.eye(k), psd(seed + 1, k, 500.0) + np.eye(k)
     R = np.linalg.cholesky(inertia)
-    D, w = modal_damping(R, np.linalg.inv(R), K, ratio)
+    D, w = compute_modal_damping(R, np.linalg.inv(R), K, ratio)
     np.testing.assert_allclose(D, D.T, atol=1e-9 * max(np.abs(D).max(), 1.0))
     # an independent way: the roots of det(inertia s^2 + D s + K)
     companion = np.block([[np.zeros((k, k)), np.eye(k)], [-np.linalg.solve(inertia, K), -np.linalg.solve(inertia, D)]])
@@ -73,16 +73,16 @@ def test_the_task_inertia_is_that_of_the_book_and_the_null_space_does_not_accele
     for seed in range(5):
         q, v = random_state(robot, seed)
         s = dyn.update(q, v)
-        task = FrameTask(robot, frame)
+        task = CartesianTask(robot, frame)
         motion = task.motion(s, s.placement(frame).translation)
-        space = operational(s, motion.J, task.angular)
-        if space.singular:
+        space = compute_operational_space(s, motion.J, task.angular)
+        if space.is_singular:
             continue
         np.testing.assert_allclose(space.inertia, mass_at(robot, frame, q, task.rows), rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(space.root @ space.inverse_root, np.eye(task.k), atol=1e-9)
-        tau = space.null_force(rng.normal(size=robot.nv))
+        tau = space.null_space_force(rng.normal(size=robot.nv))
         np.testing.assert_allclose(motion.J @ np.linalg.solve(s.M, tau), 0.0, atol=1e-8 * (1.0 + np.abs(tau).max()))
-        np.testing.assert_allclose(motion.J @ space.null_velocity(v), 0.0, atol=1e-9)
+        np.testing.assert_allclose(motion.J @ space.null_space_velocity(v), 0.0, atol=1e-9)
 
 
 def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() -> None:
@@ -91,9 +91,9 @@ def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() ->
     feet = ("FR", "RL", "RR")
     q, v = random_state(robot, 4)
     s = dyn.update(q, v)
-    task = FrameTask(robot, "FL")
+    task = CartesianTask(robot, "FL")
     motion = task.motion(s, np.zeros(3))
-    space = operational(s, motion.J, task.angular, feet)
+    space = compute_operational_space(s, motion.J, task.angular, feet)
     F = rng.normal(size=3)
     # J a under J^T F, less the same without F, of the robot that a dense KKT system holds
     bare = dict(fext={})
@@ -103,7 +103,7 @@ def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() ->
     # and a_0: what the held feet do to a robot that nothing else accelerates
     J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
     drift = np.concatenate([s.drift(foot)[:3] for foot in feet])
-    np.testing.assert_allclose(J @ space.start, -drift, atol=1e-9)
+    np.testing.assert_allclose(J @ space.stance_acceleration, -drift, atol=1e-9)
     np.testing.assert_allclose(J @ space.constrained_inverse, 0.0, atol=1e-9)
 
 
@@ -124,7 +124,7 @@ def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
     robot = strong("panda")
     rng = np.random.default_rng(seed)
     axes = pin.exp3(rng.normal(size=3))
-    task = FrameTask(robot, "panda_hand_tcp", ("x", "rz", "y", "ry", "z", "rx"), axes=axes)
+    task = CartesianTask(robot, "panda_hand_tcp", ("x", "rz", "y", "ry", "z", "rx"), axes=axes)
     dyn = qd.Dynamics(robot)
     q, v = random_state(robot, seed)
     a = rng.normal(size=robot.nv)
@@ -145,7 +145,7 @@ def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinat
     q, v = random_state(robot, 5)
     p, w = rng.normal(size=(2, 3))
     R0, alpha = pin.exp3(rng.normal(size=3)), rng.normal(size=3)
-    task = FrameTask(robot, "tool0", ("x", "rx", "ry", "rz"))
+    task = CartesianTask(robot, "tool0", ("x", "rx", "ry", "rz"))
 
     def at(t: float) -> tuple[Pose, Array, Array]:
         # constant axis: angular velocity (1 + t) alpha, angle t + t^2 / 2
@@ -168,7 +168,7 @@ def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinat
 def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
     robot = strong(name, root)
     q = bent(robot)
-    rows = FrameTask(robot, frame).rows
+    rows = CartesianTask(robot, frame).rows
     k = 10.0**2 * float(np.linalg.eigvalsh(mass_at(robot, frame, q, rows))[-1])  # slowest mode at 10 rad/s
     rng = np.random.default_rng(0)
     K = k * (np.eye(len(rows)) + 0.3 * psd(3, len(rows), 1.0))
@@ -192,7 +192,7 @@ def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name:
     assert np.linalg.norm(expected) > 3e-3
     assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
     np.testing.assert_allclose(out[-1].force, -F[index], atol=0.01 * np.linalg.norm(F))
-    assert not out[-1].saturated and not out[-1].singular
+    assert not out[-1].saturated_joints and not out[-1].is_singular
 
 
 # -- damping -------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_step_of_a_centimetre_shows_the_damping_ratio_asked_for(
 ) -> None:
     robot = strong(name, root)
     q = bent(robot)
-    rows = FrameTask(robot, frame).rows
+    rows = CartesianTask(robot, frame).rows
     inertia = mass_at(robot, frame, q, rows)
     least, most = np.linalg.eigvalsh(inertia)[[0, -1]]
     w = 20.0 / np.sqrt(most / least)  # scalar stiffness: the fastest mode is at 20 rad/s, omega dt = 0.02
@@ -289,7 +289,7 @@ def test_the_storage_falls_by_what_the_dampers_take(
     if feet:  # a velocity that the held feet allow
         J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
         v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
-    task = FrameTask(robot, frame, rows)
+    task = CartesianTask(robot, frame, rows)
     target = pose_target(robot, frame, q, seed)
     target = target if any(task.angular) else target.translation
     K = psd(seed, task.k, 10.0 ** (seed % 4), rank=1 + seed % task.k)
@@ -336,16 +336,16 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
     sought = robot.algorithms.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
     start = qd.Dynamics(robot).frame_placement(q, "leg").translation + np.array([0.02, 0.0, -0.03])
     dt = 1e-4
-    springs = NullSpacePosture(robot, sought, kp=5.0, kd=0.05, capacity=capacity, dt=dt)
+    springs = NullSpacePosture(robot, sought, kp=5.0, kd=0.05, tank_capacity=capacity, dt=dt)
     impedance = CartesianImpedance(robot, "leg", stiffness=800.0, damping_ratio=0.2, null_space=springs)
     storage, tank, watch = [], [], qd.Dynamics(robot)
 
     def each(t: float, q_: Array, v_: Array, _: object) -> None:
         storage.append(impedance.storage(watch.update(q_, v_), start))
-        tank.append(springs.tank)
+        tank.append(springs.tank_energy)
 
     run(robot, q, v, lambda s, _: impedance.compute(s, start).tau, 0.1, period=dt, dt=dt, each=each)
-    initial = storage[0] - springs.capacity
+    initial = storage[0] - springs.tank_capacity
     growth = np.diff(storage)
     assert growth[growth > 0.0].sum() < 0.01 * initial  # all that the explicit step adds in 1,000 steps
     assert storage[-1] < storage[0] - 0.3 * initial
@@ -353,7 +353,7 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
     if capacity is None:
         assert min(tank) < max(tank)
     impedance.reset()
-    assert springs.tank == springs.capacity
+    assert springs.tank_energy == springs.tank_capacity
 
 
 @pytest.mark.parametrize("capacity", [1e-4, 50.0])
@@ -363,13 +363,13 @@ def test_what_the_null_space_gives_the_robot_comes_out_of_the_tank(capacity: flo
     for seed in range(20):
         q, v = random_state(robot, seed)
         s = qd.Dynamics(robot).update(q, v)
-        springs = NullSpacePosture(robot, random_state(robot, seed + 50)[0], kp=20.0, kd=1e-3, capacity=capacity)
-        task = FrameTask(robot, "leg")
-        space = operational(s, task.motion(s, np.zeros(3)).J, task.angular)
+        springs = NullSpacePosture(robot, random_state(robot, seed + 50)[0], kp=20.0, kd=1e-3, tank_capacity=capacity)
+        task = CartesianTask(robot, "leg")
+        space = compute_operational_space(s, task.motion(s, np.zeros(3)).J, task.angular)
         given_ = float(springs.force(s, space, 0.0) @ v) * springs.dt
-        assert 0.0 <= springs.tank <= capacity
-        if springs.tank < capacity:
-            assert capacity - springs.tank == pytest.approx(given_, rel=1e-6, abs=1e-12)
+        assert 0.0 <= springs.tank_energy <= capacity
+        if springs.tank_energy < capacity:
+            assert capacity - springs.tank_energy == pytest.approx(given_, rel=1e-6, abs=1e-12)
             drained += 1
         else:
             assert given_ <= 1e-12
@@ -419,7 +419,7 @@ def test_shaped_inertia_is_exact_at_any_state(
         if feet:
             J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
             v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
-        task = FrameTask(robot, frame, rows)
+        task = CartesianTask(robot, frame, rows)
         pose = pose_target(robot, frame, q, seed)
         target = pose if any(task.angular) else pose.translation
         Md, K = psd(seed, task.k, 2.0) + np.eye(task.k), psd(seed + 9, task.k, 200.0)
@@ -428,13 +428,13 @@ def test_shaped_inertia_is_exact_at_any_state(
         s = dyn.update(q, v)
         options = dict(velocity=velocity, acceleration=acceleration)
         answer = impedance.compute(s, target, external=external, stance=feet or None, **options)
-        if answer.residual > 1e-6 or answer.singular:
+        if answer.residual > 1e-6 or answer.is_singular:
             continue
         motion = task.motion(s, target, velocity, acceleration)
         a = constrained(robot, dyn, q, v, answer.tau, feet, {frame: external})[0]
         e_second = motion.acceleration - motion.J @ a - motion.drift
         R = np.linalg.cholesky(Md)
-        D = modal_damping(R, np.linalg.inv(R), K, 0.5)[0]
+        D = compute_modal_damping(R, np.linalg.inv(R), K, 0.5)[0]
         left = Md @ e_second + D @ motion.rate + K @ motion.error
         if rows is None or len(rows) == 6:
             # What the external force does to the rows: moments and forces across them count through the mobility.
@@ -499,13 +499,13 @@ def test_a_foot_in_the_air_is_a_spring_while_the_others_stand(name: str) -> None
 def test_distribution_of_h_is_gravity_compensation() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, 0.3 * np.ones(robot.nv))
-    a, b = distribute(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
+    a, b = distribute_load(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
     np.testing.assert_array_equal(a.tau, b.tau)
     assert a.margin == b.margin
     with pytest.raises(qd.ArgumentError, match="load"):
-        distribute(s, np.zeros(3))
+        distribute_load(s, np.zeros(3))
     with pytest.raises(qd.ArgumentError, match="stance"):
-        distribute(s, s.h.copy(), "FL")
+        distribute_load(s, s.h.copy(), "FL")
 
 
 # -- hard cases ----------------------------------------------------------------------------------------------------
@@ -527,7 +527,7 @@ def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bo
     for tilt in (0.0, 1e-12, 1e-6, 1e-3):
         bend = robot.algorithms.integrate(robot.model, q, tilt * np.ones(robot.nv))
         out = impedance.compute(dyn.update(bend, v), target)
-        assert out.singular
+        assert out.is_singular
         assert np.isfinite(out.tau).all() and np.isfinite(out.force).all() and np.isfinite(out.frequencies).all()
         assert (np.abs(out.tau) <= robot.effort_limits).all()
 
@@ -537,7 +537,7 @@ def test_torques_are_cut_and_the_joints_named() -> None:
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     at = s.placement("FL").translation
     out = CartesianImpedance(robot, "FL", stiffness=1e5).compute(s, at + 0.1)
-    assert set(out.saturated) <= set(robot.legs["FL"].joints) and out.saturated
+    assert set(out.saturated_joints) <= set(robot.legs["FL"].joints) and out.saturated_joints
     assert (np.abs(out.tau) <= robot.effort_limits).all()
 
 
@@ -586,7 +586,7 @@ def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
         ({"posture": np.zeros(3)}, "posture"),
         ({"posture": robot.q_home, "kp": -1.0}, "kp"),
         ({"kd": np.ones(3)}, "kd"),
-        ({"capacity": -1.0}, "capacity"),
+        ({"tank_capacity": -1.0}, "tank_capacity"),
         ({"dt": 0.0}, "dt"),
     ):
         with pytest.raises(qd.ArgumentError, match=word):
@@ -620,8 +620,8 @@ def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
 
 
 def test_gains_come_as_numbers_diagonals_or_matrices() -> None:
-    np.testing.assert_array_equal(gain_matrix("K", 2, 2), 2.0 * np.eye(2))
-    np.testing.assert_array_equal(gain_matrix("K", (1, 2), 2), np.diag((1.0, 2.0)))
-    np.testing.assert_array_equal(gain_matrix("K", 0.0, 2), np.zeros((2, 2)))
+    np.testing.assert_array_equal(as_gain_matrix("K", 2, 2), 2.0 * np.eye(2))
+    np.testing.assert_array_equal(as_gain_matrix("K", (1, 2), 2), np.diag((1.0, 2.0)))
+    np.testing.assert_array_equal(as_gain_matrix("K", 0.0, 2), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="read-only"):
-        gain_matrix("K", 2.0, 2)[0, 0] = 1.0
+        as_gain_matrix("K", 2.0, 2)[0, 0] = 1.0

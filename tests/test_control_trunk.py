@@ -75,7 +75,7 @@ def test_the_trunk_follows_on_the_frictional_plant_within_its_torques(name: str)
     lower = Pose.of(place.rotation, place.translation + leg * np.array([0.03, 0.0, -0.1]))
     for _ in range(1200):
         out = model.compute(dyn.update(sim.q, sim.v), lower)
-        assert not out.saturated
+        assert not out.saturated_joints
         sim.step(out.tau)
     got = dyn.frame_placement(sim.q, model.frame)
     assert np.linalg.norm(got.translation - lower.translation) < 0.02 * leg

@@ -111,7 +111,7 @@ def test_joint_friction_is_not_taken_for_a_contact() -> None:
 def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
-    estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
+    estimator = ContactForceEstimator(ContactSet.from_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
     for _ in range(600):
         sim.step(stand(sim))
         estimate = estimator.update(dyn.update(sim.q, sim.v), sim.tau)
@@ -126,12 +126,12 @@ def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
 def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
     dyn, dt = qd.Dynamics(go2), 1e-3
     s = dyn.update(go2.q_home, np.zeros(go2.nv))
-    contacts = ContactSet.of_feet(go2)
+    contacts = ContactSet.from_feet(go2)
     push = np.zeros(go2.nv)
     push[1] = 10.0
     hold = gravity_compensation(s)
     f = {foot: hold.forces[foot] for foot in go2.feet}
-    external = contacts.generalized(s, f) + push
+    external = contacts.generalized_forces(s, f) + push
     # the push has just begun to move the robot
     estimator = ContactForceEstimator(contacts, dt=dt, gain=np.inf)
     a = np.linalg.solve(s.M, external + go2.generalized_torques(hold.tau) - s.h)
@@ -147,7 +147,7 @@ def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> N
     q = go2.q_home.copy()
     q[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
     dyn = qd.Dynamics(go2)
-    contacts = ContactSet.of_feet(go2, radius=0.0)
+    contacts = ContactSet.from_feet(go2, radius=0.0)
     # hip to foot in a line: the joints do not feel a force along it
     hidden = ContactForceEstimator(contacts, dt=1e-3, rows="joints", rank_tolerance=0.05)
     whole = ContactForceEstimator(contacts, dt=1e-3, rows="all")
@@ -159,7 +159,7 @@ def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> N
 
 
 def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
-    contacts = ContactSet.of_feet(go2)
+    contacts = ContactSet.from_feet(go2)
     contacts.activate(("FL",))
     estimator = ContactForceEstimator(contacts, dt=1e-3)
     dyn = qd.Dynamics(go2)
@@ -180,7 +180,7 @@ def test_touchdown_is_seen_soon_after_it_happens_and_not_before(name: str) -> No
     q = robot.q_home.copy()
     q[2] += 0.1
     sim.reset(q)
-    estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=sim.dt, gain=300.0)
+    estimator = ContactForceEstimator(ContactSet.from_feet(robot), dt=sim.dt, gain=300.0)
     detector = TouchdownDetector(robot)
     landed = None
     for _ in range(1500):
@@ -255,7 +255,7 @@ def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentTypeError, match="contacts"):
         ContactForceEstimator(go2, dt=1e-3)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="rows"):
-        ContactForceEstimator(ContactSet.of_feet(go2), dt=1e-3, rows="some")  # type: ignore[arg-type]
+        ContactForceEstimator(ContactSet.from_feet(go2), dt=1e-3, rows="some")  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="off"):
         TouchdownDetector(go2, touchdown_threshold=10.0, liftoff_threshold=20.0)
     with pytest.raises(qd.ArgumentError, match="feet"):

@@ -109,7 +109,7 @@ def test_robots_with_joints_that_follow_others_have_the_same_residual() -> None:
 @pytest.mark.parametrize("rows", ["all", "joints"])
 def test_forces_are_those_of_least_squares(name: str, rows: str) -> None:
     robot = qd.load(name)
-    dyn, contacts = qd.Dynamics(robot), ContactSet.of_feet(robot)
+    dyn, contacts = qd.Dynamics(robot), ContactSet.from_feet(robot)
     estimator = ContactForceEstimator(contacts, dt=DT, rows=rows)  # type: ignore[arg-type]
     for k, (q, v, tau) in enumerate(states(robot, 1, 40)):
         contacts.activate(robot.feet[: k % 5])
@@ -129,7 +129,7 @@ def test_directions_that_the_motion_hides_get_nothing_at_any_tolerance(tolerance
     contacts = ContactSet(
         robot,
         [
-            *(Contact.of_foot(robot, foot, normal=rng.normal(0.0, 1.0, 3)) for foot in robot.feet),
+            *(Contact.from_foot(robot, foot, normal=rng.normal(0.0, 1.0, 3)) for foot in robot.feet),
             Contact(name="belly", frame=robot.bodies[0].name, offset=np.array([0.1, 0.0, -0.1])),
             Contact(name="sole", frame="FL", kind="surface", half_size=np.array([0.01, 0.02])),
         ],
@@ -155,7 +155,7 @@ def test_the_same_kernels_run_as_plain_python() -> None:
     robot = qd.load("go2")
     answers = []
     for context in (nullcontext, interpret):
-        dyn, contacts, said = qd.Dynamics(robot), ContactSet.of_feet(robot), []
+        dyn, contacts, said = qd.Dynamics(robot), ContactSet.from_feet(robot), []
         estimator = ContactForceEstimator(contacts, dt=DT, rank_tolerance=0.2)
         slips, touchdowns = SlipDetector(robot, dt=DT, length=0.3), TouchdownDetector(robot)
         with context():

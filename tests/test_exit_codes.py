@@ -116,7 +116,7 @@ def interrupt(*arguments: object, **options: object) -> None:
     [
         ("quaddyn.cli.robots.load", ("robots",)),
         ("quaddyn.cli.showing.load", ("view", "go2")),
-        ("quaddyn.kinematics.survey", ("leg", "go2")),
+        ("quaddyn.kinematics.survey_leg", ("leg", "go2")),
         ("quaddyn.runtime.preflight", ("preflight", "go2")),
         ("quaddyn.identification.exciting_trajectory", ("excite", "ur5", "--out", "x.csv")),
         ("quaddyn.campaigns.datasheet.measure", ("datasheet", "go2", "--workers", "0")),

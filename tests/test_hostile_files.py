@@ -361,9 +361,9 @@ def test_pipes_and_devices_are_refused_by_every_reader(
 
 
 def test_corrupt_lzma_is_among_what_archives_raise() -> None:
-    from quaddyn.safe_files import DAMAGE
+    from quaddyn.safe_files import DAMAGED_ARCHIVE_ERRORS
 
-    assert issubclass(lzma.LZMAError, DAMAGE)
+    assert issubclass(lzma.LZMAError, DAMAGED_ARCHIVE_ERRORS)
 
 
 @pytest.mark.parametrize("source", ["", "  \n", "\ufeff"])

@@ -110,13 +110,13 @@ def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(
     """Targets come from configurations that satisfy the choice; one branch gives the configuration back."""
     for leg in legs_of(name):
         g = leg._geometry
-        m, first = len(g.links), leg._geometry.active - len(g.links)
+        m, first = len(g.links), leg._geometry.n_active - len(g.links)
         q = sample(leg, np.random.default_rng(2), COUNT)
-        q[:, g.active :] = leg.q_home[g.active :]
+        q[:, g.n_active :] = leg.q_home[g.n_active :]
         lines = np.angle(g.links)
 
         def turns(q, g=g, first=first):
-            return np.cumsum(g.signs * q[:, first : g.active], axis=1)
+            return np.cumsum(g.signs * q[:, first : g.n_active], axis=1)
 
         options = {"redundancy": "hold" if choice == "angle" else choice}
         for k in range(2, m):
@@ -126,7 +126,7 @@ def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(
                 wanted = turns(q)[:, k - 2] + lines[k - 2] - lines[k]
                 q[:, first + k] = g.signs[k] * (wanted - turns(q)[:, k - 1])
         if choice == "angle":
-            q[:, g.active - 1] = sample(leg, np.random.default_rng(3), COUNT)[:, g.active - 1]
+            q[:, g.n_active - 1] = sample(leg, np.random.default_rng(3), COUNT)[:, g.n_active - 1]
             options["angle"] = turns(q)[:, -1] + lines[-1]
         p, back = leg.forward(q), np.full(COUNT, np.inf)
         for branch in branches(leg):
@@ -327,12 +327,12 @@ def test_stretched_and_folded_legs_are_reached(name):
     for leg in legs_of(name):
         g, rng = leg._geometry, np.random.default_rng(10)
         q = rng.uniform(-np.pi, np.pi, (200, leg.n))
-        q[:, g.active :] = leg.q_home[g.active :]
+        q[:, g.n_active :] = leg.q_home[g.n_active :]
         two = leg._reduced["hold"]
-        knee = g.active - len(g.links) + 1
+        knee = g.n_active - len(g.links) + 1
         for stretched in (0.0, np.pi):
             q[:, knee] = g.signs[1] * (np.angle(two.A) - np.angle(two.B) + stretched)
-            for k in range(knee + 1, g.active):
+            for k in range(knee + 1, g.n_active):
                 q[:, k] = leg.q_home[k]
             p, near = leg.forward(q), np.full(200, np.inf)
             for branch in branches(leg):
@@ -364,7 +364,7 @@ def test_a_foot_on_the_abduction_axis_is_missed_by_the_lateral_offset():
 def nearest_by_search(leg, p, rng):
     """Least distance from p to the foot, joint limits aside, by sampling and descent."""
     q = rng.uniform(-np.pi, np.pi, (2000, leg.n))
-    q[:, leg._geometry.active :] = leg.q_home[leg._geometry.active :]
+    q[:, leg._geometry.n_active :] = leg.q_home[leg._geometry.n_active :]
     q = q[np.argsort(np.linalg.norm(leg.forward(q) - p, axis=1))[:12]]
     damping = np.full(len(q), 1e-3)
     cost = ((leg.forward(q) - p) ** 2).sum(axis=1)
@@ -495,7 +495,7 @@ def random_leg(rng, *, abducts=True, links=2, skew=0.0):
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.integers(2, 4))
 def test_legs_with_random_axes_signs_offsets_and_zero_poses_are_solved_in_closed_form(seed, abducts, links):
     rng = np.random.default_rng(seed)
-    robot = qd.load(random_leg(rng, abducts=abducts, links=links), root="fixed", legs=LEGS[links + abducts])
+    robot = qd.load(random_leg(rng, has_abduction=abducts, links=links), root="fixed", legs=LEGS[links + abducts])
     leg = LegKinematics(robot, "leg")
     assert leg.closed_form
     q = sample(leg, rng, 200)
@@ -516,7 +516,7 @@ LEGS = {n: {"leg": [f"j{i + 1}" for i in range(n)]} for n in range(2, 6)}
 @pytest.mark.parametrize("seed", range(5))
 def test_axes_written_with_few_digits_leave_no_error(seed):
     rng = np.random.default_rng(seed)
-    robot = qd.load(random_leg(rng, skew=3e-6), root="fixed", legs=LEGS[3])
+    robot = qd.load(random_leg(rng, parallelism_error=3e-6), root="fixed", legs=LEGS[3])
     leg = LegKinematics(robot, "leg")
     assert leg.closed_form
     q = sample(leg, rng, 300)

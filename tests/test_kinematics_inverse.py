@@ -95,7 +95,7 @@ def test_limits_are_kept_and_may_be_left_out():
     options = {"q0": q0, "joints": leg.joints, "move_root": False, "tolerance": 1e-6, "restarts": 3}
     kept = inverse_kinematics(robot, {"FL": p}, **options)
     assert not kept.converged and (kept.q >= robot.lower).all() and (kept.q <= robot.upper).all()
-    assert inverse_kinematics(robot, {"FL": p}, limits=False, **options).converged
+    assert inverse_kinematics(robot, {"FL": p}, respect_limits=False, **options).converged
 
 
 def test_restarts_are_those_of_the_seed():

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.demo.leg import configuration, show_branches
-from quaddyn.kinematics import LegKinematics, closed_curve, survey
+from quaddyn.kinematics import LegKinematics, reachable_curve, survey_leg
 from quaddyn.viewer import Viewer
 
 runner = CliRunner()
@@ -51,9 +51,9 @@ def test_json_of_one_leg_shows_nothing_and_holds_the_figures() -> None:
     assert said["cpu"]
     assert leg["closed_form"] is True
     assert [b["name"] for b in leg["branches"]] == ["knee forward", "knee backward"]
-    assert sum(b["home"] for b in leg["branches"]) == 1
-    assert leg["reached"] == leg["samples"] == 1000
-    assert leg["error"] <= 1e-12
+    assert sum(b["contains_home"] for b in leg["branches"]) == 1
+    assert leg["n_reached"] == leg["samples"] == 1000
+    assert leg["max_error"] <= 1e-12
 
 
 def test_an_infinite_limit_is_null_in_json() -> None:
@@ -84,21 +84,21 @@ def test_no_legs_or_no_such_leg_is_one_line(
 
 def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
     leg = LegKinematics(qd.load("go2"), "FL")
-    found = survey(leg, samples=300)
+    found = survey_leg(leg, samples=300)
     side, thigh, calf = found.segments
     ends = [np.sqrt(side**2 + thigh**2 + calf**2 + 2 * thigh * calf * np.cos(q)) for q in (leg.lower[2], leg.upper[2])]
     np.testing.assert_allclose(found.reach, ends, atol=1e-9)
-    assert found.reached == 300
-    assert found.branches[1].home
+    assert found.n_reached == 300
+    assert found.branches[1].contains_home
     assert found.branches[1].name == "knee backward, hip below"
-    assert found.branches[0].within_limits == 0.0  # the knee bends one way only
-    np.testing.assert_array_equal(survey(leg, samples=300).farthest, found.farthest)
+    assert found.branches[0].fraction_within_limits == 0.0  # the knee bends one way only
+    np.testing.assert_array_equal(survey_leg(leg, samples=300).farthest, found.farthest)
 
 
 @pytest.mark.parametrize("name", ["go2", "bolt"])
 def test_the_curve_goes_forward_up_and_aside_at_right_angles(name: str) -> None:
     robot = qd.load(name)
-    c = closed_curve(LegKinematics(robot, next(iter(robot.legs))), points=8)
+    c = reachable_curve(LegKinematics(robot, next(iter(robot.legs))), points=8)
     centre = 0.5 * (c[0] + c[4])
     axes = np.array([0.5 * (c[0] - c[4]), c[2] - c[6], (0.5 * (c[1] + c[5]) - centre) / 0.3])
     np.testing.assert_allclose(axes @ axes.T, np.eye(3) * (axes[0] @ axes[0]), atol=1e-12)
@@ -110,16 +110,16 @@ def test_the_curve_goes_forward_up_and_aside_at_right_angles(name: str) -> None:
 def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) -> None:
     robot = qd.load(name)
     leg = LegKinematics(robot, next(iter(robot.legs)))
-    found = survey(leg, samples=50)
-    assert found.reached == found.samples
-    assert found.error <= 1e-12
+    found = survey_leg(leg, samples=50)
+    assert found.n_reached == found.samples
+    assert found.max_error <= 1e-12
     low, high = found.reach
     rng = np.random.default_rng(7)
     inside = rng.uniform(np.maximum(leg.lower, -np.pi), np.minimum(leg.upper, np.pi), (2000, leg.n))
     far = np.linalg.norm(leg.forward(inside) - found.hip, axis=1)
     assert low - 1e-9 <= far.min()
     assert far.max() <= high + 1e-9
-    curve = closed_curve(leg, points=60)
+    curve = reachable_curve(leg, points=60)
     followed = leg.inverse(curve)
     assert np.all(followed.reached)
     assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files let nothing move
@@ -157,9 +157,9 @@ def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
 def test_options_out_of_range() -> None:
     leg = LegKinematics(qd.load("solo8"), "FL")
     with pytest.raises(qd.QuaddynError, match="samples"):
-        survey(leg, samples=0)
+        survey_leg(leg, samples=0)
     with pytest.raises(qd.QuaddynError, match="points"):
-        closed_curve(leg, points=2)
+        reachable_curve(leg, points=2)
 
 
 def test_a_point_marker_is_a_slot_where_it_is_asked_for() -> None:

@@ -144,7 +144,7 @@ def test_joints_are_within_their_limits_to_a_ten_millionth() -> None:
         for beyond, inside in ((3e-8, True), (1e-6, False)):
             q = middle.copy()
             q[1] = limit[1] + side * beyond
-            assert bool(leg._inside(q)) is inside
+            assert bool(leg._within_limits(q)) is inside
 
 
 def test_inverse_kinematics_counts_as_converged_only_when_it_has() -> None:

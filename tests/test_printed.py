@@ -21,7 +21,7 @@ from quaddyn.cli import app, campaigning, codegen, console, control, doctor, ide
 from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
 from quaddyn.demo.report import DemoCheck, DemoReport, RequestedValue, TorqueRange
-from quaddyn.kinematics.leg_survey import Branch, LegSurvey
+from quaddyn.kinematics.leg_survey import IkBranch, LegSurvey
 from quaddyn.robot.report import ValidationReport
 from quaddyn.urdf.tree import Finding, Where
 from quaddyn.verification.report import Deviation, ThirdOpinion, VerificationReport, WorstSample
@@ -176,16 +176,17 @@ def test_the_table_of_the_demo() -> None:
 
 
 def surveys() -> list[LegSurvey]:
-    branches = (Branch("backward", "below", True, 0.98765, 0.5), Branch("forward", None, False, 1.0, 0.0))
+    branches = (IkBranch("backward", "below", True, 0.98765, 0.5), IkBranch("forward", None, False, 1.0, 0.0))
     common: dict[str, Any] = {"hip": np.array([1.0, 0.0, 0.0]), "nearest": np.array([1.0, 0.0, -0.1]), "seed": 3}
     return [
-        LegSurvey(leg="FL", joints=("hip", "slide"), held=("toe", "[tip]"), closed_form=True, branches=branches,
+        LegSurvey(leg="FL", joints=("hip", "slide"), fixed_joints=("toe", "[tip]"), closed_form=True, branches=branches,
                   segments=np.array([0.1, 0.21234]), lower=np.array([-1.0, -math.inf]), upper=np.array([1.5, math.inf]),
-                  farthest=np.array([1.3, 0.0, -0.4]), samples=1000, reached=990, error=1.25e-9, seconds=2.345e-6,
-                  **common),
-        LegSurvey(leg="[FR]", joints=("slide",), held=(), closed_form=False, branches=branches[:1],
+                  farthest=np.array([1.3, 0.0, -0.4]), samples=1000, n_reached=990, max_error=1.25e-9,
+                  seconds_per_target=2.345e-6, **common),
+        LegSurvey(leg="[FR]", joints=("slide",), fixed_joints=(), closed_form=False, branches=branches[:1],
                   segments=np.array([0.3]), lower=np.array([-math.inf]), upper=np.array([0.2]),
-                  farthest=np.array([1.0, -0.0001, -0.3]), samples=5, reached=5, error=0.0, seconds=1e-3, **common),
+                  farthest=np.array([1.0, -0.0001, -0.3]), samples=5, n_reached=5, max_error=0.0,
+                  seconds_per_target=1e-3, **common),
     ]  # fmt: skip
 
 

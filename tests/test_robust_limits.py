@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.contact import pyramid
+from quaddyn.contact import friction_pyramid
 from quaddyn.urdf.tree import Array
 from quaddyn.wbc import Command, ParameterEllipsoid, PayloadSet, RobustLimits, WholeBodyController
 
@@ -54,7 +54,7 @@ def excess(
     worst = float((np.abs(torque) / robot.effort_limits).max()) - 1.0
     for foot, more in zip(stance, change, strict=True):
         contact = wbc.contacts[foot].contact
-        cone = pyramid(contact)  # the ground's, of which the controller counts on a share
+        cone = friction_pyramid(contact)  # the ground's, of which the controller counts on a share
         cone[:-1] += (1.0 - FRICTION) * (cone[:-1] @ contact.normal)[:, None] * -contact.normal
         worst = max(worst, float((cone @ (command.forces[foot] + more)).max()) / (9.81 * robot.mass))
     return worst
@@ -152,7 +152,7 @@ def off_by(
     torque = command.tau[:, None] + needed[driven] - J[:, driven].T @ forces
     worst = (np.abs(torque) / robot.effort_limits[:, None]).max(axis=0) - 1.0
     for foot, more in zip(stance, forces.reshape(len(stance), 3, -1), strict=True):
-        cone = pyramid(wbc.contacts[foot].contact)
+        cone = friction_pyramid(wbc.contacts[foot].contact)
         worst = np.maximum(worst, (cone @ (command.forces[foot][:, None] + more)).max(axis=0) / (9.81 * robot.mass))
     return np.asarray(worst)
 

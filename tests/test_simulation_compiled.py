@@ -91,8 +91,8 @@ def test_the_solver(k: int) -> None:
         g[2::3] -= 1.0
         mu = rng.uniform(0.1, 1.0, k)
         start = rng.normal(size=3 * k) if i % 2 else np.zeros(3 * k)
-        work = solver.workspace(k + i % 3)  # room for more than there are is no difference
-        residual = agree(solver.solve, G, g, mu, start, 1e-8, 4, work)
+        work = solver.make_contact_workspace(k + i % 3)  # room for more than there are is no difference
+        residual = agree(solver.solve_contact_problem, G, g, mu, start, 1e-8, 4, work)
         assert residual <= 1e-8
 
 
@@ -103,9 +103,9 @@ def test_the_solver_where_newton_steps_stall() -> None:
         J = rng.normal(size=(18, 7))
         G, g, mu = J @ J.T, J @ rng.normal(size=7), np.full(6, 0.9)
         (a, (*_, mine, _, _, work)), (b, (*_, theirs, _, _, _)) = both(
-            solver.solve, G, g, mu, np.zeros(18), 1e-8, 4, solver.workspace(6)
+            solver.solve_contact_problem, G, g, mu, np.zeros(18), 1e-8, 4, solver.make_contact_workspace(6)
         )
-        swept += work.steps[0] > solver.FIRST_STEPS
+        swept += work.steps[0] > solver.MAX_FIRST_NEWTON_STEPS
         if max(a, b) <= 1e-8:
             np.testing.assert_allclose(G @ mine, G @ theirs, atol=1e-6)
         else:
@@ -115,7 +115,19 @@ def test_the_solver_where_newton_steps_stall() -> None:
 
 def test_the_solver_without_an_answer() -> None:
     bad = np.full(6, np.inf)
-    assert agree(solver.solve, np.eye(6), bad, np.ones(2), np.zeros(6), 1e-8, 1, solver.workspace(2)) == np.inf
+    assert (
+        agree(
+            solver.solve_contact_problem,
+            np.eye(6),
+            bad,
+            np.ones(2),
+            np.zeros(6),
+            1e-8,
+            1,
+            solver.make_contact_workspace(2),
+        )
+        == np.inf
+    )
 
 
 # -- where spheres touch -------------------------------------------------------------------------------------------
@@ -308,7 +320,7 @@ def test_arrays_out_of_a_pickle_are_arrays() -> None:
     import pickle
 
     G, g, mu, impulses = pickle.loads(pickle.dumps((np.eye(3), np.array([0.1, 0.0, -1.0]), np.ones(1), np.zeros(3))))
-    assert solver.solve(G, g, mu, impulses, 1e-8, 4, solver.workspace(1)) <= 1e-8
+    assert solver.solve_contact_problem(G, g, mu, impulses, 1e-8, 4, solver.make_contact_workspace(1)) <= 1e-8
     assert impulses[2] > 0.9
     with pytest.raises(qd.ArgumentTypeError, match="solve: g"):
-        solver.solve(G, [0.0], mu, impulses, 1e-8, 4, solver.workspace(1))
+        solver.solve_contact_problem(G, [0.0], mu, impulses, 1e-8, 4, solver.make_contact_workspace(1))

@@ -83,7 +83,7 @@ def test_room_kinematics(robot: qd.Robot) -> None:
 def test_room_contact(robot: qd.Robot, state: qd.State) -> None:
     from quaddyn.contact import ContactSet, inverse_dynamics
 
-    held = inverse_dynamics(state, ContactSet.of_feet(robot), np.zeros(robot.nv))
+    held = inverse_dynamics(state, ContactSet.from_feet(robot), np.zeros(robot.nv))
     assert np.isclose(sum(held.forces.values())[2], robot.mass * 9.81)
 
 
@@ -120,7 +120,7 @@ def test_room_estimation(robot: qd.Robot) -> None:
     from quaddyn.control import gravity_compensation
     from quaddyn.estimation import ContactForceEstimator
 
-    dyn, estimator = qd.Dynamics(robot), ContactForceEstimator(ContactSet.of_feet(robot), dt=1e-3, gain=np.inf)
+    dyn, estimator = qd.Dynamics(robot), ContactForceEstimator(ContactSet.from_feet(robot), dt=1e-3, gain=np.inf)
     still, tau = np.zeros(robot.nv), gravity_compensation(dyn.update(robot.q_home, np.zeros(robot.nv))).tau
     for _ in range(3):
         found = estimator.update(dyn.update(robot.q_home, still), tau)

@@ -11,8 +11,8 @@ import pytest
 from flat_footed import BOX, biped
 
 import quaddyn as qd
-from quaddyn.contact import Contact, ContactSet, pyramid, stance_on_soles
-from quaddyn.contact.soles import _rectangle, inscribed
+from quaddyn.contact import Contact, ContactSet, flat_foot_stance, friction_pyramid
+from quaddyn.contact.soles import _largest_rectangle, simplify_outline
 from quaddyn.contact.support import support_polygon
 from quaddyn.wbc import FrameOrientationTask, replay
 
@@ -33,7 +33,7 @@ def robot() -> qd.Robot:
 
 
 def soles_of(robot: qd.Robot) -> list[Contact]:
-    return [Contact.of_sole(robot, foot) for foot in robot.feet]
+    return [Contact.from_sole(robot, foot) for foot in robot.feet]
 
 
 def box_mesh(folder: Path) -> str:
@@ -64,7 +64,7 @@ def test_a_sole_is_the_largest_rectangle_at_the_bottom(
     file.write_text(biped(box_mesh(tmp_path) if shapes == "mesh" else shapes), encoding="utf-8")
     robot = qd.load(file)
     for foot in robot.feet:
-        sole = Contact.of_sole(robot, foot, friction=0.4)
+        sole = Contact.from_sole(robot, foot, friction=0.4)
         assert (sole.name, sole.frame, sole.kind, sole.friction) == (foot, foot, "surface", 0.4)
         np.testing.assert_array_equal(sole.rotation, np.eye(3))
         np.testing.assert_allclose(sole.offset + robot.legs[foot].foot.offset, centre, atol=1e-9)
@@ -75,9 +75,9 @@ def test_a_sole_is_the_largest_rectangle_at_the_bottom(
 def test_feet_without_a_flat_sole_are_refused_in_a_sentence(shapes: str) -> None:
     robot = qd.load(biped(shapes))
     with pytest.raises(qd.ArgumentError, match=r"no flat sole.*half_size"):
-        Contact.of_sole(robot, "L")
+        Contact.from_sole(robot, "L")
     with pytest.raises(qd.UnknownNameError, match="foot"):
-        Contact.of_sole(robot, "left")
+        Contact.from_sole(robot, "left")
 
 
 def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
@@ -90,20 +90,20 @@ def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
         Contact(name="c", frame="L", kind="surface", half_size=(0.1, 0.1), rotation="up")  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="half_size: expected lengths of at least"):
         Contact(name="c", frame="L", kind="surface", half_size=(0.1, 1e-9))
-    sole = Contact.of_sole(robot, "L")
+    sole = Contact.from_sole(robot, "L")
     for plant in (qd.Simulation, qd.MujocoPlant):
         with pytest.raises(qd.ArgumentError, match="soles: expected contacts of kind 'surface'"):
-            plant(robot, soles=[Contact.of_foot(robot, "L")])
+            plant(robot, soles=[Contact.from_foot(robot, "L")])
         with pytest.raises(qd.ArgumentError, match="soles: every name once"):
             plant(robot, soles=[sole, sole])
         with pytest.raises(qd.ArgumentTypeError, match="soles"):
             plant(robot, soles=[robot])
     with pytest.raises(qd.ArgumentError, match="one at least"):
-        stance_on_soles(robot, [])
+        flat_foot_stance(robot, [])
     with pytest.raises(qd.ArgumentError, match="cannot stand flat"):
-        stance_on_soles(robot, [sole], height=3.0)
+        flat_foot_stance(robot, [sole], height=3.0)
     with pytest.raises(qd.ArgumentError, match="free root"):
-        stance_on_soles(qd.load(biped(), root="fixed"), [sole])
+        flat_foot_stance(qd.load(biped(), root="fixed"), [sole])
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: q
     commands = []
     for each in (robot, other):
         soles = soles_of(each)
-        q = stance_on_soles(each, soles)
+        q = flat_foot_stance(each, soles)
         dyn, contacts = qd.Dynamics(each), ContactSet(each, soles)
         s = dyn.update(q, np.zeros(each.nv))
         wbc = qd.WholeBodyController(each, contacts=soles)
@@ -132,7 +132,7 @@ def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: q
 
 def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
     soles = soles_of(robot)
-    s = qd.Dynamics(robot).update(stance_on_soles(robot, soles), np.zeros(robot.nv))
+    s = qd.Dynamics(robot).update(flat_foot_stance(robot, soles), np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, contacts=soles, friction=1.0)
     wbc.tasks.com.reference(s.com, acceleration=np.array([-6.0, 0.0, 0.0]))
     command = wbc.compute(s)
@@ -162,7 +162,7 @@ def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
 def test_a_biped_stands_shifts_its_weight_and_squats(robot: qd.Robot, plant: type[qd.Simulation]) -> None:
     soles = soles_of(robot)
     sim = plant(robot, soles=soles)
-    sim.reset(stance_on_soles(robot, soles))
+    sim.reset(flat_foot_stance(robot, soles))
     assert sim.spheres[:2] == ("L", "R")
     dyn, wbc, contacts = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles), ContactSet(robot, soles)
     start = np.array(dyn.update(sim.q, sim.v).com)
@@ -196,7 +196,7 @@ def test_a_biped_stands_shifts_its_weight_and_squats(robot: qd.Robot, plant: typ
 def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
     soles = soles_of(robot)
     sim = qd.Simulation(robot, soles=soles)
-    sim.reset(stance_on_soles(robot, soles))
+    sim.reset(flat_foot_stance(robot, soles))
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles)
     s = dyn.update(sim.q, sim.v)
     start, foot = np.array(s.com), s.placement("R")
@@ -223,7 +223,7 @@ def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
 
 def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Path) -> None:
     soles = soles_of(robot)
-    s = qd.Dynamics(robot).update(stance_on_soles(robot, soles), np.zeros(robot.nv))
+    s = qd.Dynamics(robot).update(flat_foot_stance(robot, soles), np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, contacts=soles)
     command = wbc.compute(s)
     wbc.save_tick(tmp_path / "tick.npz")
@@ -238,7 +238,7 @@ def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Pa
 def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:
     soles = soles_of(robot)
     flat, round_one = qd.Simulation(robot, soles=soles), qd.Simulation(robot)
-    flat.reset(stance_on_soles(robot, soles))
+    flat.reset(flat_foot_stance(robot, soles))
     for _ in range(3):
         flat.step(np.zeros(robot.nu))
     there = flat.checkpoint()
@@ -258,8 +258,8 @@ def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Ro
 def test_a_polygon_of_four_right_angles_has_the_cone_of_the_rectangle() -> None:
     X, Y = 0.1, 0.04
     made = {"name": "sole", "frame": "f", "kind": "surface", "friction": 0.7}
-    rectangle = pyramid(Contact(**made, half_size=(X, Y)))
-    polygon = pyramid(Contact(**made, polygon=[(X, Y), (-X, -Y), (X, -Y), (-X, Y)]))  # in any order
+    rectangle = friction_pyramid(Contact(**made, half_size=(X, Y)))
+    polygon = friction_pyramid(Contact(**made, polygon=[(X, Y), (-X, -Y), (X, -Y), (-X, Y)]))  # in any order
     assert rectangle.shape == polygon.shape == (17, 6)
     for row in rectangle:
         assert np.abs(polygon - row).max(axis=1).min() < 1e-12
@@ -273,7 +273,7 @@ def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
         friction=0.5,
         polygon=[(0.15, 0.02), (0.1, 0.05), (-0.06, 0.03), (0.0, -0.05)],
     )
-    A, mu = pyramid(sole), 0.5 / np.sqrt(2.0)
+    A, mu = friction_pyramid(sole), 0.5 / np.sqrt(2.0)
     edges = [np.array([s * mu, t * mu, 1.0]) for s in (1.0, -1.0) for t in (1.0, -1.0)]
     spanning = np.array([np.append(f, np.cross([*p, 0.0], f)) for p in sole.polygon for f in edges])
     touched = np.abs(spanning @ A.T) < 1e-9
@@ -286,13 +286,13 @@ def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
     reach = np.abs(sole.polygon).sum(axis=1).max()
     for away in (np.cross([0.16, 0.0, 0.0], [0.0, 0.0, 1.0]), np.array([0.0, 0.0, 2.0 * mu * reach])):
         assert (A @ np.append([0.0, 0.0, 1.0], away) > 0.0).any()
-    flat = pyramid(Contact(name="ice", frame="f", kind="surface", friction=0.0, polygon=sole.polygon))
+    flat = friction_pyramid(Contact(name="ice", frame="f", kind="surface", friction=0.0, polygon=sole.polygon))
     assert (flat @ inside < 1e-12).all() and (flat @ (inside + 0.01 * np.eye(6)[5]) > 0.0).any()
 
 
 def test_soles_of_files_as_polygons_take_all_corners_or_the_most_that_are_asked_for() -> None:
     robot = qd.load(biped(SPHERES))
-    all_four, three = (Contact.of_sole(robot, "L", corners=n) for n in (8, 3))
+    all_four, three = (Contact.from_sole(robot, "L", corners=n) for n in (8, 3))
     assert {tuple(p) for p in all_four.polygon.round(9)} == {(-0.1, 0.04), (-0.1, -0.04), (0.1, 0.05), (0.1, -0.05)}
     assert len(three.corners) == 3
     np.testing.assert_allclose(all_four.half_size, (0.1, 0.05))
@@ -305,19 +305,19 @@ def test_soles_of_files_as_polygons_take_all_corners_or_the_most_that_are_asked_
         with pytest.raises(qd.ArgumentError, match=words):
             Contact(**({"name": "x", "frame": "L", "kind": "surface"} | wrong))
     with pytest.raises(qd.ArgumentError, match="corners"):
-        Contact.of_sole(robot, "L", corners=2)
+        Contact.from_sole(robot, "L", corners=2)
 
 
 def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
     """The pressure goes where the rectangle ends, and plants stand on the corners."""
     robot = qd.load(biped(SPHERES))
-    soles = [Contact.of_sole(robot, foot, corners=6) for foot in robot.feet]
+    soles = [Contact.from_sole(robot, foot, corners=6) for foot in robot.feet]
     sim, dyn = qd.Simulation(robot, soles=soles), qd.Dynamics(robot)
-    sim.reset(stance_on_soles(robot, soles))
+    sim.reset(flat_foot_stance(robot, soles))
     wbc = qd.WholeBodyController(robot, contacts=soles)
     start = dyn.center_of_mass(sim.q)
     aside = {}
-    for kind, contacts in (("polygon", soles), ("rectangle", [Contact.of_sole(robot, foot) for foot in robot.feet])):
+    for kind, contacts in (("polygon", soles), ("rectangle", [Contact.from_sole(robot, foot) for foot in robot.feet])):
         pushed = qd.WholeBodyController(robot, contacts=contacts)
         s = dyn.update(sim.q, np.zeros(robot.nv))
         pushed.tasks.com.reference(start, acceleration=np.array([0.0, 8.0, 0.0]))
@@ -338,7 +338,7 @@ def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
     drawn = {name.rpartition(" ")[0] for kind, name in viewer._drawing._markers._slots if kind == "sole"}
     assert drawn == {"L", "R"}
     with pytest.raises(qd.ArgumentError, match="soles"):
-        viewer.show_soles([Contact.of_foot(robot, "L")])
+        viewer.show_soles([Contact.from_foot(robot, "L")])
 
 
 def test_which_corners_of_a_round_sole_stay_is_not_left_to_rounding() -> None:
@@ -347,7 +347,7 @@ def test_which_corners_of_a_round_sole_stay_is_not_left_to_rounding() -> None:
     for count, apart in ((8, 45.0), (4, 90.0)):
         found = set()
         for _ in range(10):
-            left = inscribed(support_polygon(circle * (1.0 + 2e-16 * rng.standard_normal((16, 2)))), count)
+            left = simplify_outline(support_polygon(circle * (1.0 + 2e-16 * rng.standard_normal((16, 2)))), count)
             found.add(tuple(np.round(np.degrees(np.arctan2(left[:, 1], left[:, 0])), 6).tolist()))
         (corners,) = found
         np.testing.assert_allclose(np.diff(corners) % 360.0, apart)
@@ -357,6 +357,6 @@ def test_of_rectangles_in_a_sole_that_are_equally_large_rounding_chooses_none() 
     slanted = np.array([[0.0, 0.0], [0.1, 0.05], [0.1, 0.12], [0.0, 0.07]])
     rng, found = np.random.default_rng(1), set()
     for _ in range(10):
-        low, high = _rectangle(support_polygon(slanted * (1.0 + 4e-16 * rng.standard_normal((4, 2)))))
+        low, high = _largest_rectangle(support_polygon(slanted * (1.0 + 4e-16 * rng.standard_normal((4, 2)))))
         found.add((*low.round(5).tolist(), *high.round(5).tolist()))
     assert len(found) == 1

@@ -241,7 +241,7 @@ def test_a_folded_quadruped_comes_near_itself() -> None:
     assert 0.0 < model.distance(robot.q_home) < 0.5
     crossed = robot.configuration(joints={"FL_hip_joint": -0.9, "FR_hip_joint": 0.9})
     assert model.distance(crossed) < model.distance(robot.q_home)
-    assert set(model.left_out).isdisjoint(model.pairs)
+    assert set(model.excluded_pairs).isdisjoint(model.pairs)
 
 
 def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
@@ -249,7 +249,7 @@ def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
     model = CollisionModel(robot)
     backward = CollisionModel(robot, links=model.links[::-1])
     assert {frozenset(pair) for pair in backward.pairs} == {frozenset(pair) for pair in model.pairs}
-    assert {frozenset(pair) for pair in backward.left_out} == {frozenset(pair) for pair in model.left_out}
+    assert {frozenset(pair) for pair in backward.excluded_pairs} == {frozenset(pair) for pair in model.excluded_pairs}
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -503,7 +503,7 @@ def test_capsules_and_the_nearest_pair_are_drawn(viewer: Viewer, go2: qd.Robot, 
     viewer.show_capsules(None)
     viewer.show(q)
     take = read(viewer.record(tmp_path / "page.html"))
-    for i, (capsule, ends) in enumerate(zip(model.capsules, model.placed(q), strict=True)):
+    for i, (capsule, ends) in enumerate(zip(model.capsules, model.world_segments(q), strict=True)):
         found = take.pose(f"Capsule/{capsule.link} {i}", 0)
         np.testing.assert_allclose(found[:3], ends.mean(axis=0), atol=1e-4)
         assert found[7] == 1.0 and take.pose(f"Capsule/{capsule.link} {i}", 1)[7] == 0.0

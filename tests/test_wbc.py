@@ -452,7 +452,7 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    soft = Contact.of_foot(robot, "FL", stiffness=5e3)
+    soft = Contact.from_foot(robot, "FL", stiffness=5e3)
     wbc = WholeBodyController(robot, contacts=[soft])
     wbc.contacts["FL"].surface_height = 0.004
     depth = 0.004 - (s.placement("FL").translation[2] - robot.legs["FL"].foot.radius)
@@ -470,7 +470,7 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
 def test_a_chosen_force_leaves_motion_free() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    push = Contact.of_foot(robot, "FL", force_only=True)
+    push = Contact.from_foot(robot, "FL", force_only=True)
     task = ForceTask(robot)
     task.reference({"FL": np.array([0.0, 0.0, 15.0])})
     foot = FootTask(robot, "FL")

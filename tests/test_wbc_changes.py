@@ -178,7 +178,7 @@ def test_contacts_come_and_go_in_the_middle_of_a_ramp() -> None:
         elif k == 45:
             wbc.remove_contact("FL")
         elif k == 48:
-            wbc.add_contact(Contact.of_foot(robot, "FL"))
+            wbc.add_contact(Contact.from_foot(robot, "FL"))
         if 10 <= k < 30:
             mine = (*stance, "grip")
         if 45 <= k < 48:
@@ -198,7 +198,7 @@ def test_a_contact_in_the_place_of_another_is_as_much_there() -> None:
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     tick(wbc, dyn, 0)
     wbc.contacts["FR"].set_normal_force_bounds(0.0, 33.0)
-    wbc.add_contact(Contact.of_foot(robot, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
+    wbc.add_contact(Contact.from_foot(robot, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
     assert wbc.contact_activations["FL"] == 1.0 and wbc.contacts["FR"].max_normal_force == 33.0
     c = agrees(wbc, dyn, 1, None, robot.feet)
     f, n = c.forces["FL"], wbc.contacts["FL"].normal

@@ -11,7 +11,7 @@ from interrupting import interrupt
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.errors import ArgumentError, ArgumentTypeError, ConcurrencyError
-from quaddyn.exclusive_call import OneCall
+from quaddyn.exclusive_call import ExclusiveCall
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Simulation
 from quaddyn.wbc import PostureTask, WholeBodyController
@@ -55,10 +55,10 @@ def test_no_interrupt_leaves_a_lock_behind(standing, kind: str) -> None:
     """Signals whose handler raises at random moments; 10^5 of them: benchmarks/under_fire.py."""
     controller, state = standing
     tau = controller.compute(state).tau
-    plant, alone = Simulation(controller.robot), OneCall("controller")
+    plant, alone = Simulation(controller.robot), ExclusiveCall("controller")
 
     def locked() -> None:
-        with alone("call"):
+        with alone.acquire("call"):
             pass
 
     call, count, longest = {

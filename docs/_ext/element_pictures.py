@@ -18,7 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Arc, Circle, Polygon
 
 import quaddyn as qd
-from quaddyn.contact import CompliantPlane, Contact, pyramid
+from quaddyn.contact import CompliantPlane, Contact
+from quaddyn.contact import friction_pyramid as pyramid_rows
 from quaddyn.contact.solvers import (
     CompliantSolver,
     ContactProblem,
@@ -344,7 +345,7 @@ def friction_pyramid(ax: Axes) -> None:
     ax.plot(mu * np.cos(angle), mu * np.sin(angle), color=ROBOT, label="Coulomb's cone")
     around = np.stack([np.cos(angle), np.sin(angle)])
     for faces, color in ((4, MOTION), (8, FORCE)):
-        rows = pyramid(Contact(name="foot", frame="foot", friction=mu), faces=faces)[:, :3]
+        rows = pyramid_rows(Contact(name="foot", frame="foot", friction=mu), faces=faces)[:, :3]
         radius = (-rows[:, 2:] / np.maximum(rows[:, :2] @ around, 1e-12)).min(axis=0)
         ax.plot(*(radius * around), color=color, label=f"{faces} faces")
     ax.set(aspect="equal", xlabel="tangential force x [N]", ylabel="y [N]", xlim=(-0.7, 1.45))
@@ -557,7 +558,9 @@ def impact_solver(ax: Axes) -> None:
         for _ in range(900):
             v -= 9.81 * dt
             if z + dt * v < 0.0:
-                hit = solver.collide(ContactProblem(G, np.array([0.0, 0.0, v]), 0.6, before=np.array([0.0, 0.0, v])))
+                hit = solver.collide(
+                    ContactProblem(G, np.array([0.0, 0.0, v]), 0.6, previous_velocity=np.array([0.0, 0.0, v]))
+                )
                 v = float(hit.solution.velocities[0, 2])
             z = max(z + dt * v, 0.0)
             heights.append(z)

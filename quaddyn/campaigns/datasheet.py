@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, UnknownNameError
-from ..kinematics import LegKinematics, survey
+from ..kinematics import LegKinematics, survey_leg
 from ..locomotion import FEET, Morphology
 from ..robot import CATALOGUE
 from ..version import __version__
@@ -382,7 +382,7 @@ def facts(source: str) -> RobotFacts:
     p = Morphology.from_robot(robot)
     reach = {}
     for foot in FEET:
-        leg = survey(LegKinematics(robot, foot), samples=1)
+        leg = survey_leg(LegKinematics(robot, foot), samples=1)
         near, far = (float(np.linalg.norm(end - leg.hip)) for end in (leg.nearest, leg.farthest))
         reach[foot] = (near, far)
     joints = []

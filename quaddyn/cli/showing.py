@@ -246,14 +246,14 @@ def leg(
 
     Without --leg the table is of all legs, and the first one moves.
     """
-    from ..kinematics import LegKinematics, survey
+    from ..kinematics import LegKinematics, survey_leg
 
     check_writable(record)
     robot = load(source, root=root, packages=package or ())
     if not robot.legs:
         raise ArgumentError(f"{robot.name} has no legs")
     legs = [LegKinematics(robot, n) for n in ([name] if name is not None else robot.legs)]
-    surveys = [survey(item, samples=samples, seed=seed) for item in progress(legs, "measuring")]
+    surveys = [survey_leg(item, samples=samples, seed=seed) for item in progress(legs, "measuring")]
     if as_json:
         print(json.dumps(legs_json(robot, surveys), indent=2))
     else:

@@ -224,18 +224,22 @@ def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
             table.add_row(
                 "", escape(joint), f"{limits}; {length:.4f} m to the {'next' if i < len(s.joints) else 'foot'}"
             )
-        if s.held:
-            table.add_row("", "held at home", escape(", ".join(s.held)))
+        if s.fixed_joints:
+            table.add_row("", "held at home", escape(", ".join(s.fixed_joints)))
         nearest, farthest = s.reach
         for word, far, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
             at = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
             table.add_row("", f"{word} foot", f"{far:.4f} m from the first joint, at ({at})")
         for b in s.branches:
-            home = "; home" if b.home else ""
-            table.add_row("", b.name, f"reaches {b.reached:.1%}, within limits {b.within_limits:.1%}{home}")
-        table.add_row("", "FK(IK(p)) - p", f"at most {s.error:.1e} m; {s.reached:,} of {s.samples:,} reached")
-        table.add_row("", "time per target", f"{s.seconds * 1e6:.2f} us, {s.samples:,} at once", end_section=True)
+            home = "; home" if b.contains_home else ""
+            table.add_row(
+                "", b.name, f"reaches {b.reached_fraction:.1%}, within limits {b.fraction_within_limits:.1%}{home}"
+            )
+        table.add_row("", "FK(IK(p)) - p", f"at most {s.max_error:.1e} m; {s.n_reached:,} of {s.samples:,} reached")
+        table.add_row(
+            "", "time per target", f"{s.seconds_per_target * 1e6:.2f} us, {s.samples:,} at once", end_section=True
+        )
     out.print(table)
     say(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
-    if any(s.reached < s.samples for s in surveys):
+    if any(s.n_reached < s.samples for s in surveys):
         say("not reached: the iteration stopped short of the target")

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..errors import ArgumentError
-from ..forks import hold
+from ..forks import hold_lock
 
 #: Cost of a function that is inlined at most, in LLVM's measure.
 _INLINING = 40
@@ -96,8 +96,8 @@ def _target_options(text: str) -> TargetOptions:
 def rest() -> None:
     """Before a fork: wait for machine code that other threads are making, and keep them out of LLVM."""
     binding = sys.modules.get("llvmlite.binding.ffi")
-    hold(lock)  # held over several calls
-    hold(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
+    hold_lock(lock)  # held over several calls
+    hold_lock(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..safe_files import of_another_user, read_regular, writable_by_others
+from ..safe_files import belongs_to_another_user, is_writable_by_others, read_regular_file
 
 _DIGEST = 32
 #: Largest file that is read [bytes].
@@ -87,9 +87,9 @@ def find_cache_folder() -> CacheFolder:
         info = base.stat()
     except OSError as error:
         return CacheFolder(base, f"cannot be made: {error}")
-    if of_another_user(info):
+    if belongs_to_another_user(info):
         return CacheFolder(base, "belongs to another user, and code found there would be run")
-    if writable_by_others(info):
+    if is_writable_by_others(info):
         return CacheFolder(base, f"others may write to it, and code found there would be run: chmod go-w {base}")
     return CacheFolder(base, "")
 
@@ -103,7 +103,7 @@ def cache_folder() -> Path | None:
 def read_object(path: Path, key: str) -> bytes | None:
     """Returns the content of a file that was written under `key`; None if it is missing, damaged or of another key."""
     try:
-        data = read_regular(path, MOST_BYTES)
+        data = read_regular_file(path, MOST_BYTES)
     except OSError:
         return None
     head, body = data[:_DIGEST], data[_DIGEST:]

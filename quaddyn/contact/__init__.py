@@ -1,12 +1,13 @@
-"""Contact: where a robot touches, how these points move, what forces they may bear; solvers; ground that yields."""
+"""Contacts: their kinematics and force constraints, contact solvers, and compliant ground."""
 
+from ..deprecation import renamed_names
 from .compliant_plane import CompliantPlane, foot_forces
 from .contact import Contact, contact_axes
 from .contact_events import ContactEvent, ContactEvents
 from .contact_set import ContactSet
-from .flat_foot import stance_on_soles
+from .flat_foot import flat_foot_stance
 from .foot_point import contact_jacobian
-from .friction_cones import cone_margin, friction_share, pyramid
+from .friction_cones import cone_margin, friction_pyramid, pyramid_friction_ratio
 from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .solvers.problem import NOMINAL_FRICTION
 from .support import support_margin, support_polygon
@@ -22,11 +23,20 @@ __all__ = [
     "cone_margin",
     "contact_axes",
     "contact_jacobian",
+    "flat_foot_stance",
     "foot_forces",
-    "friction_share",
+    "friction_pyramid",
     "inverse_dynamics",
-    "pyramid",
-    "stance_on_soles",
+    "pyramid_friction_ratio",
     "support_margin",
     "support_polygon",
 ]
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "friction_share": "pyramid_friction_ratio",
+        "pyramid": "friction_pyramid",
+        "stance_on_soles": "flat_foot_stance",
+    },
+)

@@ -1,4 +1,4 @@
-"""`Contact`: one place where a robot may touch the world, as data."""
+"""`Contact`: data of one contact point or surface of a robot."""
 
 from __future__ import annotations
 
@@ -11,50 +11,53 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_integer, check_number, check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .soles import find_sole, inscribed
+from .soles import find_sole, simplify_outline
 from .solvers.problem import MAX_FRICTION, NOMINAL_FRICTION
-from .wrench_cones import checked_polygon
+from .wrench_cones import validate_polygon
 
-Kind = Literal["point", "surface"]
+ContactKind = Literal["point", "surface"]
 
-#: Faces of a friction pyramid by default, and the fewest that make one.
-FACES, FEWEST_FACES = 4, 3
-#: Half of the shortest side of a surface [m].
-LEAST_SIZE = 1e-6
+#: Default number of faces of a friction pyramid, and the smallest one.
+DEFAULT_FACES, MIN_FACES = 4, 3
+#: Smallest half side of a surface [m].
+MIN_HALF_SIZE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contact(FrozenArrays):
-    """A point or a flat surface of a robot that may touch the world.
+    """A point or a flat surface of a robot that may be in contact with the environment.
 
     A point is the lowest point, against the normal, of a sphere around `offset`; its force has three components.  A
     surface is the rectangle ``|x| <= half_size[0], |y| <= half_size[1]`` around `offset`, or a convex `polygon`, in the
-    plane of the frame's x and y axes or of those of `rotation`; it takes a wrench of six, and what it touches is on the
-    side of -z.
+    plane of the x and y axes of the frame or of `rotation`; it transmits a wrench of six components, and the
+    environment is on its -z side.
 
-    Attributes:
-        name: what it is called in a `ContactSet`.
+    Args:
+        name: name of the contact in a `ContactSet`.
         frame: a foot, link or joint of the robot.
         kind: "point" or "surface".
-        offset: (3,) centre of the sphere or of the rectangle, or the polygon's origin, in the frame [m].
-        radius: of the sphere [m]; 0 for a bare point, and for surfaces.
-        half_size: (2,) of the rectangle [m]; half of the extents of a polygon, None for points.
+        offset: (3,) center of the sphere or of the rectangle, or the polygon's origin, in the frame [m]; zero by
+            default.
+        radius: radius of the sphere [m]; 0 for a bare point, and for surfaces.
+        half_size: (2,) of the rectangle [m]; for a polygon half of its extents, computed; None for points.
         polygon: (m, 2) up to eight corners around `offset`, in any order [m]; None for rectangles and points.
-        rotation: (3, 3) the surface's axes in the frame; None for the frame's own, and for points.
-        normal: (3,) out of the ground, world axes; made a unit vector.  The cone of a surface turns with the frame.
-        friction: Coulomb's coefficient mu, 0 to 10.
+        rotation: (3, 3) the surface's axes in the frame; None for the frame's own axes, and for points.
+        normal: (3,) normal out of the ground, world axes, normalized; +z by default.  The cone of a surface rotates
+            with the frame.
+        friction: Coulomb's coefficient mu, dimensionless, 0 to 10.
         unilateral: whether it can only push; False for a foot that is clamped or magnetic.
         force_only: whether it exerts a force without a condition on its motion, such as a hand that pushes.
         stiffness: of the ground for compliant laws [N/m]; None for rigid ground.
-        damping: of the ground [N s/m].
+        damping: of the ground for compliant laws [N s/m].
 
     Raises:
-        ArgumentTypeError, ArgumentError: a value of the wrong type or out of range, named.
+        ArgumentTypeError: a value of the wrong type; the message names it.
+        ArgumentError: a value out of range; the message names it.
     """
 
     name: str
     frame: str
-    kind: Kind = "point"
+    kind: ContactKind = "point"
     offset: Array = field(default_factory=lambda: np.zeros(3))
     radius: float = 0.0
     half_size: Array | None = None
@@ -71,12 +74,12 @@ class Contact(FrozenArrays):
         for name in ("name", "frame"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise ArgumentTypeError(f"{name}: expected a name, got {getattr(self, name)!r}")
-        if self.kind not in get_args(Kind):
-            raise ArgumentError(f"kind: expected one of {get_args(Kind)}, got {self.kind!r}")
+        if self.kind not in get_args(ContactKind):
+            raise ArgumentError(f"kind: expected one of {get_args(ContactKind)}, got {self.kind!r}")
         if self.polygon is not None:
             if self.kind == "point":
                 raise ArgumentError(f"polygon: a point has none, got that of {self.name!r}")
-            object.__setattr__(self, "polygon", checked_polygon(self.polygon))
+            object.__setattr__(self, "polygon", validate_polygon(self.polygon))
             object.__setattr__(self, "half_size", 0.5 * np.ptp(self.polygon, axis=0))
         if (self.half_size is None) != (self.kind == "point"):
             raise ArgumentError(
@@ -99,8 +102,8 @@ class Contact(FrozenArrays):
         if not 1e-100 < length < 1e100:
             raise ArgumentError(f"normal: expected a direction, got {self.normal}")
         object.__setattr__(self, "normal", frozen(self.normal / length))
-        if self.half_size is not None and not (self.half_size >= LEAST_SIZE).all():
-            raise ArgumentError(f"half_size: expected lengths of at least {LEAST_SIZE:g} m, got {self.half_size}")
+        if self.half_size is not None and not (self.half_size >= MIN_HALF_SIZE).all():
+            raise ArgumentError(f"half_size: expected lengths of at least {MIN_HALF_SIZE:g} m, got {self.half_size}")
         bounds = {"radius": np.inf, "friction": MAX_FRICTION, "damping": np.inf, "stiffness": np.inf}
         for name, high in bounds.items():
             value = getattr(self, name)
@@ -116,6 +119,7 @@ class Contact(FrozenArrays):
             raise ArgumentError(f"radius: a surface has none, got {self.radius}")
 
     def _checked_rotation(self) -> Array:
+        """Returns `rotation` as a read-only rotation matrix; raises `ArgumentError` if it is not one."""
         if self.kind == "point":
             raise ArgumentError(f"rotation: a point has none, got that of {self.name!r}")
         try:
@@ -127,42 +131,57 @@ class Contact(FrozenArrays):
         return R
 
     @classmethod
-    def of_foot(cls, robot: Robot, foot: str, **options: object) -> Contact:
-        """The sphere of a foot, named after it; `options` as the attributes.
+    def from_foot(cls, robot: Robot, foot: str, **options: object) -> Contact:
+        """Returns the point contact of a foot's sphere, named after the foot.
+
+        Args:
+            robot: the robot.
+            foot: name of one of its feet.
+            options: further arguments of the constructor.
 
         Raises:
             UnknownNameError: no such foot.
         """
         if foot not in robot.legs:
             raise UnknownNameError("foot", foot, robot.feet)
-        known = {"name": foot, "frame": foot, "radius": robot.legs[foot].foot.radius}
-        return cls(**(known | options))  # type: ignore[arg-type]
+        defaults = {"name": foot, "frame": foot, "radius": robot.legs[foot].foot.radius}
+        return cls(**(defaults | options))  # type: ignore[arg-type]
 
     @classmethod
-    def of_sole(cls, robot: Robot, foot: str, *, corners: int | None = None, **options: object) -> Contact:
-        """The flat underside of a foot, named after it; `options` as the attributes.
+    def from_sole(cls, robot: Robot, foot: str, *, corners: int | None = None, **options: object) -> Contact:
+        """Returns the surface contact of a foot's flat underside, named after the foot.
 
-        It is the largest rectangle, along axes of the foot's frame, within the lowest points of the shapes on its body
-        (collision shapes, or else visual ones): boxes, cylinders, capsules, spheres at the corners, STL and OBJ meshes.
-        With `corners`, it is a polygon of that many of them, or of all where there are fewer, which takes more of the
-        sole; corners that take least from it are left out.  Six have up to a hundred rows, a rectangle 17.
-        Those axes are taken for up and forward that are nearest to it while all joints are at zero (``robot.neutral``).
-        Soles at an angle to the frame, or of shapes that are not read, take `offset`, `rotation` and `half_size` from
-        `Contact` itself.
+        The surface is the largest rectangle, along axes of the foot's frame, within the lowest points of the shapes on
+        the foot's body (collision shapes, or else visual ones): boxes, cylinders, capsules, spheres at the corners, STL
+        and OBJ meshes. The frame axes nearest to up and forward with all joints at zero (``robot.neutral``) define up
+        and forward.  For soles at an angle to the frame, or of other shapes, pass `offset`, `rotation` and `half_size`
+        to `Contact` itself.
+
+        Args:
+            robot: the robot.
+            foot: name of one of its feet.
+            corners: if given, the surface is a polygon with at most this number of corners, 3 or more, which covers
+                more of the sole; corners that contribute least to its area are left out.  A hexagon has up to a hundred
+                constraint rows, a rectangle 17.  None for the rectangle.
+            options: further arguments of the constructor.
 
         Raises:
             UnknownNameError: no such foot.
-            ArgumentError: these points span no area that one could stand on.
+            ArgumentError: the lowest points span no area to stand on.
         """
-        most = None if corners is None else check_integer("corners", corners, least=3)
+        max_corners = None if corners is None else check_integer("corners", corners, least=3)
         sole = find_sole(robot, foot)
-        known = {"name": foot, "frame": foot, "kind": "surface", "offset": sole.offset, "rotation": sole.rotation}
-        shape = {"half_size": sole.half_size} if most is None else {"polygon": inscribed(sole.outline, most)}
-        return cls(**(known | shape | options))  # type: ignore[arg-type]
+        defaults = {"name": foot, "frame": foot, "kind": "surface", "offset": sole.offset, "rotation": sole.rotation}
+        shape = (
+            {"half_size": sole.half_size}
+            if max_corners is None
+            else {"polygon": simplify_outline(sole.outline, max_corners)}
+        )
+        return cls(**(defaults | shape | options))  # type: ignore[arg-type]
 
     @property
     def rows(self) -> int:
-        """Components of its force: 3 for a point, 6 for a surface."""
+        """Number of components of its force: 3 for a point, 6 for a surface."""
         return 3 if self.kind == "point" else 6
 
     @property
@@ -171,14 +190,14 @@ class Contact(FrozenArrays):
         return contact_axes(self.normal)
 
     def axes_at(self, rotation: Array) -> Array:
-        """(3, 3) rows t1, t2, n in world axes: a point's `axes`; a surface's turn with its frame's `rotation`."""
+        """Returns (3, 3) rows t1, t2, n in world axes: a point's `axes`; a surface's, for a rotation of its frame."""
         if self.half_size is None:
             return self.axes
         return np.asarray(rotation.T if self.rotation is None else (rotation @ self.rotation).T)
 
     @property
     def corners(self) -> Array:
-        """(m, 3) points that carry the force, in the frame [m]: the sphere's centre, or the surface's corners."""
+        """(m, 3) points that transmit the force, in the frame [m]: the sphere's center, or the surface's corners."""
         if self.half_size is None:
             return self.offset[None]
         x, y = self.half_size
@@ -189,22 +208,22 @@ class Contact(FrozenArrays):
 
 
 def contact_axes(normal: Array) -> Array:
-    """(3, 3) right-handed rows t1, t2, n for a unit normal; the identity for +z.
+    """Returns right-handed rows t1, t2, n (3, 3) for a unit normal; the identity for +z.
 
-    t1 is world x without its part along the normal, or world y where x is (nearly) the normal itself.
+    t1 is world x without its component along the normal, or world y where x is nearly the normal itself.
     """
-    seed = np.array((1.0, 0.0, 0.0)) if abs(normal[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
-    t1 = seed - normal * (normal @ seed)
+    guess = np.array((1.0, 0.0, 0.0)) if abs(normal[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
+    t1 = guess - normal * (normal @ guess)
     t1 /= np.linalg.norm(t1)
     return np.array((t1, np.cross(normal, t1), normal))
 
 
-def surfaces(what: str, contacts: object) -> tuple[Contact, ...]:
-    """Contacts of kind "surface" from the argument `what`.
+def check_surfaces(what: str, contacts: object) -> tuple[Contact, ...]:
+    """Returns the contacts of kind "surface" in the argument named `what`.
 
     Raises:
-        ArgumentTypeError: something else than contacts.
-        ArgumentError: points among them, or two of one name.
+        ArgumentTypeError: an element is not a contact.
+        ArgumentError: an element is a point, or two have the same name.
     """
     found = check_sequence(what, contacts, "contacts of kind 'surface'")
     for contact in found:

@@ -1,4 +1,4 @@
-"""Touchdown and lift-off: the moments at which contacts begin and end."""
+"""Touchdown and lift-off events."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 
-#: So many events are remembered: some ten minutes of a trot.
-HISTORY = 10_000
+#: Number of events that are stored: about ten minutes of a trot.
+MAX_HISTORY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ContactEvent:
-    """A contact that began or ended.
+    """A touchdown or lift-off.
 
     Attributes:
-        time: when it was seen [s].
-        name: of the contact.
+        time: time of detection [s].
+        name: name of the contact.
         kind: "touchdown" or "lift_off".
     """
 
@@ -28,62 +29,64 @@ class ContactEvent:
     kind: Literal["touchdown", "lift_off"]
 
 
+@renamed_attributes(touching="in_contact")
 class ContactEvents:
-    """Turns a stream of "touches, touches not" into events.
+    """Converts contact states over time into touchdown and lift-off events.
 
-    What touches is for the source to say: a plant by its contact impulses, a robot by
-    `quaddyn.estimation.TouchdownDetector`, a schedule by its phase.
+    The contact states come from the caller: a simulator's contact impulses, a robot's
+    `quaddyn.estimation.TouchdownDetector`, or the phase of a contact schedule.
 
     Args:
-        names: of the contacts, all in the air at the start.
+        names: names of the contacts; none is in contact at the start.
 
     Attributes:
-        history: the events since the last reset, the last `HISTORY` at most.
+        history: the events since the last reset, at most the last `MAX_HISTORY`.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._touching = dict.fromkeys(check_sequence("names", names, "names of contacts"), False)
+        self._in_contact = dict.fromkeys(check_sequence("names", names, "names of contacts"), False)
         self._time = -float("inf")
         self.history: list[ContactEvent] = []
 
     @property
-    def touching(self) -> tuple[str, ...]:
-        """Contacts on the ground."""
-        return tuple(name for name, on in self._touching.items() if on)
+    def in_contact(self) -> tuple[str, ...]:
+        """Names of the contacts that are closed."""
+        return tuple(name for name, is_closed in self._in_contact.items() if is_closed)
 
-    def update(self, time: float, touching: Mapping[str, bool]) -> tuple[ContactEvent, ...]:
-        """What changed.
+    @renamed_parameters(touching="in_contact")
+    def update(self, time: float, in_contact: Mapping[str, bool]) -> tuple[ContactEvent, ...]:
+        """Updates the contact states and returns the events of those that changed.
 
         Args:
-            time: now [s], no earlier than the last one.
-            touching: whether each contact touches; those left out stay as they are.
+            time: current time [s], not earlier than that of the last update.
+            in_contact: contact state by name; contacts that are left out keep their state.
 
         Raises:
             UnknownNameError: no such contact.
-            ArgumentError: time runs backwards, or is NaN, or `touching` is no mapping.
+            ArgumentError: time decreases or is NaN, or `in_contact` is not a mapping.
         """
         time = check_number("time", time)
-        if not isinstance(touching, Mapping):
-            raise ArgumentTypeError(f"touching: expected a mapping of names, got {type(touching).__name__}")
+        if not isinstance(in_contact, Mapping):
+            raise ArgumentTypeError(f"in_contact: expected a mapping of names, got {type(in_contact).__name__}")
         if not time >= self._time:
             raise ArgumentError(f"time: expected no less than the last one, {self._time}, got {time}")
-        for name in touching:
-            if name not in self._touching:
-                raise UnknownNameError("contact", name, self._touching)
+        for name in in_contact:
+            if name not in self._in_contact:
+                raise UnknownNameError("contact", name, self._in_contact)
         self._time = time
         events = tuple(
-            ContactEvent(time, name, "touchdown" if on else "lift_off")
-            for name, on in touching.items()
-            if bool(on) != self._touching[name]
+            ContactEvent(time, name, "touchdown" if is_closed else "lift_off")
+            for name, is_closed in in_contact.items()
+            if bool(is_closed) != self._in_contact[name]
         )
         for event in events:
-            self._touching[event.name] = event.kind == "touchdown"
+            self._in_contact[event.name] = event.kind == "touchdown"
         self.history.extend(events)
-        del self.history[:-HISTORY]
+        del self.history[:-MAX_HISTORY]
         return events
 
     def reset(self) -> None:
-        """All in the air, no history."""
-        self._touching = dict.fromkeys(self._touching, False)
+        """Opens all contacts and clears the history."""
+        self._in_contact = dict.fromkeys(self._in_contact, False)
         self._time = -float("inf")
         self.history = []

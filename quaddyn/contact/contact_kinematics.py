@@ -1,4 +1,4 @@
-"""Where a contact is on its frame, how it moves, and what accelerates it: on one state, world axes."""
+"""Position, Jacobian and acceleration of contacts at a state, in world axes."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from ..urdf.tree import Array
 from .contact import Contact
 
 
-def levers(s: State, contact: Contact) -> tuple[Array, Array]:
-    """From the frame's origin to the contact [m]: the parts that are fixed in the world and in the body."""
+def split_contact_lever(s: State, contact: Contact) -> tuple[Array, Array]:
+    """Returns the vectors from the frame's origin to the contact [m]: the part fixed in the world and in the body."""
     return -contact.radius * contact.normal, s.placement(contact.frame).rotation @ contact.offset
 
 
-def lever(s: State, contact: Contact) -> Array:
-    """(3,) from the frame's origin to the contact, both parts [m]."""
-    fixed, turning = levers(s, contact)
-    return np.asarray(fixed + turning)
+def contact_lever(s: State, contact: Contact) -> Array:
+    """Returns the vector (3,) from the frame's origin to the contact [m]."""
+    in_world, in_body = split_contact_lever(s, contact)
+    return np.asarray(in_world + in_body)
 
 
-def jacobian(s: State, contact: Contact, at: Array) -> Array:
-    """(rows, nv) of the contact, `at` from its frame's origin."""
+def compute_contact_jacobian(s: State, contact: Contact, lever: Array) -> Array:
+    """Returns the Jacobian (rows, nv) of the contact at `lever` from its frame's origin."""
     J = s.jacobian(contact.frame)
-    if at.any():
-        J = np.vstack((J[:3] - cross_matrix(at) @ J[3:], J[3:]))
+    if lever.any():
+        J = np.vstack((J[:3] - cross_matrix(lever) @ J[3:], J[3:]))
     return J[: contact.rows]
 
 
-def drift(s: State, contact: Contact, fixed: Array, turning: Array) -> Array:
-    """(rows,) acceleration of the contact at ``a = 0``: the arm turns with the body, the sphere's radius does not."""
-    out, turn = s.drift(contact.frame).copy(), s.velocity(contact.frame)[3:]
-    out[:3] += cross_matrix(out[3:]) @ (fixed + turning)
-    if turning.any():
-        across = cross_matrix(turn)
-        out[:3] += across @ (across @ turning)
+def compute_contact_drift(s: State, contact: Contact, fixed: Array, rotating: Array) -> Array:
+    """Returns the acceleration (rows,) of the contact at ``a = 0``; `rotating` is the lever's part in the body."""
+    out, angular_velocity = s.drift(contact.frame).copy(), s.velocity(contact.frame)[3:]
+    out[:3] += cross_matrix(out[3:]) @ (fixed + rotating)
+    if rotating.any():
+        omega_cross = cross_matrix(angular_velocity)
+        out[:3] += omega_cross @ (omega_cross @ rotating)
     return out[: contact.rows]
 
 
 def grasp_map(lever: Array, size: int) -> Array:
-    """(6, size) force and moment about a point of a force, or wrench, at `lever` from it.
+    """Returns the matrix (6, size) from a force, or wrench, at `lever` to force and moment about its origin.
 
     Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 5.2.
     """
@@ -49,6 +49,6 @@ def grasp_map(lever: Array, size: int) -> Array:
 
 
 def cross_matrix(u: Array) -> Array:
-    """(3, 3) matrix of ``u x``."""
+    """Returns the matrix (3, 3) of ``u x``."""
     x, y, z = u
     return np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))

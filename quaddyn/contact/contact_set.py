@@ -1,4 +1,4 @@
-"""`ContactSet`: a robot's contacts, switched by name; what of them moves, pushes and supports at a state."""
+"""`ContactSet`: the contacts of a robot, activated by name; their Jacobian, forces and support polygon at a state."""
 
 from __future__ import annotations
 
@@ -12,32 +12,38 @@ from ..robot.arguments import check_sequence, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .center_of_pressure import pressure_point
-from .contact import FACES, Contact
-from .contact_kinematics import cross_matrix, drift, jacobian, lever, levers
-from .friction_cones import cone_margin, pyramid
+from .center_of_pressure import compute_center_of_pressure
+from .contact import DEFAULT_FACES, Contact
+from .contact_kinematics import (
+    compute_contact_drift,
+    compute_contact_jacobian,
+    contact_lever,
+    cross_matrix,
+    split_contact_lever,
+)
+from .friction_cones import cone_margin, friction_pyramid
 from .solvers.compliant_solver import CompliantSolver
 from .solvers.problem import ContactProblem
 from .support import support_polygon
 
 
 class ContactSet(StrictAttributes, fixed=("robot",)):
-    """Named contacts of one robot, any of which may be switched on and off at any time.
+    """Named contacts of one robot, which can be activated and deactivated at any time.
 
-    The members are fixed when the set is made; switching changes no array but the answers'.  Rows are those of the
-    active members in the order of the set: three for a point, six (linear before angular) for a surface, in world axes.
+    The members are fixed at construction; activation changes only the returned arrays.  Rows are those of the active
+    members in the order of the set: three for a point, six (linear before angular) for a surface, in world axes.
 
-    A point is the material point of the body that touches now, below the sphere's centre.  While a sphere rolls, that
-    point changes; the rolling condition ``jacobian v = 0`` differentiates with the lever fixed in the world, so that
-    ``drift`` holds no centripetal term for it: ``d/dt (jacobian v) = jacobian a + drift`` exactly.
+    A point is the material point of the body that is in contact now, below the sphere's center.  While a sphere rolls,
+    that point changes; the rolling condition ``jacobian v = 0`` is differentiated with the lever fixed in the world, so
+    that ``drift`` has no centripetal term for it: ``d/dt (jacobian v) = jacobian a + drift`` exactly.
 
     Args:
         robot: any robot.
         contacts: its members; all are active at the start.
 
     Raises:
-        ArgumentTypeError: something else than contacts of a robot.
-        ArgumentError: two of one name.
+        ArgumentTypeError: an element is not a contact.
+        ArgumentError: two members have the same name.
         UnknownNameError: a contact's frame does not exist.
     """
 
@@ -57,41 +63,54 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         self._active = dict.fromkeys(members, True)
 
     @classmethod
-    def of_feet(cls, robot: Robot, feet: Iterable[str] | None = None, **options: object) -> ContactSet:
-        """The feet of a robot, all by default; `options` as the attributes of `Contact`."""
-        names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
-        return cls(robot, [Contact.of_foot(robot, foot, **options) for foot in names])
+    def from_feet(cls, robot: Robot, feet: Iterable[str] | None = None, **options: object) -> ContactSet:
+        """Returns the set of point contacts at a robot's feet.
 
-    # -- who -------------------------------------------------------------------------------------------------
+        Args:
+            robot: the robot.
+            feet: names of feet; None for all.
+            options: further arguments of `Contact`, the same for all feet.
+        """
+        names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
+        return cls(robot, [Contact.from_foot(robot, foot, **options) for foot in names])
+
+    # -- members ---------------------------------------------------------------------------------------------
     @property
     def names(self) -> tuple[str, ...]:
-        """All members."""
+        """Names of all members."""
         return tuple(self._members)
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Members that are on."""
-        return tuple(name for name, on in self._active.items() if on)
+        """Names of the active members."""
+        return tuple(name for name, is_active in self._active.items() if is_active)
 
-    def switch(self, name: str, on: bool) -> None:
-        """Turn one member on or off.
+    def set_active(self, name: str, active: bool) -> None:
+        """Activates or deactivates one member.
+
+        Args:
+            name: name of the member.
+            active: whether it is to be active.
 
         Raises:
             UnknownNameError: no such member.
         """
-        self._active[self[name].name] = bool(on)
+        self._active[self[name].name] = bool(active)
 
     def activate(self, names: Iterable[str]) -> None:
-        """Turn exactly these members on.
+        """Activates exactly these members and deactivates all others.
+
+        Args:
+            names: names of the members to be active.
 
         Raises:
-            UnknownNameError: no such member; nothing has changed then.
+            UnknownNameError: no such member; the set is then unchanged.
         """
-        wanted = {self[name].name for name in check_sequence("names", names, "names of contacts")}
-        self._active = {name: name in wanted for name in self._members}
+        chosen = {self[name].name for name in check_sequence("names", names, "names of contacts")}
+        self._active = {name: name in chosen for name in self._members}
 
     def __getitem__(self, name: str) -> Contact:
-        """A member, on or off.
+        """Returns a member, active or not.
 
         Raises:
             UnknownNameError: no such member.
@@ -102,20 +121,20 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             raise UnknownNameError("contact", name, self._members) from None
 
     def __iter__(self) -> Iterator[Contact]:
-        """Active members."""
+        """Iterates over the active members."""
         return (self._members[name] for name in self.active)
 
     def __len__(self) -> int:
-        """Number of active members."""
+        """Returns the number of active members."""
         return sum(self._active.values())
 
     @property
     def rows(self) -> int:
-        """Rows of the stacked Jacobian."""
+        """Number of rows of the stacked Jacobian."""
         return sum(contact.rows for contact in self)
 
     def slices(self) -> dict[str, slice]:
-        """Where each active member's rows are."""
+        """Returns the rows of each active member in stacked arrays, as slices by name."""
         out, start = {}, 0
         for contact in self:
             out[contact.name] = slice(start, start + contact.rows)
@@ -124,44 +143,51 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
 
     # -- motion ----------------------------------------------------------------------------------------------
     def positions(self, s: State) -> dict[str, Array]:
-        """(3,) contact point, or centre of the surface, by active member, world axes [m]."""
-        return {c.name: s.placement(c.frame).translation + lever(s, c) for c in self}
+        """Returns the contact point (3,), or the surface's center, of each active member, world axes [m]."""
+        return {c.name: s.placement(c.frame).translation + contact_lever(s, c) for c in self}
 
     def jacobian(self, s: State, *, motion_only: bool = False) -> Array:
-        """(rows, nv) stacked Jacobian: velocities of the contacts = jacobian v; forces enter as its transpose.
+        """Returns the stacked Jacobian (rows, nv): contact velocities = jacobian v; forces enter by its transpose.
 
         Args:
             s: the state.
-            motion_only: leave out the members that are `Contact.force_only`.
+            motion_only: whether to leave out the members that are `Contact.force_only`.
 
         Raises:
             StaleStateError: the Dynamics of `s` was updated again.
             ArgumentError: `s` belongs to another robot.
         """
         self._check(s)
-        blocks = [jacobian(s, c, lever(s, c)) for c in self if not (motion_only and c.force_only)]
+        blocks = [
+            compute_contact_jacobian(s, c, contact_lever(s, c)) for c in self if not (motion_only and c.force_only)
+        ]
         return np.vstack(blocks) if blocks else np.zeros((0, self.robot.nv))
 
     def drift(self, s: State, *, motion_only: bool = False) -> Array:
-        """(rows,) accelerations of the contacts at ``a = 0``: ``d/dt (jacobian v) = jacobian a + drift``."""
+        """Returns the contact accelerations (rows,) at ``a = 0``: ``d/dt (jacobian v) = jacobian a + drift``.
+
+        Args:
+            s: the state.
+            motion_only: whether to leave out the members that are `Contact.force_only`.
+        """
         self._check(s)
-        out = []
+        drifts = []
         for c in self:
             if motion_only and c.force_only:
                 continue
-            out.append(drift(s, c, *levers(s, c)))
-        return np.concatenate(out) if out else np.zeros(0)
+            drifts.append(compute_contact_drift(s, c, *split_contact_lever(s, c)))
+        return np.concatenate(drifts) if drifts else np.zeros(0)
 
     # -- forces ----------------------------------------------------------------------------------------------
-    def generalized(self, s: State, forces: Mapping[str, Array]) -> Array:
-        """(nv,) ``sum_i J_i^T f_i`` [N m, N].
+    def generalized_forces(self, s: State, forces: Mapping[str, Array]) -> Array:
+        """Returns ``sum_i J_i^T f_i`` (nv,) [N m, N].
 
         Args:
             s: the state.
             forces: (3,) or, for a surface, (6,) by active member, on the robot, world axes [N, N m].
 
         Raises:
-            UnknownNameError: a name that is no active member.
+            UnknownNameError: a name that is not an active member.
             ArgumentError: a force of the wrong shape or not finite.
         """
         self._check(s)
@@ -171,22 +197,22 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
                 raise UnknownNameError("active contact", name, self.active)
             contact = self._members[name]
             force = check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
-            out += jacobian(s, contact, lever(s, contact)).T @ force
+            out += compute_contact_jacobian(s, contact, contact_lever(s, contact)).T @ force
         return out
 
-    def pyramid(self, s: State, *, faces: int = FACES, inner: bool = True) -> Array:
-        """(m, rows) matrix A of all active members' friction pyramids, ``A f <= 0`` for the stacked forces f.
+    def pyramid(self, s: State, *, faces: int = DEFAULT_FACES, inner: bool = True) -> Array:
+        """Returns the matrix A (m, rows) of all active members' friction pyramids, ``A f <= 0`` for stacked forces f.
 
         Args:
-            s: the state, which gives surfaces their attitude.
-            faces: of each pyramid; surfaces always have 4.
-            inner: see `quaddyn.contact.pyramid`, also for what an inner pyramid gives away.
+            s: the state, which gives surfaces their orientation.
+            faces: number of faces of each pyramid; surfaces always have 4.
+            inner: whether the pyramids are inside the cones, see `quaddyn.contact.friction_pyramid`.
         """
         self._check(s)
         blocks = []
         for c in self:
             axes = c.axes_at(s.placement(c.frame).rotation)
-            blocks.append(pyramid(c, faces=4 if c.kind == "surface" else faces, inner=inner, axes=axes))
+            blocks.append(friction_pyramid(c, faces=4 if c.kind == "surface" else faces, inner=inner, axes=axes))
         out = np.zeros((sum(len(b) for b in blocks), self.rows))
         row = 0
         for block, columns in zip(blocks, self.slices().values(), strict=True):
@@ -195,10 +221,13 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return out
 
     def cone_margins(self, forces: Mapping[str, Array]) -> dict[str, float]:
-        """``mu f_n - |f_t|`` [N] by member that has a force; negative where it pulls or slips.
+        """Returns ``mu f_n - |f_t|`` [N] of each given force; negative where the contact would pull or slip.
+
+        Args:
+            forces: (3,) or, for a surface, (6,) by active member, on the robot, world axes [N, N m].
 
         Raises:
-            UnknownNameError: a name that is no active member.
+            UnknownNameError: a name that is not an active member.
             ArgumentError: a force of the wrong shape or not finite.
         """
         out = {}
@@ -211,16 +240,16 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return out
 
     def center_of_pressure(self, s: State, name: str, wrench: Array) -> Array | None:
-        """Where a surface's pressure acts (`quaddyn.contact.center_of_pressure`), world axes [m].
+        """Returns the center of pressure of a surface, world axes [m].
 
         Args:
             s: the state.
             name: an active or inactive surface.
-            wrench: (6,) force and moment about the surface's centre, on the robot, world axes [N, N m].
+            wrench: (6,) force and moment about the surface's center, on the robot, world axes [N, N m].
 
         Returns:
-            (3,) in the plane of the surface; None where nothing presses.  It lies outside the rectangle if the wrench
-            asks for a pull.
+            (3,) in the plane of the surface; None where the normal force is not positive.  The point is outside the
+            rectangle if the wrench requires a pull.
         """
         self._check(s)
         contact = self[name]
@@ -228,10 +257,12 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             raise ArgumentError(f"name: expected a surface, got {name!r}, a point")
         wrench = check_vector("wrench", wrench, (6,), "force before moment")
         T = s.placement(contact.frame)
-        return pressure_point(T.translation + T.rotation @ contact.offset, contact.axes_at(T.rotation)[2], wrench)
+        return compute_center_of_pressure(
+            T.translation + T.rotation @ contact.offset, contact.axes_at(T.rotation)[2], wrench
+        )
 
     def support_polygon(self, s: State) -> Array:
-        """(m, 2) convex hull of the active unilateral contacts, seen from above, counter-clockwise [m]."""
+        """Returns the convex hull (m, 2) of the active unilateral contacts, seen from above, counter-clockwise [m]."""
         self._check(s)
         points = []
         for c in self:
@@ -243,24 +274,24 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return support_polygon(np.vstack(points) if points else np.zeros((0, 2)))
 
     # -- solving ---------------------------------------------------------------------------------------------
-    def problem(
+    def contact_problem(
         self,
         s: State,
-        free: Array,
+        free_velocity: Array,
         *,
         offset: Array | None = None,
-        guess: Array | None = None,
-        passive: bool = False,
+        initial_impulses: Array | None = None,
+        enforce_passivity: bool = False,
     ) -> ContactProblem:
-        """The contact problem of the active members at a state; a surface counts as its four corners.
+        """Returns the contact problem of the active members; a surface has one contact at each of its corners.
 
         Args:
-            s: the state, at the start of the step.
-            free: (nv,) velocity at the end of the step without contact impulses, ``v + dt aba(q, v, tau)`` [rad/s,
-            m/s].
-            offset: (k,) as in `ContactProblem`.
-            guess: (k, 3) as in `ContactProblem`, in contact frames.
-            passive: hand the velocities at the start over, so that no contact does positive work.
+            s: the state at the start of the step.
+            free_velocity: (nv,) velocity at the end of the step without contact impulses, ``v + dt aba(q, v, tau)``
+                [rad/s, m/s].
+            offset: (k,) as in `ContactProblem` [m/s]; None for zero.
+            initial_impulses: (k, 3) as in `ContactProblem`, in contact frames [N s]; None for a cold start.
+            enforce_passivity: whether to pass the velocities at the start, so that no contact does positive work.
 
         Returns:
             k contacts in their own frames (`axes`, repeated for the corners of a surface).
@@ -271,28 +302,28 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         for c in self:
             T, J = s.placement(c.frame), s.jacobian(c.frame)
             for corner in c.corners:
-                arm = T.rotation @ corner - c.radius * c.normal
-                rows.append(c.axes @ (J[:3] - cross_matrix(arm) @ J[3:]))
+                lever = T.rotation @ corner - c.radius * c.normal
+                rows.append(c.axes @ (J[:3] - cross_matrix(lever) @ J[3:]))
                 friction.append(c.friction)
         J_all = np.vstack(rows) if rows else np.zeros((0, self.robot.nv))
         return ContactProblem.from_jacobian(
             J_all,
             np.asarray(np.linalg.inv(s.M), dtype=np.float64),
-            free,
+            free_velocity,
             np.array(friction),
             offset=offset,
-            before=np.array(s.v) if passive else None,
-            guess=guess,
+            previous_velocity=np.array(s.v) if enforce_passivity else None,
+            initial_impulses=initial_impulses,
         )
 
     def compliant_solver(self, dt: float, *, stiction_speed: float = 1e-2) -> CompliantSolver:
-        """A `CompliantSolver` for `problem` of the active members, from their stiffness and damping.
+        """Returns a `CompliantSolver` for `contact_problem`, with the stiffness and damping of the active members.
 
-        A surface's are shared equally by its four corners.
+        A surface's stiffness and damping are divided equally among its corners.
 
         Args:
             dt: length of the step [s].
-            stiction_speed: as there [m/s].
+            stiction_speed: tangential speed below which friction is viscous [m/s].
 
         Raises:
             ArgumentError: an active member has no stiffness.
@@ -301,15 +332,18 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         c: list[float] = []
         for contact in self:
             if contact.stiffness is None:
-                raise ArgumentError(f"stiffness: expected one of every active contact, got None of {contact.name!r}")
-            share = len(contact.corners)
-            k += share * [contact.stiffness / share]
-            c += share * [contact.damping / share]
+                raise ArgumentError(
+                    f"stiffness: expected a value for every active contact, got None for {contact.name!r}"
+                )
+            n_corners = len(contact.corners)
+            k += n_corners * [contact.stiffness / n_corners]
+            c += n_corners * [contact.damping / n_corners]
         if not k:
             return CompliantSolver(1.0, dt=dt, stiction_speed=stiction_speed)
         return CompliantSolver(np.array(k), np.array(c), dt=dt, stiction_speed=stiction_speed)
 
     def _check(self, s: State) -> None:
+        """Raises unless `s` is a state of this set's robot."""
         if not isinstance(s, State):
             raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
         if s.robot is not self.robot:

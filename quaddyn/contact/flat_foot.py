@@ -1,4 +1,4 @@
-"""`stance_on_soles`: standing on flat feet."""
+"""`flat_foot_stance`: a configuration that stands on flat feet."""
 
 from __future__ import annotations
 
@@ -12,92 +12,96 @@ from ..kinematics.inverse import inverse_kinematics
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contact import Contact, surfaces
+from .contact import Contact, check_surfaces
 
-#: Rounds at most, and how far the centre of mass may then be from the middle of the soles [m].
-ROUNDS, CENTRED = 10, 1e-6
-#: Heights that are tried, the first first, and how far legs must reach too, as shares of that with all joints at zero.
-HEIGHTS, REACH = np.linspace(0.92, 0.5, 22), 0.05
-#: Where the search begins, knees are bent by so much [rad].
-BENT = 0.6
+#: Bound of the number of iterations, and largest distance of the center of mass from the middle of the soles [m].
+MAX_ROUNDS, CENTERING_TOLERANCE = 10, 1e-6
+#: Heights that are tried in this order, and the additional height that the legs must be able to reach, as fractions of
+#: the height with all joints at zero.
+HEIGHT_FRACTIONS, REACH_RESERVE_FRACTION = np.linspace(0.92, 0.5, 22), 0.05
+#: Knee angle at the start of the search [rad].
+INITIAL_KNEE_BEND = 0.6
 
 
-def stance_on_soles(robot: Robot, soles: Iterable[Contact], *, height: float | None = None) -> Array:
-    """A configuration that stands with its soles flat on z = 0, the centre of mass above their middle.
+def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | None = None) -> Array:
+    """Computes a configuration with the soles flat on z = 0 and the center of mass above their middle.
 
-    The base is level as in ``robot.q_home``, as are all joints but the legs'; the soles are as far apart as with all
-    joints at zero, and point the same way.
+    The base is level as in ``robot.q_home``, and all joints except those of the legs have their values of ``q_home``;
+    the soles have the same distance and direction as with all joints at zero.
 
     Args:
-        robot: with a free root.
-        soles: surfaces, such as `Contact.of_sole` of each foot.
-        height: distance from the ground to the base frame's origin [m]; by default 92 % of that with all joints at
-            zero, or as much lower as it takes for the legs not to be stretched.
+        robot: a robot with a free root.
+        soles: surface contacts, such as `Contact.from_sole` of each foot.
+        height: distance from the ground to the base frame's origin [m]; None for 92 % of the height with all joints at
+            zero, or the largest lower height at which the legs are not stretched.
 
     Returns:
         (nq,) q.
 
     Raises:
-        ArgumentError: no soles, contacts that are none, a root that is not free, or legs that cannot stand like that.
+        ArgumentError: no soles, contacts that are not surfaces, a root that is not free, or legs that cannot reach such
+            a stance.
     """
-    feet = surfaces("soles", soles)
+    feet = check_surfaces("soles", soles)
     if not feet:
         raise ArgumentError("soles: expected one at least, got none")
     if robot.root != "free":
         raise ArgumentError(f"robot: expected a free root, got {robot.root!r} of {robot.name!r}")
-    start, turns, places, stretched = _start(robot, feet)
-    tried = (HEIGHTS * stretched).tolist() if height is None else [check_number("height", height)]
-    if not np.isfinite(tried).all():
+    start, rotations, positions, full_height = _initial_guess(robot, feet)
+    heights = (HEIGHT_FRACTIONS * full_height).tolist() if height is None else [check_number("height", height)]
+    if not np.isfinite(heights).all():
         raise ArgumentError(f"height: expected a finite number [m], got {height}")
-    for z in tried:
-        reach = REACH * stretched if height is None else 0.0
-        q = _standing(robot, feet, start, turns, places, z)
-        if q is not None and (reach == 0.0 or _standing(robot, feet, q, turns, places, z + reach) is not None):
+    for z in heights:
+        reserve = REACH_RESERVE_FRACTION * full_height if height is None else 0.0
+        q = _solve_stance(robot, feet, start, rotations, positions, z)
+        if q is not None and (
+            reserve == 0.0 or _solve_stance(robot, feet, q, rotations, positions, z + reserve) is not None
+        ):
             return q
     raise ArgumentError(
-        f"soles: {robot.name!r} cannot stand flat on {[c.name for c in feet]} at {max(tried):.3g} m"
-        + (f", nor down to {min(tried):.3g} m" if height is None else "")
+        f"soles: {robot.name!r} cannot stand flat on {[c.name for c in feet]} at {max(heights):.3g} m"
+        + (f", nor down to {min(heights):.3g} m" if height is None else "")
     )
 
 
-def _start(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[Array], Array, float]:
-    """Where a search begins: q, rotations of the frames, places of the soles (n, 2), and the height at zero."""
+def _initial_guess(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[Array], Array, float]:
+    """Returns the start of the search: q, rotations of the frames, sole positions (n, 2), and the height at zero."""
     model, neutral, q = robot.model, np.array(robot.neutral), np.array(robot.q_home)
     data = model.createData()
     robot.algorithms.framesForwardKinematics(model, data, neutral)
-    turns, places = [], np.empty((len(feet), 3))
-    for place, c in zip(places, feet, strict=True):
+    rotations, positions = [], np.empty((len(feet), 3))
+    for position, c in zip(positions, feet, strict=True):
         frame = data.oMf[robot.frame_id(c.frame)]
         x, y = c.axes_at(frame.rotation)[0, :2]
         x, y = (x, y) / np.hypot(x, y) if np.hypot(x, y) > 0.5 else (1.0, 0.0)
-        turns.append(np.array([[x, -y, 0.0], [y, x, 0.0], [0.0, 0.0, 1.0]]) @ c.axes_at(np.eye(3)))
-        place[:] = frame.act(np.array(c.offset))
+        rotations.append(np.array([[x, -y, 0.0], [y, x, 0.0], [0.0, 0.0, 1.0]]) @ c.axes_at(np.eye(3)))
+        position[:] = frame.act(np.array(c.offset))
     for leg in robot.legs.values():
         for joint in leg.joints:
-            at = robot.configuration_index(joint)
-            q[at] = np.clip(neutral[at], robot.lower[at], robot.upper[at])
+            index = robot.configuration_index(joint)
+            q[index] = np.clip(neutral[index], robot.lower[index], robot.upper[index])
             if joint == leg.knee:
-                way = 1.0 if robot.upper[at] - q[at] >= q[at] - robot.lower[at] else -1.0
-                q[at] = np.clip(q[at] + way * BENT, robot.lower[at], robot.upper[at])
-    return q, turns, places[:, :2], float(-places[:, 2].mean())
+                direction = 1.0 if robot.upper[index] - q[index] >= q[index] - robot.lower[index] else -1.0
+                q[index] = np.clip(q[index] + direction * INITIAL_KNEE_BEND, robot.lower[index], robot.upper[index])
+    return q, rotations, positions[:, :2], float(-positions[:, 2].mean())
 
 
-def _standing(
-    robot: Robot, feet: Sequence[Contact], start: Array, turns: Sequence[Array], places: Array, height: float
+def _solve_stance(
+    robot: Robot, feet: Sequence[Contact], start: Array, rotations: Sequence[Array], positions: Array, height: float
 ) -> Array | None:
-    """The stance at a height of the base [m], None where the legs do not reach."""
-    data, q, places = robot.model.createData(), start.copy(), places.copy()
+    """Returns the stance at a height of the base [m], None where the legs do not reach."""
+    data, q, positions = robot.model.createData(), start.copy(), positions.copy()
     q[2] = height
-    for _ in range(ROUNDS):
-        away = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - places.mean(axis=0)
-        places += away
+    for _ in range(MAX_ROUNDS):
+        offset = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - positions.mean(axis=0)
+        positions += offset
         targets = {}
-        for c, R, place in zip(feet, turns, places, strict=True):
-            targets[c.frame] = pin.SE3(R, np.array([*place, 0.0]) - R @ c.offset).homogeneous
-        found = inverse_kinematics(robot, targets, q0=q, move_root=False, restarts=0)
-        if not found.converged:
+        for c, R, position in zip(feet, rotations, positions, strict=True):
+            targets[c.frame] = pin.SE3(R, np.array([*position, 0.0]) - R @ c.offset).homogeneous
+        solution = inverse_kinematics(robot, targets, q0=q, move_root=False, restarts=0)
+        if not solution.converged:
             return None
-        q = found.q
-        if float(np.abs(away).max()) < CENTRED:
+        q = solution.q
+        if float(np.abs(offset).max()) < CENTERING_TOLERANCE:
             break
     return q

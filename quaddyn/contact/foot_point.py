@@ -10,10 +10,10 @@ from ..urdf.tree import Array
 
 
 def contact_jacobian(s: State, foot: str) -> Array:
-    """(3, nv) Jacobian of the lowest point of a foot's sphere, world axes: velocity of the material point there [m/s].
+    """Returns the Jacobian (3, nv) of the lowest point of a foot's sphere, world axes.
 
-    The point c + (0, 0, -r) of the sphere moves with ``v_c + omega x (0, 0, -r)``; a force there has the moment of the
-    same lever about the sphere's centre.
+    The point c + (0, 0, -r) of the sphere moves with ``v_c + omega x (0, 0, -r)`` [m/s]; a force there has the moment
+    of the same lever about the sphere's center.
 
     Args:
         s: the state.

@@ -1,4 +1,4 @@
-"""Friction cones: the second-order test, and pyramids for solvers that know only linear rows."""
+"""Friction cones: the margin in the second-order cone, and pyramids for solvers with linear constraints."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.arguments import check_integer, check_wrench
 from ..urdf.tree import Array
-from .contact import FACES, FEWEST_FACES, Contact
-from .wrench_cones import wrench_facets
+from .contact import DEFAULT_FACES, MIN_FACES, Contact
+from .wrench_cones import compute_wrench_cone
 
 
 def cone_margin(contact: Contact, force: Array) -> float:
-    """How far a force is inside the second-order cone, ``mu f_n - |f_t|`` [N]; negative outside.
+    """Computes the margin of a force in the second-order cone, ``mu f_n - |f_t|`` [N]; negative outside.
 
-    For a surface, the linear part of its wrench is judged; where the pressure may lie is `pyramid`'s business.
+    For a surface contact only the force of its wrench is evaluated; `friction_pyramid` also bounds the center of
+    pressure.
 
     Args:
-        contact: whose normal and friction count.
+        contact: gives the normal and the friction coefficient.
         force: (3,) or (6,), on the robot, world axes [N, N m].
 
     Raises:
@@ -30,25 +31,28 @@ def cone_margin(contact: Contact, force: Array) -> float:
     return float(contact.friction * n - np.hypot(t1, t2))
 
 
-def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: Array | None = None) -> Array:
-    """Rows A with ``A f <= 0`` for forces (or wrenches) in a polyhedral friction cone, f in world axes at the contact.
+def friction_pyramid(
+    contact: Contact, *, faces: int = DEFAULT_FACES, inner: bool = True, axes: Array | None = None
+) -> Array:
+    """Returns rows A with ``A f <= 0`` for forces (or wrenches) in a polyhedral friction cone, world axes.
 
-    The inner pyramid lies inside the cone with its edges on it, which makes every answer a true one at the price of
-    friction: face centres reach ``mu cos(pi / n)``, 71 % with 4 faces, 92 % with 8, 98 % with 16 (`friction_share`).
-    The outer one touches the cone at its face centres and allows ``mu / cos(pi / n)`` at its edges.  Faces are centred
-    on t1 and go round to t2.
+    The inner pyramid lies inside the cone with its edges on it, so that each of its forces is feasible at the price of
+    friction: face centers reach ``mu cos(pi / n)``, 71 % with 4 faces, 92 % with 8, 98 % with 16
+    (`pyramid_friction_ratio`).  The outer one is tangent to the cone at its face centers and reaches ``mu / cos(pi /
+    n)`` at its edges.  The first face is centered on t1, the next ones follow towards t2.
 
-    A surface, about its centre, has the exact cone of wrenches that pyramids of four faces at its corners can make:
-    pressure inside the rectangle and the yaw torque that friction leaves (Caron, Pham and Nakamura 2015, "Stability of
-    surface contacts for humanoid robots", prop. 1).  Its rows: -f_n, and then twice two for friction along the axes,
-    two for the pressure and four for the moment about the normal, moments over the half sizes, so that all are forces.
-    A polygon has as many as it takes, in the same order: see `wrench_facets`.
+    A surface contact, about its center, has the exact cone of the wrenches that pyramids of four faces at its corners
+    can exert: pressure inside the rectangle and the yaw torque that friction allows (Caron, Pham and Nakamura 2015,
+    "Stability of surface contacts for humanoid robots", prop. 1).  Its rows: -f_n, and then twice two for friction
+    along the axes, two for the pressure and four for the moment about the normal; moments are divided by the half
+    sizes, so that all rows are forces.  A polygon has as many rows as its cone has faces, in the same order: see
+    `compute_wrench_cone`.
 
     Args:
-        contact: normal, friction and size.
-        faces: n, 3 or more; 4 for a surface.
-        inner: the pyramid inside the cone rather than outside.
-        axes: (3, 3) rows t1, t2, n in world axes; ``contact.axes`` by default.  For a surface they have to be its own,
+        contact: gives normal, friction and size.
+        faces: n, 3 or more; must be 4 for a surface.
+        inner: True for the pyramid inside the cone, False for the one outside.
+        axes: (3, 3) rows t1, t2, n in world axes; None for ``contact.axes``.  For a surface these must be its own axes,
             ``contact.axes_at(s.placement(contact.frame).rotation)``.
 
     Returns:
@@ -58,7 +62,7 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
     Raises:
         ArgumentError: too few faces, or other than 4 for a surface.
     """
-    mu = contact.friction * friction_share(faces, inner=inner)
+    mu = contact.friction * pyramid_friction_ratio(faces, inner=inner)
     if contact.kind == "surface" and faces != 4:
         raise ArgumentError(f"faces: the cone of a surface is known for 4, got {faces}")
     if not contact.unilateral:
@@ -70,12 +74,12 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
             (np.column_stack((np.cos(angles), np.sin(angles), np.full(faces, -mu))), (0.0, 0.0, -1.0)),
         )
         return np.asarray(local @ axes)
-    turn = np.kron(np.eye(2), axes)
+    rotation = np.kron(np.eye(2), axes)
     if contact.polygon is not None:
-        faces_of = wrench_facets(contact.polygon)
-        slides = (faces_of[:, [0, 1, 5]] != 0.0).any(axis=1)
-        scaled = np.where(slides[:, None], faces_of * (1.0, 1.0, mu, mu, mu, 1.0), faces_of)
-        return np.asarray(np.vstack(((0.0, 0.0, -1.0, 0.0, 0.0, 0.0), scaled)) @ turn)
+        cone_rows = compute_wrench_cone(contact.polygon)
+        has_friction = (cone_rows[:, [0, 1, 5]] != 0.0).any(axis=1)
+        scaled = np.where(has_friction[:, None], cone_rows * (1.0, 1.0, mu, mu, mu, 1.0), cone_rows)
+        return np.asarray(np.vstack(((0.0, 0.0, -1.0, 0.0, 0.0, 0.0), scaled)) @ rotation)
     X, Y = contact.half_size
     rows = [(0.0, 0.0, -1.0, 0.0, 0.0, 0.0)]
     for sign in (1.0, -1.0):
@@ -90,14 +94,18 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
             for b in (1.0, -1.0):
                 row = (a * Y, b * X, -mu * (X + Y), a * sign * mu, b * sign * mu, sign)
                 rows.append(tuple(x / (X + Y) for x in row))
-    return np.asarray(np.array(rows) @ turn)
+    return np.asarray(np.array(rows) @ rotation)
 
 
-def friction_share(faces: int = FACES, *, inner: bool = True) -> float:
-    """Share of mu that a pyramid's face centres reach: ``cos(pi / n)`` inside the cone, 1 outside.
+def pyramid_friction_ratio(faces: int = DEFAULT_FACES, *, inner: bool = True) -> float:
+    """Returns the fraction of mu that the face centers of a pyramid reach: ``cos(pi / n)`` inside the cone, 1 outside.
+
+    Args:
+        faces: number of faces, 3 or more.
+        inner: whether the pyramid is inside the cone.
 
     Raises:
         ArgumentError: fewer than three faces.
     """
-    count = check_integer("faces", faces, least=FEWEST_FACES)
+    count = check_integer("faces", faces, least=MIN_FACES)
     return cos(pi / count) if inner else 1.0

@@ -1,4 +1,4 @@
-"""Contact-consistent inverse dynamics: torques and contact forces that make a wanted acceleration."""
+"""Contact-consistent inverse dynamics: joint torques and contact forces for a desired acceleration."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number, check_vector
 from ..urdf.tree import Array
 from .contact_set import ContactSet
-from .force_distribution import passive_rows, share_load
+from .force_distribution import solve_force_distribution, unactuated_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InverseDynamics:
-    """Torques and contact forces of one acceleration.
+    """Joint torques and contact forces for one acceleration.
 
     Attributes:
         tau: (nu,) torques of the actuated joints [N m], not saturated.
-        forces: by active contact, (3,) at a point's contact point or (6,) at a surface's centre, on the robot, world
+        forces: by active contact, (3,) at a point's contact point or (6,) at a surface's center, on the robot, world
             axes [N, N m].
-        residual: largest entry of ``M a + h - S^T tau - J^T f`` [N, N m]: zero where motors and contacts can make the
-            acceleration, what is missing where they cannot.
-        slip: largest acceleration ``|J a + drift|`` that the wanted motion gives a contact [m/s^2, rad/s^2].
-        margin: smallest ``mu f_n - |f_t|`` over the unilateral contacts [N]: negative where the forces would take a
-            pull or a slip; inf without any.
+        residual: largest entry of ``M a + h - S^T tau - J^T f`` [N, N m]: zero where motors and contacts can realize
+            the acceleration, otherwise the missing generalized force.
+        slip: largest acceleration ``|J a + drift|`` that the desired motion gives a contact [m/s^2, rad/s^2].
+        margin: smallest ``mu f_n - |f_t|`` over the unilateral contacts [N]: negative where a contact would pull or
+            slip; inf without unilateral contacts.
     """
 
     tau: Array
@@ -46,27 +46,27 @@ def inverse_dynamics(
     force_weight: float = 1.0,
     rank_tolerance: float = 1e-8,
 ) -> InverseDynamics:
-    """Torques tau and contact forces f with ``M a + h = S^T tau + J^T f``, the cheapest of them.
+    """Computes the torques tau and contact forces f of least cost with ``M a + h = S^T tau + J^T f``.
 
-    The rows without a motor (a free root's six, passive joints) fix part of f: ``J_u^T f = (M a + h)_u``.  Among the
-    forces that do, those are taken that make ``force_weight |f|_W^2 + torque_weight |tau|^2`` least, with
-    ``|f|_W^2 = f_n^2 + |f_t|^2 / mu^2`` of a point, so that forces lean towards the middle of their cones.  Where none
-    do, the rest is least in the metric of the inertia, as in Gauss's principle of least constraint.
+    The rows without a motor (a free root's six, passive joints) determine a part of f: ``J_u^T f = (M a + h)_u``.
+    Among the forces that satisfy them, the result minimizes ``force_weight |f|_W^2 + torque_weight |tau|^2`` with
+    ``|f|_W^2 = f_n^2 + |f_t|^2 / mu^2`` of a point, which keeps forces near the centers of their cones.  If no forces
+    satisfy them, the residual is least in the metric of the inertia, as in Gauss's principle of least constraint.
 
     Source: Righetti, Buchli, Mistry, Kalakrishnan and Schaal 2013, "Optimal distribution of contact forces with inverse
-    dynamics control"; 2011, "Inverse dynamics control of floating-base robots with external constraints".  Cones are
-    not enforced: `InverseDynamics.margin` tells.
+    dynamics control"; 2011, "Inverse dynamics control of floating-base robots with external constraints".  Friction
+    cones are not enforced; `InverseDynamics.margin` reports the margin.
 
     Args:
         s: the state.
-        contacts: the active members push; all of them unilateral, bilateral or force-only alike.
-        acceleration: (nv,) wanted [rad/s^2, m/s^2].
-        torque_weight: [1 / (N m)^2].
-        force_weight: [1 / N^2]; one of the weights is positive.
-        rank_tolerance: singular values below this share of the largest count as zero.
+        contacts: the active members exert forces, whether unilateral, bilateral or force-only.
+        acceleration: (nv,) desired acceleration [rad/s^2, m/s^2].
+        torque_weight: weight of the squared torques [1 / (N m)^2].
+        force_weight: weight of the squared forces [1 / N^2]; one of the two weights must be positive.
+        rank_tolerance: singular values below this fraction of the largest count as zero.
 
     Raises:
-        ArgumentTypeError: no `State`, or no `ContactSet`.
+        ArgumentTypeError: `s` is not a `State`, or `contacts` is not a `ContactSet`.
         ArgumentError: a wrong shape, an entry that is not finite, or a weight out of range.
         StaleStateError: the Dynamics of `s` was updated again.
     """
@@ -83,10 +83,12 @@ def inverse_dynamics(
         )
     tolerance = check_number("rank_tolerance", rank_tolerance)
     if not 0.0 <= tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {tolerance}")
+        raise ArgumentError(
+            f"rank_tolerance: expected a fraction of the largest singular value in [0, 1), got {tolerance}"
+        )
 
-    passive = passive_rows(robot)
-    f, rest = share_load(
+    passive = unactuated_rows(robot)
+    f, rest = solve_force_distribution(
         s.M,
         s.M @ acceleration + s.h,
         passive,
@@ -109,7 +111,7 @@ def inverse_dynamics(
 
 
 def _cone_metric(contacts: ContactSet) -> Array:
-    """T with ``f = T y`` and ``|y|^2 = sum f_n^2 + |f_t|^2 / mu^2``; moments of a surface by its half size."""
+    """Returns T with ``f = T y`` and ``|y|^2 = sum f_n^2 + |f_t|^2 / mu^2``; moments are divided by the half size."""
     T = np.zeros((contacts.rows, contacts.rows))
     for contact, rows in zip(contacts, contacts.slices().values(), strict=True):
         mu = max(contact.friction, 1e-3) if contact.unilateral else 1.0

@@ -14,24 +14,24 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, BoxShape, CylinderShape, MeshShape, Pose, Shape, SphereShape, first_largest
 from .support import support_polygon
 
-#: What lies at most this share of the foot's extent above its lowest point is part of the sole.
-FLAT = 2e-3
-#: A sole is at least this share of the foot's extent wide.
-NARROWEST = 0.1
-#: Places along a sole at which its rectangle may begin and end, besides the corners of its outline.
-PLACES = 65
-#: Points around the rim of a cylinder.
-RIM = 16
+#: Points within this fraction of the foot's extent above its lowest point belong to the sole.
+FLATNESS_TOLERANCE = 2e-3
+#: Smallest width of a sole, as a fraction of the foot's extent.
+MIN_WIDTH_FRACTION = 0.1
+#: Number of positions along a sole at which its rectangle may begin and end, besides the corners of its outline.
+N_EDGE_SAMPLES = 65
+#: Number of points around the rim of a cylinder.
+N_RIM_POINTS = 16
 
 
 class Sole(NamedTuple):
     """The rectangle of a sole, in the frame of its foot.
 
     Attributes:
-        offset: (3,) its centre [m].
+        offset: (3,) its center [m].
         rotation: (3, 3) its axes: forward, to the left, and up.
-        half_size: (2,) [m].
-        outline: (m, 2) corners of the whole sole about the centre, in these axes, counter-clockwise [m].
+        half_size: (2,) half of its sides [m].
+        outline: (m, 2) corners of the whole sole about the center, in these axes, counter-clockwise [m].
     """
 
     offset: Array
@@ -40,49 +40,53 @@ class Sole(NamedTuple):
     outline: Array
 
 
-def inscribed(outline: Array, corners: int) -> Array:
-    """(m, 2) a polygon of up to so many corners of a convex one; those that take least from its area are left out.
+def simplify_outline(outline: Array, corners: int) -> Array:
+    """Removes corners of a convex polygon, those that reduce its area least, until it has at most `corners`.
 
-    Of corners that take equally much the first one is left out.
+    Of corners with the same area the first one is removed.
     """
-    left = np.array(outline)
-    while len(left) > corners:
-        before, after = np.roll(left, 1, axis=0) - left, np.roll(left, -1, axis=0) - left
+    remaining = np.array(outline)
+    while len(remaining) > corners:
+        before, after = np.roll(remaining, 1, axis=0) - remaining, np.roll(remaining, -1, axis=0) - remaining
         cut = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
-        left = np.delete(left, first_largest(-cut, float(cut.max())), axis=0)
-    return left
+        remaining = np.delete(remaining, first_largest(-cut, float(cut.max())), axis=0)
+    return remaining
 
 
 def find_sole(robot: Robot, foot: str) -> Sole:
-    """The sole of a foot, see `Contact.of_sole`.
+    """Finds the sole of a foot, see `Contact.from_sole`.
+
+    Args:
+        robot: the robot.
+        foot: name of the foot.
 
     Raises:
         UnknownNameError: no such foot.
-        ArgumentError: the lowest points of its shapes span no area that one could stand on.
+        ArgumentError: the lowest points of its shapes span no area to stand on.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     if foot not in robot.legs:
         raise UnknownNameError("foot", foot, robot.feet)
-    axes = _upright(robot, foot)
-    points = _points(robot, foot, axes[:, 2]) @ axes
+    axes = _upright_axes(robot, foot)
+    points = _underside_points(robot, foot, axes[:, 2]) @ axes
     extent = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
-    lowest = points[points[:, 2] <= points[:, 2].min() + FLAT * extent] if len(points) else points
+    lowest = points[points[:, 2] <= points[:, 2].min() + FLATNESS_TOLERANCE * extent] if len(points) else points
     outline = support_polygon(lowest[:, :2])
-    low, high = _rectangle(outline) if len(outline) > 2 else (np.zeros(2), np.zeros(2))
-    if not (high - low).min() > NARROWEST * extent:
+    low, high = _largest_rectangle(outline) if len(outline) > 2 else (np.zeros(2), np.zeros(2))
+    if not (high - low).min() > MIN_WIDTH_FRACTION * extent:
         wide, long = 1e3 * np.sort(high - low)
         raise ArgumentError(
-            f"foot: {foot!r} of {robot.name!r} has no flat sole that its file tells of: the lowest points of the "
+            f"foot: {foot!r} of {robot.name!r} has no flat sole in its file: the lowest points of the "
             f"shapes of {robot.legs[foot].foot.frame!r} span {long:.1f} x {wide:.1f} mm; "
             "make a Contact of kind 'surface' with offset and half_size"
         )
-    centre = np.array([*(low + high) / 2.0, lowest[:, 2].min()])
-    return Sole(axes @ centre, axes, (high - low) / 2.0, outline - centre[:2])
+    center = np.array([*(low + high) / 2.0, lowest[:, 2].min()])
+    return Sole(axes @ center, axes, (high - low) / 2.0, outline - center[:2])
 
 
-def _upright(robot: Robot, foot: str) -> Array:
-    """(3, 3) axes in the foot's frame, each along one of its own: forward, to the left and up with joints at zero."""
+def _upright_axes(robot: Robot, foot: str) -> Array:
+    """Returns axes (3, 3) in the foot's frame, each along a frame axis: forward, left and up with joints at zero."""
     data = robot.model.createData()
     robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
     R = data.oMf[robot.frame_id(foot)].rotation
@@ -93,28 +97,28 @@ def _upright(robot: Robot, foot: str) -> Array:
     return np.column_stack((ahead, np.cross(up, ahead), up))
 
 
-def _points(robot: Robot, foot: str, up: Array) -> Array:
-    """(n, 3) points of the foot's body that the hull of its shapes has at the bottom, in the foot's frame [m]."""
+def _underside_points(robot: Robot, foot: str, up: Array) -> Array:
+    """Returns points (n, 3) of the foot's body whose hull has the underside of its shapes, in the foot's frame [m]."""
     model = robot.model
     frame = model.frames[robot.frame_id(foot)]
     body = next(b for b in robot.bodies if body_joint(model, b) == frame.parentJoint)
-    own = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
-    to_foot = frame.placement.actInv(own)
+    body_placement = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
+    to_foot = frame.placement.actInv(body_placement)
     out = [np.zeros((0, 3))]
     for kind in ("collisions", "visuals"):
         for link, pose in body.links:
             for geometry in getattr(link, kind):
                 placed: Pose = pose @ geometry.placement
                 R = to_foot.rotation @ placed.rotation
-                points = _lowest(geometry.shape, R.T @ up)
+                points = _shape_underside(geometry.shape, R.T @ up)
                 out.append(to_foot.translation + to_foot.rotation @ placed.translation + points @ R.T)
         if len(out) > 1:
             break
     return np.vstack(out)
 
 
-def _lowest(shape: Shape, up: Array) -> Array:
-    """(n, 3) points whose hull has the underside of a shape, in its own axes [m]; none of a mesh that is not read."""
+def _shape_underside(shape: Shape, up: Array) -> Array:
+    """Returns points (n, 3) whose hull has the underside of a shape, in its axes [m]; none for an unreadable mesh."""
     if isinstance(shape, SphereShape):
         return -shape.radius * up[None]
     if isinstance(shape, BoxShape):
@@ -124,15 +128,17 @@ def _lowest(shape: Shape, up: Array) -> Array:
         return np.zeros((0, 3)) if points is None else points * np.array(shape.scale)
     ends = np.array([[0.0, 0.0, -0.5 * shape.length], [0.0, 0.0, 0.5 * shape.length]])
     if isinstance(shape, CylinderShape):
-        angles = 2.0 * np.pi * np.arange(RIM) / RIM
-        rim = shape.radius * np.column_stack((np.cos(angles), np.sin(angles), np.zeros(RIM)))
+        angles = 2.0 * np.pi * np.arange(N_RIM_POINTS) / N_RIM_POINTS
+        rim = shape.radius * np.column_stack((np.cos(angles), np.sin(angles), np.zeros(N_RIM_POINTS)))
         return np.vstack([end + rim for end in ends])
     return ends - shape.radius * up
 
 
-def _rectangle(outline: Array) -> tuple[Array, Array]:
-    """Lower and upper corner of the largest rectangle along the axes in a convex polygon (h, 2), counter-clockwise."""
-    x = np.unique(np.concatenate((outline[:, 0], np.linspace(outline[:, 0].min(), outline[:, 0].max(), PLACES))))
+def _largest_rectangle(outline: Array) -> tuple[Array, Array]:
+    """Returns the lower and upper corner of the largest axis-parallel rectangle in a convex polygon (h, 2)."""
+    x = np.unique(
+        np.concatenate((outline[:, 0], np.linspace(outline[:, 0].min(), outline[:, 0].max(), N_EDGE_SAMPLES)))
+    )
     start, along = outline, np.roll(outline, -1, axis=0) - outline
     low, high = np.full(len(x), -np.inf), np.full(len(x), np.inf)
     for (px, py), (dx, dy) in zip(start, along, strict=True):

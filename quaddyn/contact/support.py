@@ -1,4 +1,4 @@
-"""The support polygon: the area within which a robot's weight can be carried on level ground."""
+"""The support polygon: the area in which the center of mass can be supported on level ground."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def support_polygon(points: Array) -> Array:
     Raises:
         ArgumentError: another shape, or a point that is not finite.
     """
-    points = _plane_points("points", points)
+    points = _check_plane_points("points", points)
     ordered = np.unique(points, axis=0)
     if len(ordered) <= 1:
         return ordered
@@ -42,38 +42,39 @@ def support_polygon(points: Array) -> Array:
         return out[:-1]
 
     tolerance = ROUNDING_TOLERANCE * float(np.abs(points).max())
-    hull = _simplified(np.array(chain(ordered) + chain(ordered[::-1])), tolerance)
+    hull = _remove_rounded_corners(np.array(chain(ordered) + chain(ordered[::-1])), tolerance)
     leftmost = np.flatnonzero(hull[:, 0] <= hull[:, 0].min() + tolerance)
     return np.roll(hull, -int(leftmost[np.argmin(hull[leftmost, 1])]), axis=0)
 
 
 def support_margin(polygon: Array, point: Array) -> float:
-    """Distance of a point from the edge of a support polygon [m]: positive inside, negative outside.
+    """Returns the distance of a point from the edge of a support polygon [m]: positive inside, negative outside.
 
     Args:
-        polygon: (h, 2) as from `support_polygon`; of two corners or one, everything is outside.
-        point: (2,) such as the ground projection of the centre of mass, or a zero-moment point.
+        polygon: (h, 2) as from `support_polygon`; with fewer than three corners every point is outside.
+        point: (2,) such as the ground projection of the center of mass, or a zero-moment point [m].
 
     Returns:
-        -inf without corners.
+        The distance [m]; -inf without corners.
 
     Raises:
         ArgumentError: another shape, or an entry that is not finite.
     """
-    polygon, point = _plane_points("polygon", polygon), _plane_points("point", [point])[0]
+    polygon, point = _check_plane_points("polygon", polygon), _check_plane_points("point", [point])[0]
     if not len(polygon):
         return -np.inf
     ends = np.roll(polygon, -1, axis=0)
     along = ends - polygon
     lengths = (along * along).sum(axis=1)
-    to = point - polygon
-    share = np.clip((to * along).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0), 0.0, 1.0)
-    distance = float(np.hypot(*(to - share[:, None] * along).T).min())
-    inside = len(polygon) > 2 and bool((along[:, 0] * to[:, 1] - along[:, 1] * to[:, 0] >= 0.0).all())
+    offset = point - polygon
+    alpha = np.clip((offset * along).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0), 0.0, 1.0)
+    distance = float(np.hypot(*(offset - alpha[:, None] * along).T).min())
+    inside = len(polygon) > 2 and bool((along[:, 0] * offset[:, 1] - along[:, 1] * offset[:, 0] >= 0.0).all())
     return distance if inside else -distance
 
 
-def _plane_points(name: str, value: object) -> Array:
+def _check_plane_points(name: str, value: object) -> Array:
+    """Returns `value` as finite points (m, 2) [m]; raises `ArgumentError` under the given name otherwise."""
     try:
         points = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -83,14 +84,14 @@ def _plane_points(name: str, value: object) -> Array:
     return points
 
 
-def _simplified(hull: Array, tolerance: float) -> Array:
+def _remove_rounded_corners(hull: Array, tolerance: float) -> Array:
     """Removes corners closer than `tolerance` [m] to the line between their neighbours, the closest one first."""
     while len(hull) > 1:
         before = np.roll(hull, 1, axis=0)
-        chord, to = np.roll(hull, -1, axis=0) - before, hull - before
+        chord, offset = np.roll(hull, -1, axis=0) - before, hull - before
         length = np.hypot(*chord.T)
-        area = np.abs(chord[:, 0] * to[:, 1] - chord[:, 1] * to[:, 0])
-        height = np.where(length > tolerance, area / np.where(length > 0.0, length, 1.0), np.hypot(*to.T))
+        area = np.abs(chord[:, 0] * offset[:, 1] - chord[:, 1] * offset[:, 0])
+        height = np.where(length > tolerance, area / np.where(length > 0.0, length, 1.0), np.hypot(*offset.T))
         closest = int(np.argmin(height))
         if height[closest] > tolerance:
             break
@@ -99,7 +100,7 @@ def _simplified(hull: Array, tolerance: float) -> Array:
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:
-    """Positive where a, b, c turn left; zero, to rounding, on a line."""
+    """Returns the signed double area of a, b, c: positive for a left turn, zero, to rounding, on a line."""
     ux, uy = b - a
     vx, vy = c - a
     area = ux * vy - uy * vx

@@ -11,7 +11,7 @@ import pinocchio as pin
 from ..dynamics import Dynamics, State
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM
 from ..errors import ArgumentError, ArgumentTypeError
-from ..kinematics.velocity_tasks import ROWS
+from ..kinematics.velocity_tasks import FRAME_ROWS
 from ..robot.arguments import check_sequence, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
@@ -19,7 +19,7 @@ from .gains import check_robot
 from .load_distribution import check_state
 
 #: Rows whose Jacobian stays below this share of the frame's largest at every sampled posture cannot move.
-IMMOBILE = 1e-9
+IMMOBILE_FRACTION = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class TaskMotion:
     twist_jacobian: Array
 
 
-class FrameTask:
+class CartesianTask:
     """Rows of the place of a frame, along world axes or axes of the caller's.
 
     Linear rows are the coordinates of the frame's origin.  Angular rows are those of the rotation vector
@@ -71,15 +71,15 @@ class FrameTask:
         self.robot, self.frame = robot, frame
         self.axes = np.eye(3) if axes is None else check_rotation("axes", axes)
         if rows is None:
-            self.rows = movable_rows(robot, frame, self.axes)
+            self.rows = find_movable_rows(robot, frame, self.axes)
         else:
             self.rows = check_sequence("rows", rows, "names of rows")
-            if not self.rows or any(r not in ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
-                raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {self.rows}")
-        self.index = np.array([ROWS[row] for row in self.rows])
+            if not self.rows or any(r not in FRAME_ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
+                raise ArgumentError(f"rows: expected each of {', '.join(FRAME_ROWS)} at most once, got {self.rows}")
+        self.index = np.array([FRAME_ROWS[row] for row in self.rows])
         self.angular = tuple(bool(i >= 3) for i in self.index)
-        self._turn = np.zeros((6, 6))  # both halves of a twist into the rows' axes
-        self._turn[:3, :3] = self._turn[3:, 3:] = self.axes.T
+        self._row_rotation = np.zeros((6, 6))  # both halves of a twist into the rows' axes
+        self._row_rotation[:3, :3] = self._row_rotation[3:, 3:] = self.axes.T
 
     @property
     def k(self) -> int:
@@ -117,54 +117,61 @@ class FrameTask:
         self.check(s)
         pose = s.placement(self.frame)
         J6 = s.jacobian(self.frame)
-        now, drift = s.velocity(self.frame), s.drift(self.frame)
-        wanted = twist("velocity", velocity)
-        asked = twist("acceleration", acceleration)
-        R, turn = self.axes, self._turn
-        position, rotation = self._target(target)
+        current, drift = s.velocity(self.frame), s.drift(self.frame)
+        target_velocity = as_twist("velocity", velocity)
+        target_acceleration = as_twist("acceleration", acceleration)
+        R, rotate = self.axes, self._row_rotation
+        position, rotation = self._check_target(target)
         error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
-        wanted, now, asked, drift = turn @ wanted, turn @ now, turn @ asked, turn @ drift
-        rate, y_wanted, J = wanted - now, asked, turn @ J6
+        target_velocity, current, target_acceleration, drift = (
+            rotate @ target_velocity,
+            rotate @ current,
+            rotate @ target_acceleration,
+            rotate @ drift,
+        )
+        rate, y_desired, J = target_velocity - current, target_acceleration, rotate @ J6
         if any(self.angular):
             e = R.T @ pin.log3(rotation @ pose.rotation.T)
             inverse = inverse_right_jacobian(e)
-            e_rate = inverse.T @ wanted[3:] - inverse @ now[3:]
+            e_rate = inverse.T @ target_velocity[3:] - inverse @ current[3:]
             error[3:], rate[3:] = e, e_rate
-            changing = inverse_right_jacobian_rate(e, e_rate)
-            y_wanted = np.concatenate((asked[:3], inverse.T @ asked[3:] + changing.T @ wanted[3:]))
-            J[3:], drift[3:] = inverse @ J[3:], inverse @ drift[3:] + changing @ now[3:]
+            inverse_rate = inverse_right_jacobian_rate(e, e_rate)
+            y_desired = np.concatenate(
+                (target_acceleration[:3], inverse.T @ target_acceleration[3:] + inverse_rate.T @ target_velocity[3:])
+            )
+            J[3:], drift[3:] = inverse @ J[3:], inverse @ drift[3:] + inverse_rate @ current[3:]
         i = self.index
         return TaskMotion(
             error=error[i],
             rate=rate[i],
-            acceleration=y_wanted[i],
+            acceleration=y_desired[i],
             J=J[i],
             drift=drift[i],
             twist_jacobian=J6,
         )
 
-    def _target(self, target: Array | Pose) -> tuple[Array, Array]:
+    def _check_target(self, target: Array | Pose) -> tuple[Array, Array]:
         if isinstance(target, Pose):
-            place = check_vector("target.translation", target.translation, (3,), "the origin of the frame")
-            bounded("target.translation", place)
-            return place, check_rotation("target.rotation", target.rotation)
+            position = check_vector("target.translation", target.translation, (3,), "the origin of the frame")
+            check_magnitude("target.translation", position)
+            return position, check_rotation("target.rotation", target.rotation)
         if any(self.angular):
             raise ArgumentTypeError(f"target: rows {self.rows} need a Pose, got {type(target).__name__}")
         target = check_vector("target", target, (3,), "the origin of the frame")
-        bounded("target", target)
+        check_magnitude("target", target)
         return target, np.eye(3)
 
 
-def twist(name: str, value: Array | None) -> Array:
+def as_twist(name: str, value: Array | None) -> Array:
     """(6,) of a (3,) or (6,) argument, missing angular parts zero; zero for None."""
     out = np.zeros(6)
     if value is not None:
         given = check_wrench(name, value, "linear, or (6,) with angular")
-        out[: len(given)] = bounded(name, given)
+        out[: len(given)] = check_magnitude(name, given)
     return out
 
 
-def bounded(name: str, value: Array) -> Array:
+def check_magnitude(name: str, value: Array) -> Array:
     """`value` if its entries are within `MAX_CONFIGURATION_NORM`, so that no gain makes them overflow.
 
     Raises:
@@ -190,14 +197,14 @@ def check_rotation(name: str, value: object) -> Array:
     return R
 
 
-def movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
+def find_movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
     """Those of "x", "y", "z" (along `axes`) in which a frame can move, judged at home and at random postures.
 
     Raises:
         ArgumentError: none.
     """
     dyn, rng = Dynamics(robot), np.random.default_rng(0)
-    most = np.zeros(3)
+    largest = np.zeros(3)
     for _ in range(8):
         J = (
             axes.T
@@ -205,8 +212,10 @@ def movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
                 robot.algorithms.integrate(robot.model, robot.q_home, 0.5 * rng.normal(size=robot.nv)), frame
             )[:3]
         )
-        most = np.maximum(most, np.abs(J).max(axis=1, initial=0.0))
-    rows = tuple(row for row, size in zip("xyz", most, strict=True) if size > max(IMMOBILE * most.max(), 1e-12))
+        largest = np.maximum(largest, np.abs(J).max(axis=1, initial=0.0))
+    rows = tuple(
+        row for row, size in zip("xyz", largest, strict=True) if size > max(IMMOBILE_FRACTION * largest.max(), 1e-12)
+    )
     if not rows:
         raise ArgumentError(f"frame: {frame!r} does not move")
     return rows
@@ -215,18 +224,18 @@ def movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
 def inverse_right_jacobian(e: Array) -> Array:
     """Jr^-1(e) of SO(3): ``1 + [e]/2 + c(|e|) [e]^2`` with ``c = (1 - (|e|/2) cot(|e|/2)) / |e|^2``."""
     E = pin.skew(e)
-    return np.asarray(np.eye(3) + 0.5 * E + _c(float(np.linalg.norm(e)))[0] * (E @ E))
+    return np.asarray(np.eye(3) + 0.5 * E + _rotation_coefficient(float(np.linalg.norm(e)))[0] * (E @ E))
 
 
 def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
     """d/dt of `inverse_right_jacobian` along de/dt."""
     E, E_rate = pin.skew(e), pin.skew(e_rate)
     angle = float(np.linalg.norm(e))
-    c, slope_over_angle = _c(angle)
+    c, slope_over_angle = _rotation_coefficient(angle)
     return np.asarray(0.5 * E_rate + slope_over_angle * float(e @ e_rate) * (E @ E) + c * (E_rate @ E + E @ E_rate))
 
 
-def _c(angle: float) -> tuple[float, float]:
+def _rotation_coefficient(angle: float) -> tuple[float, float]:
     """The c of `inverse_right_jacobian`, and c'(angle) / angle; by their series where the closed form loses digits."""
     if angle < 0.1:
         a = angle * angle
@@ -235,6 +244,6 @@ def _c(angle: float) -> tuple[float, float]:
         )
     half = 0.5 * angle
     cot = np.cos(half) / np.sin(half)
-    rest = (1.0 - half * cot) / angle**2
-    slope = (0.5 * half / np.sin(half) ** 2 - 0.5 * cot) / angle**2 - 2.0 * rest / angle
-    return float(rest), float(slope / angle)
+    coefficient = (1.0 - half * cot) / angle**2
+    slope = (0.5 * half / np.sin(half) ** 2 - 0.5 * cot) / angle**2 - 2.0 * coefficient / angle
+    return float(coefficient), float(slope / angle)

@@ -8,20 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
-from ..strict_attributes import Setting, StrictAttributes
+from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array
-from .cartesian_task import FrameTask, bounded
-from .gains import gain_vector, share
-from .impedance import standing
-from .null_space_posture import NullSpacePosture, null_space_of
-from .operational_space import operational
-from .task_torque import TaskTorque, task_torque
+from .cartesian_task import CartesianTask, check_magnitude
+from .gains import as_gain_vector, check_fraction
+from .impedance import select_stance_feet
+from .null_space_posture import NullSpacePosture, check_null_space
+from .operational_space import compute_operational_space
+from .task_torque import TaskTorque, make_task_torque
 
 
+@renamed_attributes(command="compute", learn="integrate", limit="integral_limit")
 class ForceRegulator(StrictAttributes, fixed=("size",)):
     """Feed-forward plus PI on a measured force, with anti-windup: ``u = f* + kp (f* - f) + ki int (f* - f) dt``.
 
@@ -42,39 +44,40 @@ class ForceRegulator(StrictAttributes, fixed=("size",)):
         ArgumentError: a value out of range.
     """
 
-    kp = Setting[float, float](lambda self, value: check_positive("kp", value, zero=True))
-    ki = Setting[float, float](lambda self, value: check_positive("ki", value, zero=True))
-    dt = Setting[float, float](lambda self, value: check_positive("dt", value))
-    limit = Setting[ArrayLike | None, Array | None](
-        lambda self, value: None if value is None else gain_vector("integral_limit", value, self.size)
+    kp = ValidatedAttribute[float, float](lambda self, value: check_positive("kp", value, zero=True))
+    ki = ValidatedAttribute[float, float](lambda self, value: check_positive("ki", value, zero=True))
+    dt = ValidatedAttribute[float, float](lambda self, value: check_positive("dt", value))
+    integral_limit = ValidatedAttribute[ArrayLike | None, Array | None](
+        lambda self, value: None if value is None else as_gain_vector("integral_limit", value, self.size)
     )
 
-    def __init__(self, size: int, *, kp: float, ki: float, limit: ArrayLike | None, dt: float) -> None:
+    @renamed_parameters(limit="integral_limit")
+    def __init__(self, size: int, *, kp: float, ki: float, integral_limit: ArrayLike | None, dt: float) -> None:
         self.size = size
-        self.kp, self.ki, self.dt, self.limit = kp, ki, dt, limit
+        self.kp, self.ki, self.dt, self.integral_limit = kp, ki, dt, integral_limit
         self.integral = np.zeros(size)
 
     def reset(self) -> None:
         """Forget the integral."""
         self.integral = np.zeros(self.size)
 
-    def command(self, wanted: Array, measured: Array | None) -> Array:
+    def compute(self, wanted: Array, measured: Array | None) -> Array:
         """The force u (size,) [N]; without a measurement the feed-forward alone."""
         if measured is None:
             return wanted.copy()
         return np.asarray(wanted + self.kp * (wanted - measured) + self.integral)
 
-    def learn(self, wanted: Array, measured: Array | None, *, saturated: bool) -> None:
+    def integrate(self, target: Array, measured: Array | None, *, saturated: bool) -> None:
         """Advance the integral by one period, unless the motors are at their limits."""
         if measured is None or saturated:
             return
-        bound = np.abs(wanted) if self.limit is None else self.limit
-        self.integral = np.clip(self.integral + self.ki * self.dt * (wanted - measured), -bound, bound)
+        limit = np.abs(target) if self.integral_limit is None else self.integral_limit
+        self.integral = np.clip(self.integral + self.ki * self.dt * (target - measured), -limit, limit)
 
 
 def check_forces(name: str, value: ArrayLike, rows: tuple[str, ...]) -> Array:
     """The value as an array; raises `ArgumentError` unless it is one finite, bounded force per row."""
-    return bounded(name, check_vector(name, value, (len(rows),), f"one per row {rows}"))
+    return check_magnitude(name, check_vector(name, value, (len(rows),), f"one per row {rows}"))
 
 
 class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "regulator", "null_space")):
@@ -112,8 +115,12 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
-    damping_rate = Setting[float, float](lambda self, value: check_positive("damping_rate", value, zero=True))
-    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
+    damping_rate = ValidatedAttribute[float, float](
+        lambda self, value: check_positive("damping_rate", value, zero=True)
+    )
+    singular_tolerance = ValidatedAttribute[float, float](
+        lambda self, value: check_fraction("singular_tolerance", value)
+    )
 
     def __init__(
         self,
@@ -130,13 +137,13 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         singular_tolerance: float = 1e-4,
         dt: float = 1e-3,
     ) -> None:
-        self.task = FrameTask(robot, frame, rows, axes=axes)
+        self.task = CartesianTask(robot, frame, rows, axes=axes)
         if any(self.task.angular):
             raise ArgumentError(f"rows: expected linear ones (moments: HybridControl), got {self.task.rows}")
         self.robot, self.frame, self.rows = robot, frame, self.task.rows
         self.damping_rate = damping_rate
-        self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, limit=integral_limit, dt=dt)
-        self.null_space = null_space_of(robot, null_space)
+        self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, integral_limit=integral_limit, dt=dt)
+        self.null_space = check_null_space(robot, null_space)
         self.singular_tolerance = singular_tolerance
 
     def compute(
@@ -166,23 +173,23 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         if measured is not None:
             measured = check_forces("measured", measured, self.rows)
         motion = self.task.motion(s, np.zeros(3))
-        feet = standing(self.robot, self.frame, stance)
-        space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        feet = select_stance_feet(self.robot, self.frame, stance)
+        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
         rate = motion.J @ s.v
         damper = self.damping_rate * (space.inertia @ rate)
-        asked = -self.regulator.command(force, measured) - damper
-        load = s.gravity + motion.J.T @ asked + self.null_space.force(s, space, float(damper @ rate))
-        out = task_torque(
+        task_force = -self.regulator.compute(force, measured) - damper
+        load = s.gravity + motion.J.T @ task_force + self.null_space.force(s, space, float(damper @ rate))
+        out = make_task_torque(
             s,
             load,
             feet,
             friction=friction,
-            force=asked,
+            force=task_force,
             error=np.zeros(self.task.k) if measured is None else force - measured,
             frequencies=np.zeros(0),
-            singular=space.singular,
+            is_singular=space.is_singular,
         )
-        self.regulator.learn(force, measured, saturated=bool(out.saturated))
+        self.regulator.integrate(force, measured, saturated=bool(out.saturated_joints))
         return out
 
     def storage(self, s: State, force: Array) -> float:
@@ -194,7 +201,7 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         """
         force = check_forces("force", force, self.rows)
         y = -self.task.motion(s, np.zeros(3)).error
-        return s.energy.kinetic + float(force @ y) + self.null_space.tank
+        return s.energy.kinetic + float(force @ y) + self.null_space.tank_energy
 
     def reset(self) -> None:
         """Forget the past: the integral and what the tank gave."""

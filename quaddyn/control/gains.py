@@ -11,12 +11,12 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
 #: Asymmetry and negative eigenvalues of a gain up to this share of its norm are rounding.
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 #: Largest entry of a gain; beyond, forces would overflow.
-LARGEST = 1e50
+MAX_GAIN = 1e50
 
 
-def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
+def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
     """A gain as a (k, k) symmetric positive semi-definite matrix, read-only.
 
     Args:
@@ -42,8 +42,8 @@ def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, 
         raise ArgumentError(f"{name}: expected a number, ({k},) or ({k}, {k}), got shape {gain.shape}")
     if not np.isfinite(gain).all():
         raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
-    if np.abs(gain).max(initial=0.0) > LARGEST:
-        raise ArgumentError(f"{name}: expected entries of at most {LARGEST:g}, got {value!r}")
+    if np.abs(gain).max(initial=0.0) > MAX_GAIN:
+        raise ArgumentError(f"{name}: expected entries of at most {MAX_GAIN:g}, got {value!r}")
     if gain.ndim == 0 and units > 1:
         raise ArgumentError(
             f"{name}: rows in metres and radians need one number each, ({k},) or ({k}, {k}), got {value!r}"
@@ -51,18 +51,18 @@ def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, 
     if gain.ndim < 2:
         gain = np.diag(np.broadcast_to(gain, (k,)))
     size = float(np.abs(gain).max(initial=0.0))
-    if np.abs(gain - gain.T).max(initial=0.0) > ROUNDING * size:
+    if np.abs(gain - gain.T).max(initial=0.0) > ROUNDING_TOLERANCE * size:
         raise ArgumentError(f"{name}: expected a symmetric matrix, got {value!r}")
     gain = 0.5 * (gain + gain.T)
-    least = float(np.linalg.eigvalsh(gain / size).min()) if size > 0.0 else 0.0
-    if least < -ROUNDING:
-        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {least * size:.3g} (times the rest)")
-    if definite and not (size > 0.0 and least > ROUNDING):
+    smallest = float(np.linalg.eigvalsh(gain / size).min()) if size > 0.0 else 0.0
+    if smallest < -ROUNDING_TOLERANCE:
+        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {smallest * size:.3g} (times the rest)")
+    if definite and not (size > 0.0 and smallest > ROUNDING_TOLERANCE):
         raise ArgumentError(f"{name}: expected a positive definite matrix, got {value!r}")
     return frozen(gain)
 
 
-def gain_vector(name: str, value: ArrayLike, size: int) -> Array:
+def as_gain_vector(name: str, value: ArrayLike, size: int) -> Array:
     """Gains as (size,) finite numbers >= 0, from one number or as many.
 
     Raises:
@@ -77,7 +77,7 @@ def gain_vector(name: str, value: ArrayLike, size: int) -> Array:
     return np.broadcast_to(gain, (size,))
 
 
-def share(name: str, value: object) -> float:
+def check_fraction(name: str, value: object) -> float:
     """A number between 0 and 1, both excluded.
 
     Raises:
@@ -96,7 +96,7 @@ def check_robot(robot: object) -> None:
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
 
 
-def modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:
+def compute_modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:
     """The damping D that gives every mode of ``Lambda e'' + D e' + K e = 0`` the same damping ratio.
 
     Double diagonalization: with ``Lambda = R R^T`` and the orthogonal V of ``R^-1 K R^-T = V diag(w^2) V^T``, the

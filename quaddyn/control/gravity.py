@@ -8,7 +8,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
-from .load_distribution import Compensation, check_state, distribute
+from .load_distribution import LoadDistribution, check_state, distribute_load
 
 
 def gravity_compensation(
@@ -18,7 +18,7 @@ def gravity_compensation(
     acceleration: Array | None = None,
     friction: float = NOMINAL_FRICTION,
     rank_tolerance: float = 1e-8,
-) -> Compensation:
+) -> LoadDistribution:
     """Torques that balance h (gravity, and Coriolis terms where ``v != 0``) through the stance feet.
 
     ``S^T tau + sum_i J_i^T f_i = M a + h`` with the forces of `distribute`: on level ground, purely vertical ones.
@@ -40,4 +40,4 @@ def gravity_compensation(
     if acceleration is not None:
         acceleration = check_vector("acceleration", acceleration, (s.robot.nv,), f"nv of {s.robot.name}")
         load += s.M @ acceleration
-    return distribute(s, load, stance, friction=friction, rank_tolerance=rank_tolerance)
+    return distribute_load(s, load, stance, friction=friction, rank_tolerance=rank_tolerance)

@@ -12,15 +12,15 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import check_positive, check_sequence
 from ..robot.robot import Robot
-from ..strict_attributes import Setting, StrictAttributes
+from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array, Pose
-from .cartesian_task import FrameTask
+from .cartesian_task import CartesianTask
 from .force_control import ForceRegulator, check_forces
-from .gains import share
-from .impedance import standing
-from .null_space_posture import NullSpacePosture, null_space_of
-from .operational_space import operational
-from .task_torque import TaskTorque, task_torque
+from .gains import check_fraction
+from .impedance import select_stance_feet
+from .null_space_posture import NullSpacePosture, check_null_space
+from .operational_space import compute_operational_space
+from .task_torque import TaskTorque, make_task_torque
 
 
 class HybridControl(
@@ -77,10 +77,16 @@ class HybridControl(
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
-    bandwidth = Setting[float, float](lambda self, value: check_positive("bandwidth", value))
-    damping_ratio = Setting[float, float](lambda self, value: check_positive("damping_ratio", value, zero=True))
-    damping_rate = Setting[float, float](lambda self, value: check_positive("damping_rate", value, zero=True))
-    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
+    bandwidth = ValidatedAttribute[float, float](lambda self, value: check_positive("bandwidth", value))
+    damping_ratio = ValidatedAttribute[float, float](
+        lambda self, value: check_positive("damping_ratio", value, zero=True)
+    )
+    damping_rate = ValidatedAttribute[float, float](
+        lambda self, value: check_positive("damping_rate", value, zero=True)
+    )
+    singular_tolerance = ValidatedAttribute[float, float](
+        lambda self, value: check_fraction("singular_tolerance", value)
+    )
 
     def __init__(
         self,
@@ -100,16 +106,20 @@ class HybridControl(
         singular_tolerance: float = 1e-4,
         dt: float = 1e-3,
     ) -> None:
-        self.task = task = FrameTask(robot, frame, rows, axes=axes)
-        chosen = check_sequence("force", force, "names of rows")
-        if not chosen or any(row not in task.rows for row in chosen) or len(set(chosen)) != len(chosen):
-            raise ArgumentError(f"force: expected some of the rows {task.rows}, each once, got {chosen}")
+        self.task = task = CartesianTask(robot, frame, rows, axes=axes)
+        force_names = check_sequence("force", force, "names of rows")
+        if (
+            not force_names
+            or any(row not in task.rows for row in force_names)
+            or len(set(force_names)) != len(force_names)
+        ):
+            raise ArgumentError(f"force: expected some of the rows {task.rows}, each once, got {force_names}")
         self.robot, self.frame, self.rows = robot, frame, task.rows
-        self.force_rows = tuple(row for row in task.rows if row in chosen)
-        self._force = np.array([row in chosen for row in task.rows])
+        self.force_rows = tuple(row for row in task.rows if row in force_names)
+        self._force = np.array([row in force_names for row in task.rows])
         self.bandwidth, self.damping_ratio, self.damping_rate = bandwidth, damping_ratio, damping_rate
-        self.regulator = ForceRegulator(len(self.force_rows), kp=kp, ki=ki, limit=integral_limit, dt=dt)
-        self.null_space = null_space_of(robot, null_space)
+        self.regulator = ForceRegulator(len(self.force_rows), kp=kp, ki=ki, integral_limit=integral_limit, dt=dt)
+        self.null_space = check_null_space(robot, null_space)
         self.singular_tolerance = singular_tolerance
 
     def compute(
@@ -146,26 +156,26 @@ class HybridControl(
         if measured is not None:
             measured = check_forces("measured", measured, self.force_rows)
         motion = self.task.motion(s, target, velocity, acceleration)
-        feet = standing(self.robot, self.frame, stance)
-        space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
-        w, pressing = 2.0 * np.pi * self.bandwidth, self._force
-        wanted = motion.acceleration + w * w * motion.error + 2.0 * self.damping_ratio * w * motion.rate
-        wanted[pressing] = -self.damping_rate * (motion.J @ s.v)[pressing]
-        asked = space.inertia @ (wanted - motion.drift - motion.J @ space.start)
-        asked[pressing] -= self.regulator.command(force, measured)
-        load = s.h + motion.J.T @ asked
+        feet = select_stance_feet(self.robot, self.frame, stance)
+        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        w, is_force_row = 2.0 * np.pi * self.bandwidth, self._force
+        desired_acceleration = motion.acceleration + w * w * motion.error + 2.0 * self.damping_ratio * w * motion.rate
+        desired_acceleration[is_force_row] = -self.damping_rate * (motion.J @ s.v)[is_force_row]
+        task_force = space.inertia @ (desired_acceleration - motion.drift - motion.J @ space.stance_acceleration)
+        task_force[is_force_row] -= self.regulator.compute(force, measured)
+        load = s.h + motion.J.T @ task_force
         load += self.null_space.force(s, space, 0.0)
-        out = task_torque(
+        out = make_task_torque(
             s,
             load,
             feet,
             friction=friction,
-            force=asked,
-            error=np.where(pressing, 0.0, motion.error),
-            frequencies=np.full(int((~pressing).sum()), w),
-            singular=space.singular,
+            force=task_force,
+            error=np.where(is_force_row, 0.0, motion.error),
+            frequencies=np.full(int((~is_force_row).sum()), w),
+            is_singular=space.is_singular,
         )
-        self.regulator.learn(force, measured, saturated=bool(out.saturated))
+        self.regulator.integrate(force, measured, saturated=bool(out.saturated_joints))
         return out
 
     def reset(self) -> None:

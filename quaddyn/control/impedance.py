@@ -11,14 +11,14 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import State
 from ..robot.arguments import check_positive
 from ..robot.robot import Robot
-from ..strict_attributes import Setting, StrictAttributes
+from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array, Pose
-from .cartesian_task import FrameTask, twist
-from .gains import gain_matrix, modal_damping, share
-from .load_distribution import stance_feet
-from .null_space_posture import NullSpacePosture, null_space_of
-from .operational_space import operational
-from .task_torque import TaskTorque, task_torque
+from .cartesian_task import CartesianTask, as_twist
+from .gains import as_gain_matrix, check_fraction, compute_modal_damping
+from .load_distribution import check_stance_feet
+from .null_space_posture import NullSpacePosture, check_null_space
+from .operational_space import compute_operational_space
+from .task_torque import TaskTorque, make_task_torque
 
 
 class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "rows", "null_space")):
@@ -75,12 +75,16 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         ArgumentError: rows, gains or another argument out of range, named.
     """
 
-    stiffness = Setting[ArrayLike, Array](lambda self, value: self._gain("stiffness", value))
-    damping = Setting[ArrayLike | None, Array | None](
+    stiffness = ValidatedAttribute[ArrayLike, Array](lambda self, value: self._gain("stiffness", value))
+    damping = ValidatedAttribute[ArrayLike | None, Array | None](
         lambda self, value: None if value is None else self._gain("damping", value)
     )
-    damping_ratio = Setting[float, float](lambda self, value: check_positive("damping_ratio", value, zero=True))
-    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
+    damping_ratio = ValidatedAttribute[float, float](
+        lambda self, value: check_positive("damping_ratio", value, zero=True)
+    )
+    singular_tolerance = ValidatedAttribute[float, float](
+        lambda self, value: check_fraction("singular_tolerance", value)
+    )
 
     def __init__(
         self,
@@ -95,17 +99,17 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         null_space: NullSpacePosture | None = None,
         singular_tolerance: float = 1e-4,
     ) -> None:
-        self.task = task = FrameTask(robot, frame, rows)
+        self.task = task = CartesianTask(robot, frame, rows)
         self.robot, self.frame, self.rows = robot, frame, task.rows
         self.stiffness, self.damping, self.damping_ratio = stiffness, damping, damping_ratio
         self._inertia: Array | None = None
-        self._shape: tuple[Array, Array] | None = None
+        self._inertia_roots: tuple[Array, Array] | None = None
         self.inertia = inertia
-        self.null_space = null_space_of(robot, null_space)
+        self.null_space = check_null_space(robot, null_space)
         self.singular_tolerance = singular_tolerance
 
     def _gain(self, name: str, value: ArrayLike, *, definite: bool = False) -> Array:
-        return gain_matrix(name, value, self.task.k, definite=definite, units=self.task.units)
+        return as_gain_matrix(name, value, self.task.k, definite=definite, units=self.task.units)
 
     @property
     def inertia(self) -> Array | None:
@@ -115,10 +119,10 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
     @inertia.setter
     def inertia(self, value: ArrayLike | None) -> None:
         self._inertia = None if value is None else self._gain("inertia", value, definite=True)
-        self._shape = None
+        self._inertia_roots = None
         if self._inertia is not None:
             root = np.asarray(np.linalg.cholesky(self._inertia), dtype=np.float64)
-            self._shape = root, np.asarray(np.linalg.inv(root), dtype=np.float64)
+            self._inertia_roots = root, np.asarray(np.linalg.inv(root), dtype=np.float64)
 
     def compute(
         self,
@@ -148,13 +152,13 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
             StaleStateError: the Dynamics of `s` was updated again.
         """
         motion = self.task.motion(s, target, velocity, acceleration)
-        feet = standing(self.robot, self.frame, stance)
-        measured = twist("external", external)
-        space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        feet = select_stance_feet(self.robot, self.frame, stance)
+        measured = as_twist("external", external)
+        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
         root, inverse_root = space.root, space.inverse_root
-        if self._shape is not None:
-            root, inverse_root = self._shape
-        D, frequencies = modal_damping(root, inverse_root, self.stiffness, self.damping_ratio)
+        if self._inertia_roots is not None:
+            root, inverse_root = self._inertia_roots
+        D, frequencies = compute_modal_damping(root, inverse_root, self.stiffness, self.damping_ratio)
         if self.damping is not None:
             D = self.damping
         spring = self.stiffness @ motion.error + D @ motion.rate
@@ -163,12 +167,19 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
             load = s.gravity + motion.J.T @ force
         else:
             # What the measured force does to the task, as a force on its rows.
-            pushed = space.inertia @ (motion.J @ (space.constrained_inverse @ (motion.twist_jacobian.T @ measured)))
-            wanted = motion.acceleration + inverse_root.T @ (inverse_root @ (spring + pushed))
-            force = space.inertia @ (wanted - motion.drift - motion.J @ space.start) - pushed
+            external_task_force = space.inertia @ (
+                motion.J @ (space.constrained_inverse @ (motion.twist_jacobian.T @ measured))
+            )
+            desired_acceleration = motion.acceleration + inverse_root.T @ (
+                inverse_root @ (spring + external_task_force)
+            )
+            force = (
+                space.inertia @ (desired_acceleration - motion.drift - motion.J @ space.stance_acceleration)
+                - external_task_force
+            )
             load = s.h + motion.J.T @ force
         load += self.null_space.force(s, space, float(motion.rate @ D @ motion.rate))
-        return task_torque(
+        return make_task_torque(
             s,
             load,
             feet,
@@ -176,7 +187,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
             force=force,
             error=motion.error,
             frequencies=frequencies,
-            singular=space.singular,
+            is_singular=space.is_singular,
         )
 
     def storage(self, s: State, target: Array | Pose, *, velocity: Array | None = None) -> float:
@@ -195,17 +206,17 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         spring = 0.5 * float(motion.error @ self.stiffness @ motion.error)
         if self.inertia is not None:
             return spring + 0.5 * float(motion.rate @ self.inertia @ motion.rate)
-        return spring + s.energy.kinetic + self.null_space.tank
+        return spring + s.energy.kinetic + self.null_space.tank_energy
 
     def reset(self) -> None:
         """Forget the past: fill the tank of the null space."""
         self.null_space.reset()
 
 
-def standing(robot: Robot, frame: str, stance: Iterable[str] | None) -> tuple[str, ...]:
+def select_stance_feet(robot: Robot, frame: str, stance: Iterable[str] | None) -> tuple[str, ...]:
     """The feet that bear a floating robot: those named, else all but the one that is `frame` itself."""
     if robot.root == "fixed":
-        return () if stance is None else stance_feet(robot, stance)[:0]
+        return () if stance is None else check_stance_feet(robot, stance)[:0]
     if stance is None:
         return tuple(foot for foot in robot.feet if frame not in (foot, robot.legs[foot].foot.frame))
-    return stance_feet(robot, stance)
+    return check_stance_feet(robot, stance)

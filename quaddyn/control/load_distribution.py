@@ -1,4 +1,4 @@
-"""Who bears a load: actuators, and on a robot that stands, contact forces at its feet."""
+"""Distribution of a generalized force over actuators and contact forces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..contact.force_distribution import passive_rows, share_load
+from ..contact.force_distribution import solve_force_distribution, unactuated_rows
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..deprecation import renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence, check_vector
@@ -17,17 +18,17 @@ from ..urdf.tree import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compensation:
-    """Torques and contact forces in balance.
+class LoadDistribution:
+    """Torques and contact forces that balance a generalized force.
 
     Attributes:
         tau: (nu,) torques of the actuated joints [N m], not saturated.
-        forces: (3,) by stance foot, on the robot, world axes [N], acting at the foot's frame (the sphere's centre): for
-            horizontal forces the moment of the radius is left to the feedback.
-        residual: largest row of ``load - sum_i J_i^T f_i`` among those without an actuator [N, N m]: zero when
-            the feet can bear the load, the unbalanced wrench when they cannot (two point feet, a passive joint).
-        margin: smallest ``mu f_n - |f_t|`` over the stance feet [N]: negative where the balance would take a pull
-            or a slip; inf without stance feet.
+        forces: (3,) by stance foot, on the robot, world axes [N], at the foot's frame (the sphere's center): the moment
+            of horizontal forces about the sphere's radius is left to the feedback.
+        residual: largest row of ``generalized_force - sum_i J_i^T f_i`` among those without an actuator [N, N m]: zero
+            when the feet can balance it, otherwise the unbalanced wrench (two point feet, a passive joint).
+        margin: smallest ``mu f_n - |f_t|`` over the stance feet [N]: negative where a foot would pull or slip; inf
+            without stance feet.
     """
 
     tau: Array
@@ -36,52 +37,54 @@ class Compensation:
     margin: float
 
 
-def distribute(
+@renamed_parameters(load="generalized_force")
+def distribute_load(
     s: State,
-    load: Array,
+    generalized_force: Array,
     stance: Iterable[str] | None = None,
     *,
     friction: float = NOMINAL_FRICTION,
     rank_tolerance: float = 1e-8,
-) -> Compensation:
-    """Torques and contact forces that together make a generalized force: ``S^T tau + sum_i J_i^T f_i = load``.
+) -> LoadDistribution:
+    """Computes torques and contact forces with ``S^T tau + sum_i J_i^T f_i = generalized_force``.
 
-    The rows without an actuator (the root's six or three, and passive joints) leave only the contact forces to
-    do the balancing.  Of all forces that do, those of least ``sum_i f_n^2 + |f_t|^2 / mu^2`` are taken, n being the
-    world's z; if none do, the unbalanced rest is least in the metric of the inertia (`share_load`).  The actuated
-    rows then give tau.  Forces at the spheres' lowest points, on slopes and through surfaces:
+    In the rows without an actuator (the root's six or three, and passive joints) only the contact forces can balance
+    the generalized force.  Of all forces that do, the result has the least ``sum_i f_n^2 + |f_t|^2 / mu^2``, n being
+    the world's z; if none do, the residual is least in the metric of the inertia (`solve_force_distribution`).  The
+    actuated rows then give tau.  For forces at the spheres' lowest points, on slopes and on surfaces use
     `quaddyn.contact.inverse_dynamics`.
 
-    Cones are not enforced: ``margin`` tells whether the answer lies inside them.  A fixed root needs no forces
-    and gets none.
+    Friction cones are not enforced; ``margin`` reports whether the result lies inside them.  A fixed root needs no
+    forces and gets none.
 
     Args:
         s: the state.
-        load: (nv,) generalized force to make [N m, N].
-        stance: names of the feet on the ground; all feet by default.
-        friction: Coulomb's coefficient mu that weighs tangential forces and measures the margin.
-        rank_tolerance: singular values below this share of the largest count as zero.
+        generalized_force: (nv,) generalized force to be exerted [N m, N].
+        stance: names of the stance feet; None for all feet.
+        friction: Coulomb's coefficient mu, dimensionless, in the cost of tangential forces and the margin.
+        rank_tolerance: singular values below this fraction of the largest count as zero.
 
     Raises:
         UnknownNameError: `stance` names no foot.
-        ArgumentError: a foot twice, a coefficient out of range, or a load of the wrong shape or not finite.
+        ArgumentError: a foot twice, a coefficient out of range, or a generalized force of the wrong shape or not
+            finite.
         StaleStateError: the Dynamics of `s` was updated again.
     """
     check_state(s)
     robot = s.robot
-    feet = stance_feet(robot, stance)
+    feet = check_stance_feet(robot, stance)
     friction, rank_tolerance = check_number("friction", friction), check_number("rank_tolerance", rank_tolerance)
     if not (np.isfinite(friction) and friction > 0.0):
         raise ArgumentError(f"friction: expected a positive coefficient, got {friction}")
     if not 0.0 <= rank_tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
-    load = check_vector("load", load, (robot.nv,), f"nv of {robot.name}")
+        raise ArgumentError(f"rank_tolerance: expected a fraction of the largest singular value, got {rank_tolerance}")
+    generalized_force = check_vector("generalized_force", generalized_force, (robot.nv,), f"nv of {robot.name}")
     J = np.vstack([np.zeros((0, robot.nv)), *(s.jacobian(foot)[:3] for foot in feet)])
     T = np.diag((friction, friction, 1.0) * len(feet))
-    passive = passive_rows(robot)
-    f, rest = share_load(s.M, load, passive, J, T, rank_tolerance=rank_tolerance)
+    passive = unactuated_rows(robot)
+    f, rest = solve_force_distribution(s.M, generalized_force, passive, J, T, rank_tolerance=rank_tolerance)
     forces = {foot: f[3 * i : 3 * i + 3] for i, foot in enumerate(feet)}
-    return Compensation(
+    return LoadDistribution(
         tau=rest[robot.actuated_index],
         forces=forces,
         residual=float(np.abs(rest[passive]).max(initial=0.0)),
@@ -90,17 +93,17 @@ def distribute(
 
 
 def check_state(s: object) -> None:
-    """Raise `ArgumentTypeError` unless `s` is a `State`."""
+    """Raises `ArgumentTypeError` unless `s` is a `State`."""
     if not isinstance(s, State):
         raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
 
 
-def stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, ...]:
-    """The feet that `stance` names, checked; all by default.
+def check_stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, ...]:
+    """Returns the feet named by `stance`; None for all feet.
 
     Raises:
         UnknownNameError: no such foot.
-        ArgumentError: one twice, or a lone string.
+        ArgumentError: a foot twice, or a single string.
     """
     feet = robot.feet if stance is None else check_sequence("stance", stance, "names of feet")
     for foot in feet:

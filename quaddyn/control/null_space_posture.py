@@ -10,11 +10,11 @@ from ..dynamics.arguments import check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
-from ..strict_attributes import Setting, StrictAttributes
+from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array, frozen
-from .gains import gain_vector
+from .gains import as_gain_vector
 from .joint_pd import JointPD
-from .operational_space import Operational
+from .operational_space import OperationalSpace
 
 
 class NullSpacePosture(StrictAttributes, fixed=("robot",)):
@@ -41,10 +41,10 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         ArgumentError: a gain negative, not finite or of the wrong shape, a posture that is none, a bad period.
     """
 
-    dt = Setting[float, float](lambda self, value: check_positive("dt", value))
-    kp = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kp", value, self.robot.nu)))
-    kd = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kd", value, self.robot.nu)))
-    posture = Setting[Array | None, Array | None](lambda self, value: self._posture_of(value))
+    dt = ValidatedAttribute[float, float](lambda self, value: check_positive("dt", value))
+    kp = ValidatedAttribute[ArrayLike, Array](lambda self, value: frozen(as_gain_vector("kp", value, self.robot.nu)))
+    kd = ValidatedAttribute[ArrayLike, Array](lambda self, value: frozen(as_gain_vector("kd", value, self.robot.nu)))
+    posture = ValidatedAttribute[Array | None, Array | None](lambda self, value: self._check_posture(value))
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         *,
         kp: Array | float | None = None,
         kd: Array | float | None = None,
-        capacity: float | None = None,
+        tank_capacity: float | None = None,
         dt: float = 1e-3,
     ) -> None:
         default = JointPD(robot, bandwidth=1.0, dt=dt)
@@ -63,11 +63,15 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         if posture is None and kp is not None:
             raise ArgumentError("kp: needs a posture to pull towards")
         self.posture = posture
-        full = 0.5 * float(self.kp.sum()) if capacity is None else check_positive("capacity", capacity, zero=True)
-        self.capacity = full if posture is not None else 0.0
-        self.tank = self.capacity
+        full = (
+            0.5 * float(self.kp.sum())
+            if tank_capacity is None
+            else check_positive("tank_capacity", tank_capacity, zero=True)
+        )
+        self.tank_capacity = full if posture is not None else 0.0
+        self.tank_energy = self.tank_capacity
 
-    def _posture_of(self, posture: Array | None) -> Array | None:
+    def _check_posture(self, posture: Array | None) -> Array | None:
         if posture is None:
             return None
         posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
@@ -76,9 +80,9 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
 
     def reset(self) -> None:
         """Fill the tank."""
-        self.tank = self.capacity
+        self.tank_energy = self.tank_capacity
 
-    def force(self, s: State, space: Operational, dissipated: float) -> Array:
+    def force(self, s: State, space: OperationalSpace, dissipated: float) -> Array:
         """(nv,) generalized force of the null space, a multiple of N^T; draws from and refills the tank.
 
         Args:
@@ -87,22 +91,24 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
             dissipated: what the task's damper takes [W].
         """
         index = self.robot.actuated_index
-        internal = space.null_velocity(s.v)
+        internal = space.null_space_velocity(s.v)
         damper, spring = np.zeros(len(internal)), np.zeros(len(internal))
         damper[index] = -self.kd * internal[index]
-        out = space.null_force(damper)
+        out = space.null_space_force(damper)
         if self.posture is not None:
             spring[index] = self.kp * self.robot.algorithms.difference(self.robot.model, s.q, self.posture)[index]
             power = float(spring @ internal)  # given to the robot
-            share = min(1.0, self.tank / (power * self.dt)) if power > 0.0 else 1.0
-            taken = dissipated - float(damper @ internal)
-            self.tank = min(self.tank + self.dt * (taken - share * power), self.capacity)
-            self.tank = max(self.tank, 0.0)
-            out += share * space.null_force(spring)
+            fraction = min(1.0, self.tank_energy / (power * self.dt)) if power > 0.0 else 1.0
+            dissipated_power = dissipated - float(damper @ internal)
+            self.tank_energy = min(
+                self.tank_energy + self.dt * (dissipated_power - fraction * power), self.tank_capacity
+            )
+            self.tank_energy = max(self.tank_energy, 0.0)
+            out += fraction * space.null_space_force(spring)
         return np.asarray(out)
 
 
-def null_space_of(robot: Robot, given: NullSpacePosture | None) -> NullSpacePosture:
+def check_null_space(robot: Robot, given: NullSpacePosture | None) -> NullSpacePosture:
     """`given` if it is one of this robot's, plain dampers if it is None.
 
     Raises:

@@ -12,7 +12,7 @@ from ..urdf.tree import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operational:
+class OperationalSpace:
     """Task-space dynamics ``Lambda (J a - J a_0) = F`` of a robot under the generalized force ``J^T F``.
 
     The stance feet do not accelerate (``J_c a + drift_c = 0``), the ground giving whatever force that takes:
@@ -38,25 +38,25 @@ class Operational:
     inertia: Array
     root: Array
     inverse_root: Array
-    singular: bool
-    start: Array
+    is_singular: bool
+    stance_acceleration: Array
     constrained_inverse: Array
 
-    def null_force(self, tau: Array) -> Array:
+    def null_space_force(self, tau: Array) -> Array:
         """``N^T tau``: the part of a generalized force (nv,) that does not accelerate the task.
 
         ``N^T = 1 - J^T Lambda J M_c^-1``, the dynamically consistent projection of Khatib 1987.
         """
         return np.asarray(tau - self.J.T @ (self.inertia @ (self.J @ (self.constrained_inverse @ tau))))
 
-    def null_velocity(self, v: Array) -> Array:
+    def null_space_velocity(self, v: Array) -> Array:
         """``N v``: the part of a velocity (nv,) that is internal motion."""
         return np.asarray(v - self.constrained_inverse @ (self.J.T @ (self.inertia @ (self.J @ v))))
 
 
-def operational(
+def compute_operational_space(
     s: State, J: Array, angular: Sequence[bool], stance: Sequence[str] = (), *, tolerance: float = 1e-4
-) -> Operational:
+) -> OperationalSpace:
     """The operational-space dynamics of a task at a state.
 
     Args:
@@ -70,32 +70,32 @@ def operational(
         StaleStateError: the Dynamics of `s` was updated again.
     """
     L_inverse = np.linalg.inv(np.linalg.cholesky(s.M))  # mass-normalized coordinates y = L^T a
-    start, project = np.zeros(len(s.M)), np.eye(len(s.M))
+    stance_acceleration, project = np.zeros(len(s.M)), np.eye(len(s.M))
     if stance:
         A = np.vstack([s.jacobian(foot)[:3] for foot in stance]) @ L_inverse.T
         drift = np.concatenate([s.drift(foot)[:3] for foot in stance])
         U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
         r = int(np.count_nonzero(sigma > 1e-8 * sigma[0]))
         project -= Vt[:r].T @ Vt[:r]
-        start = -L_inverse.T @ (Vt[:r].T @ ((U[:, :r].T @ drift) / sigma[:r]))
+        stance_acceleration = -L_inverse.T @ (Vt[:r].T @ ((U[:, :r].T @ drift) / sigma[:r]))
     B = J @ L_inverse.T @ project
     W = B @ B.T
-    turning = np.array(angular, dtype=bool)
+    is_angular = np.array(angular, dtype=bool)
     scale = np.ones(len(J))
-    linear_mean = W.diagonal()[~turning].mean() if not turning.all() else 0.0
-    angular_mean = W.diagonal()[turning].mean() if turning.any() else 0.0
+    linear_mean = W.diagonal()[~is_angular].mean() if not is_angular.all() else 0.0
+    angular_mean = W.diagonal()[is_angular].mean() if is_angular.any() else 0.0
     if linear_mean > 0.0 and angular_mean > 0.0:
-        scale[turning] = np.sqrt(linear_mean / angular_mean)
+        scale[is_angular] = np.sqrt(linear_mean / angular_mean)
     w, U = np.linalg.eigh(W * scale[:, None] * scale)
     floor = max(tolerance * w[-1], 1e-12 / float(s.M.trace()))  # the latter for a task that cannot move at all
-    raised = np.maximum(w, floor)
-    root = scale[:, None] * U / np.sqrt(raised)
-    return Operational(
+    clamped = np.maximum(w, floor)
+    root = scale[:, None] * U / np.sqrt(clamped)
+    return OperationalSpace(
         J=J,
         inertia=root @ root.T,
         root=root,
-        inverse_root=(U * np.sqrt(raised)).T / scale,
-        singular=bool(w[0] < floor),
-        start=start,
+        inverse_root=(U * np.sqrt(clamped)).T / scale,
+        is_singular=bool(w[0] < floor),
+        stance_acceleration=stance_acceleration,
         constrained_inverse=L_inverse.T @ project @ L_inverse,
     )

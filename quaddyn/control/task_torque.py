@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..urdf.tree import Array
-from .load_distribution import distribute
+from .load_distribution import distribute_load
 
 
+@renamed_attributes(saturated="saturated_joints", singular="is_singular")
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskTorque:
     """Torques of a Cartesian controller.
@@ -30,11 +32,11 @@ class TaskTorque:
     """
 
     tau: Array
-    saturated: tuple[str, ...]
+    saturated_joints: tuple[str, ...]
     force: Array
     error: Array
     frequencies: Array
-    singular: bool
+    is_singular: bool
     forces: Mapping[str, Array]
     residual: float
     margin: float
@@ -42,32 +44,32 @@ class TaskTorque:
     @property
     def ok(self) -> bool:
         """Whether the controller's laws hold: no torque was cut, and the posture is not singular."""
-        return not (self.saturated or self.singular)
+        return not (self.saturated_joints or self.is_singular)
 
 
-def task_torque(
+def make_task_torque(
     s: State,
-    load: Array,
+    generalized_force: Array,
     stance: Iterable[str],
     *,
     friction: float,
     force: Array,
     error: Array,
     frequencies: Array,
-    singular: bool,
+    is_singular: bool,
 ) -> TaskTorque:
     """Distribute a load (nv,) over actuators and stance feet, and cut the torques at their limits."""
     robot = s.robot
-    borne = distribute(s, load, stance, friction=friction)
-    tau = np.minimum(np.maximum(borne.tau, -robot.effort_limits), robot.effort_limits)
+    distribution = distribute_load(s, generalized_force, stance, friction=friction)
+    tau = np.minimum(np.maximum(distribution.tau, -robot.effort_limits), robot.effort_limits)
     return TaskTorque(
         tau=tau,
-        saturated=tuple(robot.actuated[i] for i in np.flatnonzero(tau != borne.tau)),
+        saturated_joints=tuple(robot.actuated[i] for i in np.flatnonzero(tau != distribution.tau)),
         force=force,
         error=error,
         frequencies=frequencies,
-        singular=singular,
-        forces=borne.forces,
-        residual=borne.residual,
-        margin=borne.margin,
+        is_singular=is_singular,
+        forces=distribution.forces,
+        residual=distribution.residual,
+        margin=distribution.margin,
     )

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
-from ..kinematics.velocity_tasks import ROWS
+from ..kinematics.velocity_tasks import FRAME_ROWS
 from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
-from .cartesian_task import FrameTask
-from .gains import check_robot, share
+from .cartesian_task import CartesianTask
+from .gains import check_fraction, check_robot
 from .impedance import CartesianImpedance
 from .null_space_posture import NullSpacePosture
-from .operational_space import Operational, operational
+from .operational_space import OperationalSpace, compute_operational_space
 from .task_torque import TaskTorque
 
 #: Rows of the trunk by root, those that a stance needs most first.
@@ -76,18 +76,18 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
             raise ArgumentError(f"robot: expected legs on a free or planar root, got {robot!r}")
         self.robot, self.frame = robot, robot.tree.root.name
         w = 2.0 * np.pi * check_positive("bandwidth", bandwidth)
-        singular_tolerance = share("singular_tolerance", singular_tolerance)
-        chosen = _independent(robot, self.frame, singular_tolerance) if rows is None else rows
+        singular_tolerance = check_fraction("singular_tolerance", singular_tolerance)
+        chosen_rows = _find_independent_rows(robot, self.frame, singular_tolerance) if rows is None else rows
         if stiffness is None:
-            task = FrameTask(robot, self.frame, chosen)
-            stiffness = w * w * _at_home(task, singular_tolerance).inertia.diagonal()
+            task = CartesianTask(robot, self.frame, chosen_rows)
+            stiffness = w * w * _operational_space_at_home(task, singular_tolerance).inertia.diagonal()
         self.impedance = CartesianImpedance(
             robot,
             self.frame,
             stiffness=stiffness,
             damping=damping,
             damping_ratio=damping_ratio,
-            rows=chosen,
+            rows=chosen_rows,
             null_space=null_space,
             singular_tolerance=singular_tolerance,
         )
@@ -131,19 +131,19 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         self.impedance.reset()
 
 
-def _at_home(task: FrameTask, tolerance: float) -> Operational:
+def _operational_space_at_home(task: CartesianTask, tolerance: float) -> OperationalSpace:
     robot = task.robot
     s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     motion = task.motion(s, s.placement(task.frame))
-    return operational(s, motion.J, task.angular, robot.feet, tolerance=tolerance)
+    return compute_operational_space(s, motion.J, task.angular, robot.feet, tolerance=tolerance)
 
 
-def _independent(robot: Robot, frame: str, tolerance: float) -> tuple[str, ...]:
+def _find_independent_rows(robot: Robot, frame: str, tolerance: float) -> tuple[str, ...]:
     """The rows of the trunk that the legs can move independently at home, the earlier of `TRUNK_ROWS` first served."""
-    chosen: tuple[str, ...] = ()
+    chosen_rows: tuple[str, ...] = ()
     for row in TRUNK_ROWS[robot.root]:
-        if not _at_home(FrameTask(robot, frame, (*chosen, row)), tolerance).singular:
-            chosen = (*chosen, row)
-    if not chosen:
+        if not _operational_space_at_home(CartesianTask(robot, frame, (*chosen_rows, row)), tolerance).is_singular:
+            chosen_rows = (*chosen_rows, row)
+    if not chosen_rows:
         raise ArgumentError(f"robot: the legs of {robot.name!r} cannot move its trunk at home")
-    return tuple(row for row in ROWS if row in chosen)
+    return tuple(row for row in FRAME_ROWS if row in chosen_rows)

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError
-from ..kinematics import LegKinematics, LegSolution, closed_curve
+from ..kinematics import LegKinematics, LegSolution, reachable_curve
 from ..kinematics.leg_survey import home_knee
 from ..robot.configuration import set_joint_value
 from ..urdf.tree import Array
@@ -52,7 +52,7 @@ def show_branches(
     robot, home = leg.robot, home_knee(leg)
     branches = sorted(leg.branches, key=lambda names: names != (home, "below"))  # that of home first
     frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
-    curve = closed_curve(leg, points=frames)
+    curve = reachable_curve(leg, points=frames)
     world = _base(leg).act
     named = len({hip for _, hip in branches}) > 1
     start, k = time.perf_counter(), 0

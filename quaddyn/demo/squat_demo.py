@@ -108,7 +108,7 @@ def run_squat_demo(
             middle = time.perf_counter()
             sim.step(command.tau)
             end = time.perf_counter()
-            log.add(s, sim, wanted, command.saturated, middle - begin, end - middle)
+            log.add(s, sim, wanted, command.saturated_joints, middle - begin, end - middle)
             if time_series is not None:
                 forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
                 time_series.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)

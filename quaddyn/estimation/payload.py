@@ -92,7 +92,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
         if self.link not in robot.frame_names:
             raise UnknownNameError("link", self.link, robot.frame_names)
         self.observer = MomentumObserver(robot, dt=dt, gain=np.inf)  # a filter would mix successive stances
-        self._feet = ContactSet.of_feet(robot)
+        self._feet = ContactSet.from_feet(robot)
         span = 0.1 * robot.mass ** (1.0 / 3.0) if max_offset is None else check_number("max_offset", max_offset)
         max_std = 0.5 * robot.mass if max_mass is None else check_number("max_mass", max_mass)
         self._gravity = np.array(robot.model.gravity.linear)

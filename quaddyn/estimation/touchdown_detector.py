@@ -87,7 +87,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
     @property
     def feet_in_contact(self) -> tuple[str, ...]:
         """Names of the feet in contact."""
-        return self.events.touching
+        return self.events.in_contact
 
     def reset(self) -> None:
         """Resets the detector: all feet in the air, no events."""

@@ -19,7 +19,7 @@ from ..archives import read_arrays
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
-from ..safe_files import DAMAGE
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS
 from ..urdf.tree import Array
 from .base_parameters import BaseParameters, base_parameters, triangular_factor
 from .samples import MAX_MAGNITUDE, MeasuredForces, Samples
@@ -217,7 +217,7 @@ class Accumulator:
             samples, *counts = (int(n) for n in arrays["counts"])
             found = [np.asarray(arrays[f"R {i}"], dtype=np.float64) for i in range(len(counts))]
             sound = min(samples, *counts) >= 0 and all(R.ndim == 2 and np.isfinite(R).all() for R in found)
-        except DAMAGE:
+        except DAMAGED_ARCHIVE_ERRORS:
             sound = False
         if not sound:
             raise ArgumentError("data: no dump of an Accumulator, or a damaged one") from None

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.robot import Robot
-from ..safe_files import DAMAGE, open_regular
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 from ..urdf.tree import Array
 from .samples import ForceApplication, Samples
 
@@ -148,14 +148,14 @@ def configuration_size(path: str | os.PathLike[str]) -> int | None:
     """
     source = _check_ending(path)
     with ExitStack() as stack:
-        raw = stack.enter_context(open_regular(source))
+        raw = stack.enter_context(open_regular_file(source))
         if source.suffix.lower() == ".csv":
             text = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
             header = _read_header(source, text)
             return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
         try:
             archive = stack.enter_context(zipfile.ZipFile(raw))
-        except DAMAGE as error:
+        except DAMAGED_ARCHIVE_ERRORS as error:
             raise ArgumentError(f"{source}: no NPZ archive: {error}") from None
         if "q.npy" not in archive.namelist():
             return None
@@ -174,7 +174,7 @@ def _check_ending(path: str | os.PathLike[str]) -> Path:
 # -- CSV -----------------------------------------------------------------------------------------------------------
 def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
     """Yields chunks of a CSV file and the fraction read so far."""
-    with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+    with open_regular_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
         header = _read_header(path, file)
         columns, forces, place = _assign_columns(path, robot, header)
@@ -274,10 +274,10 @@ def _assign_columns(
 def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
     """Yields chunks of an NPZ file and the fraction read so far."""
     with ExitStack() as stack:
-        file = stack.enter_context(open_regular(path))
+        file = stack.enter_context(open_regular_file(path))
         try:
             archive = stack.enter_context(zipfile.ZipFile(file))
-        except DAMAGE as error:
+        except DAMAGED_ARCHIVE_ERRORS as error:
             raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
         packed, unpacked = os.fstat(file.fileno()).st_size, sum(m.file_size for m in archive.infolist())
         if unpacked > _MAX_COMPRESSION_RATIO * packed:
@@ -356,7 +356,7 @@ def _open_array(
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file)
         holds = archive.getinfo(f"{name}.npy").file_size - file.tell()
-    except DAMAGE as error:
+    except DAMAGED_ARCHIVE_ERRORS as error:
         raise ArgumentError(f"{what}: {error}") from None
     claims = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if claims != holds and not dtype.hasobject:
@@ -368,7 +368,7 @@ def _read_bytes(what: str, file: IO[bytes], count: int) -> bytes:
     """Reads exactly `count` bytes."""
     try:
         data = file.read(count)
-    except DAMAGE as error:
+    except DAMAGED_ARCHIVE_ERRORS as error:
         raise ArgumentError(f"{what}: damaged: {error}") from None
     if len(data) != count:
         raise ArgumentError(f"{what}: ends early")

@@ -1,28 +1,31 @@
 """Kinematics: closed-form legs, numeric inverse kinematics, tasks on a robot's velocity."""
 
+from ..deprecation import renamed_names
 from .capsule_model import CapsuleModel
 from .capsules import Capsule
 from .collision_model import CollisionModel, Separation
 from .inverse import InverseSolution, inverse_kinematics
 from .leg_kinematics import LegKinematics, LegSolution
-from .leg_survey import Branch, LegSurvey, closed_curve, survey
+from .leg_survey import IkBranch, LegSurvey, reachable_curve, survey_leg
 from .obstacles import Obstacle
 from .velocity_tasks import frame_task, joint_task
 
 __all__ = [
-    "Branch",
     "Capsule",
     "CapsuleModel",
     "CollisionModel",
+    "IkBranch",
     "InverseSolution",
     "LegKinematics",
     "LegSolution",
     "LegSurvey",
     "Obstacle",
     "Separation",
-    "closed_curve",
     "frame_task",
     "inverse_kinematics",
     "joint_task",
-    "survey",
+    "reachable_curve",
+    "survey_leg",
 ]
+
+__getattr__ = renamed_names(__name__, {"Branch": "IkBranch", "closed_curve": "reachable_curve", "survey": "survey_leg"})

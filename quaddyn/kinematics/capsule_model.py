@@ -17,16 +17,18 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.srdf import disabled_collisions
 from ..urdf.tree import Array
-from .capsules import Capsule, fit, placed_ends
-from .segment_distances import capsule_distances
+from .capsules import Capsule, fit_capsules, transform_ends
+from .segment_distances import compute_capsule_distances
 
 #: Configurations that tell which pairs ever come near each other.
-SAMPLES = 500
+N_PAIR_SAMPLES = 500
 #: Distance at home up to which capsules overlap [m]: those that touch do, whatever the rounding.
 OVERLAP_TOLERANCE = 1e-9
 
 
-class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_out", "unread", "excess")):
+class CapsuleModel(
+    StrictAttributes, fixed=("robot", "capsules", "pairs", "excluded_pairs", "unread", "overapproximation")
+):
     """Capsules that contain a robot's collision shapes, and the pairs of them whose distance is of interest.
 
     Every point of a collision shape is inside of a capsule of its link, so that capsules apart means links apart: a
@@ -84,25 +86,25 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
                 raise UnknownNameError("link", name, known)
             body, link = known[name]
             frame = model.frames[model.getFrameId(name, pin.FrameType.BODY)]
-            own = model.frames[robot.frame_id(body.name)].placement
+            body_placement = model.frames[robot.frame_id(body.name)].placement
             for geometry in link.collisions:
-                place = own.actInv(frame.placement * to_se3(geometry.placement))
-                found = list(fit(geometry.shape))
+                shape_placement = body_placement.actInv(frame.placement * to_se3(geometry.placement))
+                found = list(fit_capsules(geometry.shape))
                 if not found:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
                 for ends, radius, excess in found:
-                    at = placed_ends(ends, place.rotation, place.translation)
-                    capsules.append(Capsule(name, body.name, at, radius, excess))
+                    segment = transform_ends(ends, shape_placement.rotation, shape_placement.translation)
+                    capsules.append(Capsule(name, body.name, segment, radius, excess))
                     joints.append(body_joint(model, body))
         if not capsules:
             raise ArgumentError(f"links: {robot.name!r} has no readable collision geometry among {chosen}")
         self.capsules, self.unread = tuple(capsules), tuple(unread)
-        self.excess = max(each.excess for each in capsules)
+        self.overapproximation = max(each.overapproximation for each in capsules)
         self._joints, self._data = joints, model.createData()
         self._ends = np.array([each.ends for each in capsules])
         self._frames = [robot.frame_id(each.body) for each in capsules]
         self._radii = np.array([each.radius for each in capsules])
-        why = self._disabled(srdf, known)
+        reasons = self._srdf_exclusions(srdf, known)
         parents = model.parents
         pairs = []
         for i in range(len(capsules)):
@@ -110,43 +112,47 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
                 a, b = joints[i], joints[j]
                 if a != b and parents[a] != b and parents[b] != a:
                     pairs.append((i, j))
-        self._choose(pairs, why, reach, seed)
+        self._select_pairs(pairs, reasons, reach, seed)
 
-    def _disabled(self, srdf: str | os.PathLike[str] | None, known: Collection[str]) -> dict[tuple[str, str], str]:
-        why: dict[tuple[str, str], str] = {}
+    def _srdf_exclusions(
+        self, srdf: str | os.PathLike[str] | None, known: Collection[str]
+    ) -> dict[tuple[str, str], str]:
+        reasons: dict[tuple[str, str], str] = {}
         for first, second, reason in () if srdf is None else disabled_collisions(srdf, known):
             for name in (first, second):
                 if name not in known and not self.robot.model.existFrame(name):
                     raise UnknownNameError("link in srdf=", name, known)
-            why[_sorted(first, second)] = f"disabled by the SRDF{f' ({reason})' if reason else ''}"
-        return why
+            reasons[_sorted_pair(first, second)] = f"disabled by the SRDF{f' ({reason})' if reason else ''}"
+        return reasons
 
-    def _choose(self, pairs: list[tuple[int, int]], why: dict[tuple[str, str], str], reach: float, seed: int) -> None:
+    def _select_pairs(
+        self, pairs: list[tuple[int, int]], reasons: dict[tuple[str, str], str], reach: float, seed: int
+    ) -> None:
         """Of these pairs the ones to look at; the others into `left_out`."""
         robot, names = self.robot, [each.link for each in self.capsules]
 
-        def kept() -> list[tuple[int, int]]:
-            return [(i, j) for i, j in pairs if _sorted(names[i], names[j]) not in why]
+        def remaining() -> list[tuple[int, int]]:
+            return [(i, j) for i, j in pairs if _sorted_pair(names[i], names[j]) not in reasons]
 
-        self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+        self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
         home = self.distances(np.array(robot.q_home))
         for (i, j), distance in zip(self.pairs.tolist(), home.tolist(), strict=True):
             if distance <= OVERLAP_TOLERANCE:
-                why[_sorted(names[i], names[j])] = "overlap at home"
-        self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+                reasons[_sorted_pair(names[i], names[j])] = "overlap at home"
+        self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
         if len(self.pairs) and reach < np.inf:
-            rng, least = np.random.default_rng(seed), np.full(len(self.pairs), np.inf)
-            for _ in range(SAMPLES):
-                least = np.minimum(least, self.distances(robot.random_configuration(rng)))
+            rng, smallest = np.random.default_rng(seed), np.full(len(self.pairs), np.inf)
+            for _ in range(N_PAIR_SAMPLES):
+                smallest = np.minimum(smallest, self.distances(robot.random_configuration(rng)))
             nearest: dict[tuple[str, str], float] = {}
-            for (i, j), distance in zip(self.pairs.tolist(), least.tolist(), strict=True):
-                pair = _sorted(names[i], names[j])
+            for (i, j), distance in zip(self.pairs.tolist(), smallest.tolist(), strict=True):
+                pair = _sorted_pair(names[i], names[j])
                 nearest[pair] = min(distance, nearest.get(pair, np.inf))
             far = {pair for pair, distance in nearest.items() if distance > reach}
-            why |= {pair: f"no sample was nearer than {nearest[pair]:.3g} m" for pair in far}
-            self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+            reasons |= {pair: f"no sample was nearer than {nearest[pair]:.3g} m" for pair in far}
+            self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
         self.pairs.flags.writeable = False
-        self.left_out = MappingProxyType(dict(sorted(why.items())))
+        self.excluded_pairs = MappingProxyType(dict(sorted(reasons.items())))
 
     def distances(self, q: ArrayLike) -> Array:
         """Distance of every pair [m], negative where its capsules overlap.
@@ -164,7 +170,9 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
         if many.ndim == 2:
             return np.array([self.distances(row) for row in many]).reshape(len(many), len(self.pairs))
         out = np.zeros(len(self.pairs))
-        capsule_distances(self.placed(q), self._radii, self.pairs, out, np.zeros((len(self.pairs), 2, 3)))
+        compute_capsule_distances(
+            self.world_segments(q), self._radii, self.pairs, out, np.zeros((len(self.pairs), 2, 3))
+        )
         return out
 
     def nearest(self, q: ArrayLike) -> tuple[Array, Array]:
@@ -180,35 +188,35 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
             ArgumentError: as of `distances`.
         """
         out, points = np.zeros(len(self.pairs)), np.zeros((len(self.pairs), 2, 3))
-        capsule_distances(self.placed(q), self._radii, self.pairs, out, points)
+        compute_capsule_distances(self.world_segments(q), self._radii, self.pairs, out, points)
         return out, points
 
-    def placed(self, q: ArrayLike) -> Array:
+    def world_segments(self, q: ArrayLike) -> Array:
         """Ends of all capsules' segments at q: (capsules, 2, 3), world axes [m]."""
         q = check_vector("q", q, (self.robot.nq,), f"nq of {self.robot.name}")
         model, data = self.robot.model, self._data
         self.robot.algorithms.forwardKinematics(model, data, q)
-        places = [pin.updateFramePlacement(model, data, frame) for frame in dict.fromkeys(self._frames)]
-        by_frame = dict(zip(dict.fromkeys(self._frames), places, strict=True))
+        placements = [pin.updateFramePlacement(model, data, frame) for frame in dict.fromkeys(self._frames)]
+        by_frame = dict(zip(dict.fromkeys(self._frames), placements, strict=True))
         R = np.array([by_frame[f].rotation for f in self._frames])
         p = np.array([by_frame[f].translation for f in self._frames])
         return np.ascontiguousarray(np.einsum("cij,cej->cei", R, self._ends) + p[:, None, :])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.robot, self._links, self._srdf, self._reach, self._seed)
+        return _rebuild, (self.robot, self._links, self._srdf, self._reach, self._seed)
 
     def __repr__(self) -> str:
         return (
             f"CapsuleModel({self.robot.name!r}, {len(self.capsules)} capsules, {len(self.pairs)} pairs, excess up to "
-            f"{1e3 * self.excess:.3g} mm)"
+            f"{1e3 * self.overapproximation:.3g} mm)"
         )
 
 
-def _again(
+def _rebuild(
     robot: Robot, links: Iterable[str] | None, srdf: str | os.PathLike[str] | None, reach: float, seed: int
 ) -> CapsuleModel:
     return CapsuleModel(robot, links=links, srdf=srdf, reach=reach, seed=seed)
 
 
-def _sorted(first: str, second: str) -> tuple[str, str]:
+def _sorted_pair(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first <= second else (second, first)

@@ -25,7 +25,7 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, MeshShape, Shape, frozen
 
 #: Links that touch at home by no more than this far apart [m] are built that way.
-TOUCHING = 1e-6
+OVERLAP_TOLERANCE = 1e-6
 #: Decimals of a distance [m] by which pairs are put in order: coal stops its iterations within 1e-6.
 DISTANCE_DECIMALS = 5
 
@@ -45,7 +45,7 @@ class Separation(FrozenArrays):
     points: Array
 
 
-class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_out", "unread")):
+class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "excluded_pairs", "unread")):
     """Which links of a robot come near each other.
 
     Pairs whose distance the joints cannot change are left out: links of one body, of bodies that a joint connects; and
@@ -78,12 +78,12 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
                 raise UnknownNameError("link", name, known)
             frame = robot.model.frames[robot.model.getFrameId(name, pin.FrameType.BODY)]
             for geometry in known[name].collisions:
-                shape = _shape(geometry.shape)
+                shape = _coal_shape(geometry.shape)
                 if shape is None:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
                     continue
-                place = frame.placement * to_se3(geometry.placement)
-                item = pin.GeometryObject(f"{name} {len(owners)}", frame.parentJoint, place, shape)
+                shape_placement = frame.placement * to_se3(geometry.placement)
+                item = pin.GeometryObject(f"{name} {len(owners)}", frame.parentJoint, shape_placement, shape)
                 self._geometry.addGeometryObject(item)
                 owners.append(name)
         self._owners, self.unread = tuple(owners), tuple(unread)
@@ -97,10 +97,10 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
                 if a != b and parents[a] != b and parents[b] != a:
                     self._geometry.addCollisionPair(pin.CollisionPair(i, j))
         self._data, self._scratch = robot.model.createData(), self._geometry.createData()
-        touching = {s.links for s in self._separations(np.array(robot.q_home)) if s.distance <= TOUCHING}
-        self.left_out = tuple(sorted(touching))
+        overlapping = {s.links for s in self._separations(np.array(robot.q_home)) if s.distance <= OVERLAP_TOLERANCE}
+        self.excluded_pairs = tuple(sorted(overlapping))
         for pair in list(self._geometry.collisionPairs):
-            if (self._owners[pair.first], self._owners[pair.second]) in touching:
+            if (self._owners[pair.first], self._owners[pair.second]) in overlapping:
                 self._geometry.removeCollisionPair(pair)
         names = ((self._owners[p.first], self._owners[p.second]) for p in self._geometry.collisionPairs)
         self.pairs = tuple(dict.fromkeys(names))
@@ -122,7 +122,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
         """Least distance between any two links [m], negative where they overlap; inf without pairs."""
         return min((s.distance for s in self.separations(q)), default=np.inf)
 
-    def colliding(self, q: ArrayLike, *, margin: float = 0.0) -> tuple[tuple[str, str], ...]:
+    def colliding_pairs(self, q: ArrayLike, *, margin: float = 0.0) -> tuple[tuple[str, str], ...]:
         """Pairs of links nearer than `margin` [m], the nearest first."""
         return tuple(s.links for s in self.separations(q) if s.distance < margin)
 
@@ -139,17 +139,17 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
         return list(nearest.values())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.robot, self.links)
+        return _rebuild, (self.robot, self.links)
 
     def __repr__(self) -> str:
         return f"CollisionModel({self.robot.name!r}, {len(self.links)} links, {len(self.pairs)} pairs)"
 
 
-def _again(robot: Robot, links: tuple[str, ...]) -> CollisionModel:
+def _rebuild(robot: Robot, links: tuple[str, ...]) -> CollisionModel:
     return CollisionModel(robot, links=links)
 
 
-def _shape(shape: Shape) -> coal.CollisionGeometry | None:
+def _coal_shape(shape: Shape) -> coal.CollisionGeometry | None:
     if not isinstance(shape, MeshShape):
         return to_coal_shape(shape)
     points = None if shape.path is None else read_vertices(shape.path)

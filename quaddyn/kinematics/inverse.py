@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM, check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_integer, check_number, check_vector
@@ -16,9 +17,10 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
 #: Steps shorter than this [rad or m] make no difference any more.
-_STILL = 1e-15
+_MIN_STEP = 1e-15
 
 
+@renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True, eq=False)
 class InverseSolution:
     """What `inverse_kinematics` came to.
@@ -45,12 +47,8 @@ class InverseSolution:
         """The same as `converged`."""
         return self.converged
 
-    @property
-    def solved(self) -> bool:
-        """The same as `converged`."""
-        return self.converged
 
-
+@renamed_parameters(limits="respect_limits")
 def inverse_kinematics(
     robot: Robot,
     targets: Mapping[str, ArrayLike | Pose],
@@ -58,42 +56,42 @@ def inverse_kinematics(
     q0: Array | None = None,
     joints: Sequence[str] | None = None,
     move_root: bool = True,
-    limits: bool = True,
+    respect_limits: bool = True,
     tolerance: float = 1e-10,
     damping: float = 1e-3,
     max_iterations: int = 100,
     restarts: int = 10,
     seed: int = 0,
 ) -> InverseSolution:
-    """Find a configuration that puts frames where they are wanted.
+    """Computes a configuration that places frames at their targets.
 
-    Levenberg and Marquardt's method on the configuration manifold, with Nielsen's choice of the damping; joints at a
-    limit that would leave it stand still.  From other starts, drawn at random, when the first does not converge.
+    Levenberg-Marquardt method on the configuration manifold with Nielsen's choice of the damping; joints at a limit
+    that would leave it stay there.  If the first start does not converge, random starts follow.
 
-    The error of a placement is the logarithm of ``T_frame_target`` in metres and radians: one radian weighs as much as
-    one metre.
+    The error of a placement is the logarithm of ``T_frame_target`` in meters and radians: one radian has the weight of
+    one meter.
 
     Source: K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2004, section 3.2;
-    Sugihara, *Solvability-unconcerned inverse kinematics*, IEEE T-RO 2011, for the idea on robots.
+    Sugihara, *Solvability-unconcerned inverse kinematics*, IEEE T-RO 2011, for the application to robots.
 
     Args:
         robot: any robot.
-        targets: by frame (foot, link or joint): (3,) the wanted position of its origin [m], or its wanted placement as
-            a `Pose` or (4, 4) matrix; world axes.
-        q0: (nq,) where to start; ``robot.q_home`` by default.
-        joints: names of the joints that may move; all by default.
+        targets: by frame (foot, link or joint): (3,) target position of its origin [m], or its target placement as a
+            `Pose` or (4, 4) matrix; world axes.
+        q0: (nq,) start; None for ``robot.q_home``.
+        joints: names of the joints that may move; None for all.
         move_root: whether the root of a free or planar robot may move.
-        limits: whether position limits are kept; a start outside is moved to them.
-        tolerance: on the error of every frame [m, rad].
-        damping: of the first step, relative to the largest diagonal entry of ``J^T J``.
-        max_iterations: per start.
-        restarts: how many further starts at most; their joints are uniform within the limits (or a whole turn),
+        respect_limits: whether position limits are satisfied; a start outside is clamped to them.
+        tolerance: largest error of every frame [m, rad].
+        damping: damping of the first step, relative to the largest diagonal entry of ``J^T J``.
+        max_iterations: bound of the iterations per start.
+        restarts: bound of the number of further starts; their joints are uniform within the limits (or a whole turn),
             their roots stay at q0.
-        seed: of the generator that draws them.
+        seed: seed of the random starts.
 
     Raises:
-        ArgumentError: targets or options that make no sense, or a q0 of the wrong shape or not finite.
-        UnknownNameError: a frame or joint that the robot has not.
+        ArgumentError: invalid targets or options, or a q0 of the wrong shape or not finite.
+        UnknownNameError: a frame or joint that the robot does not have.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -105,14 +103,14 @@ def inverse_kinematics(
     for name, value in (("tolerance", tolerance), ("damping", damping)):
         if not (np.isfinite(value) and value > 0.0):
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0), ("seed", seed, 0)):
-        check_integer(name, count, least=least)
-    problem = _Problem(robot, targets, joints, move_root, limits)
+    for name, count, minimum in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0), ("seed", seed, 0)):
+        check_integer(name, count, least=minimum)
+    problem = _InverseProblem(robot, targets, joints, move_root, respect_limits)
     rng = np.random.default_rng(seed)
     best: InverseSolution | None = None
     for start in range(restarts + 1):
-        q = problem.within(q0 if start == 0 else problem.random(q0, rng))
-        found = problem.descend(q, tolerance, damping, max_iterations, start + 1)
+        q = problem.clamp_to_limits(q0 if start == 0 else problem.draw_start(q0, rng))
+        found = problem.minimize(q, tolerance, damping, max_iterations, start + 1)
         if best is None or max(found.errors.values()) < max(best.errors.values()):
             best = found
         if best.converged:
@@ -121,7 +119,7 @@ def inverse_kinematics(
     return InverseSolution(best.q, best.converged, best.status, best.errors, best.iterations, start + 1)
 
 
-class _Problem:
+class _InverseProblem:
     """Errors of all frames, their Jacobian, and what may move."""
 
     def __init__(
@@ -130,13 +128,13 @@ class _Problem:
         targets: Mapping[str, ArrayLike | Pose],
         joints: Sequence[str] | None,
         move_root: bool,
-        limits: bool,
+        respect_limits: bool,
     ) -> None:
         if not isinstance(targets, Mapping) or not targets:
             raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
         self.model, self.data = robot.model, robot.model.createData()
         self.algorithms, self.nv, self.coupling = robot.algorithms, robot.nv, robot.coupling
-        self.targets = [(name, robot.frame_id(name), _target(name, value)) for name, value in targets.items()]
+        self.targets = [(name, robot.frame_id(name), _check_target(name, value)) for name, value in targets.items()]
         if isinstance(joints, str):
             raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
         moving = np.zeros(robot.nv, dtype=np.bool_)
@@ -151,30 +149,30 @@ class _Problem:
         self.moving = np.flatnonzero(moving)
         # Joints with one coordinate, and the continuous ones with (cos, sin): where they stand in q, and their range.
         single = [j for j in by_name.values() if j.nq == 1 and moving[robot.velocity_index(j.name)]]
-        self.places = np.array([robot.configuration_index(j.name) for j in single], dtype=np.intp)
-        self.circles = [
+        self.indices = np.array([robot.configuration_index(j.name) for j in single], dtype=np.intp)
+        self.continuous_indices = [
             robot.configuration_index(j.name)
             for j in by_name.values()
             if j.type == "continuous" and moving[robot.velocity_index(j.name)]
         ]
         columns = {int(v): k for k, v in enumerate(self.moving)}
         self.columns = np.array([columns[robot.velocity_index(j.name)] for j in single], dtype=np.intp)
-        self.lower, self.upper = robot.lower[self.places], robot.upper[self.places]
-        self.limits = limits
+        self.lower, self.upper = robot.lower[self.indices], robot.upper[self.indices]
+        self.respect_limits = respect_limits
         reach = np.where([j.type == "prismatic" for j in single], 1.0, np.pi)
         self.low = np.where(np.isfinite(self.lower), self.lower, np.minimum(-reach, self.upper - 2.0 * reach))
         self.high = np.where(np.isfinite(self.upper), self.upper, np.maximum(reach, self.lower + 2.0 * reach))
 
-    def within(self, q: Array) -> Array:
+    def clamp_to_limits(self, q: Array) -> Array:
         q = q.copy()
-        if self.limits:
-            q[self.places] = np.clip(q[self.places], self.lower, self.upper)
+        if self.respect_limits:
+            q[self.indices] = np.clip(q[self.indices], self.lower, self.upper)
         return q
 
-    def random(self, q0: Array, rng: np.random.Generator) -> Array:
+    def draw_start(self, q0: Array, rng: np.random.Generator) -> Array:
         q = q0.copy()
-        q[self.places] = rng.uniform(self.low, self.high)
-        for i in self.circles:
+        q[self.indices] = rng.uniform(self.low, self.high)
+        for i in self.continuous_indices:
             angle = rng.uniform(-np.pi, np.pi)
             q[i : i + 2] = np.cos(angle), np.sin(angle)
         return q
@@ -204,7 +202,7 @@ class _Problem:
         J = np.vstack(rows)
         return np.asarray((J if self.coupling is None else self.coupling.at(q).columns(J))[:, self.moving])
 
-    def norms(self, e: Array) -> dict[str, float]:
+    def error_norms(self, e: Array) -> dict[str, float]:
         out, i = {}, 0
         for name, _, target in self.targets:
             size = 6 if isinstance(target, pin.SE3) else 3
@@ -212,30 +210,30 @@ class _Problem:
             i += size
         return out
 
-    def step(self, q: Array, dx: Array) -> Array:
+    def apply_step(self, q: Array, dx: Array) -> Array:
         v = np.zeros(self.nv)
         v[self.moving] = dx
-        return self.within(self.algorithms.normalize(self.model, self.algorithms.integrate(self.model, q, v)))
+        return self.clamp_to_limits(self.algorithms.normalize(self.model, self.algorithms.integrate(self.model, q, v)))
 
-    def free(self, q: Array, gradient: Array) -> NDArray[np.bool_]:
+    def free_coordinates(self, q: Array, gradient: Array) -> NDArray[np.bool_]:
         """Which coordinates may follow -gradient."""
         out = np.ones(len(self.moving), dtype=np.bool_)
-        if self.limits:
-            downhill, x = -gradient[self.columns], q[self.places]
+        if self.respect_limits:
+            downhill, x = -gradient[self.columns], q[self.indices]
             out[self.columns] = ~(((x <= self.lower) & (downhill < 0.0)) | ((x >= self.upper) & (downhill > 0.0)))
         return out
 
-    def descend(self, q: Array, tolerance: float, damping: float, iterations: int, starts: int) -> InverseSolution:
+    def minimize(self, q: Array, tolerance: float, damping: float, iterations: int, starts: int) -> InverseSolution:
         e, mu, growth, status = self.errors(q), -1.0, 2.0, "max_iterations"
         done = 0
         while done < iterations:
-            if max(self.norms(e).values()) <= tolerance:
+            if max(self.error_norms(e).values()) <= tolerance:
                 status = "converged"
                 break
             done += 1
             J = self.jacobian(q)
             gradient = J.T @ e
-            free = self.free(q, gradient)
+            free = self.free_coordinates(q, gradient)
             H = J[:, free].T @ J[:, free]
             if mu < 0.0:
                 mu = damping * float(H.diagonal().max(initial=1e-12))
@@ -244,9 +242,9 @@ class _Problem:
                 break
             dx = np.zeros(len(self.moving))
             dx[free] = -np.linalg.solve(H + mu * np.eye(int(free.sum())), gradient[free])
-            trial = self.step(q, dx)
+            trial = self.apply_step(q, dx)
             new = self.errors(trial)
-            if np.abs(trial - q).max() <= _STILL:
+            if np.abs(trial - q).max() <= _MIN_STEP:
                 status = "stationary"
                 break
             predicted = float(dx @ (mu * dx - gradient))
@@ -257,12 +255,12 @@ class _Problem:
             else:
                 mu, growth = mu * growth, 2.0 * growth
                 self.errors(q)
-        norms = self.norms(e)
+        norms = self.error_norms(e)
         converged = max(norms.values()) <= tolerance
         return InverseSolution(q, converged, "converged" if converged else status, norms, done, starts)
 
 
-def _target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
+def _check_target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
     if isinstance(value, Pose):
         value = value.homogeneous
     try:

@@ -12,9 +12,9 @@ from ..urdf.tree import Array
 
 #: Axes are parallel when the sine of their angle is at most this; angles written with four digits still count, and
 #: `LegKinematics` takes out what they leave.
-PARALLEL = 1e-4
+PARALLEL_TOLERANCE = 1e-4
 #: A foot nearer than this share of the leg's length to a joint's axis is not moved by that joint.
-ON_AXIS = 1e-9
+ON_AXIS_FRACTION = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +41,8 @@ class LegGeometry:
         skew: by how much axes that are not quite parallel may displace the foot, roughly [m].
     """
 
-    active: int
-    abducts: bool
+    n_active: int
+    has_abduction: bool
     origin: Array
     n: Array
     e1: Array
@@ -56,7 +56,7 @@ class LegGeometry:
     links: NDArray[np.complex128]
     signs: Array
     q_ref: Array
-    skew: float
+    parallelism_error: float
 
     @property
     def reach(self) -> float:
@@ -64,7 +64,7 @@ class LegGeometry:
         return float(np.abs(self.links).sum())
 
 
-def read_geometry(chain: Chain, q_ref: Array, forward: Array, left: Array) -> LegGeometry | None:
+def read_leg_geometry(chain: Chain, q_ref: Array, forward: Array, left: Array) -> LegGeometry | None:
     """The geometry of `chain`, or None when it is no such leg.
 
     Args:
@@ -75,24 +75,24 @@ def read_geometry(chain: Chain, q_ref: Array, forward: Array, left: Array) -> Le
     """
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     size = float(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1).sum())
-    active = chain.n
+    n_active = chain.n
     while (
-        active
-        and _turning(chain, active - 1)
-        and _distance(tip, origins[active - 1], axes[active - 1]) < (ON_AXIS * size)
+        n_active
+        and _is_revolute(chain, n_active - 1)
+        and _distance_to_axis(tip, origins[n_active - 1], axes[n_active - 1]) < (ON_AXIS_FRACTION * size)
     ):
-        active -= 1
-    if active < 2 or not all(_turning(chain, i) for i in range(active)):
+        n_active -= 1
+    if n_active < 2 or not all(_is_revolute(chain, i) for i in range(n_active)):
         return None
-    first = active - 1
-    while first and np.linalg.norm(np.cross(axes[first - 1], axes[active - 1])) <= PARALLEL:
+    first = n_active - 1
+    while first and np.linalg.norm(np.cross(axes[first - 1], axes[n_active - 1])) <= PARALLEL_TOLERANCE:
         first -= 1
-    if first > 1 or not 2 <= active - first <= 4:
+    if first > 1 or not 2 <= n_active - first <= 4:
         return None
 
     up = np.cross(forward, left)
     home_origins, home_axes, home_tip = chain.forward(q_ref)
-    n = axes[first] * _orientation(home_axes[first], left, up, forward)
+    n = axes[first] * _sign_along(home_axes[first], left, up, forward)
     if first == 1:
         a = axes[0]
         b = n - (n @ a) * a
@@ -107,41 +107,43 @@ def read_geometry(chain: Chain, q_ref: Array, forward: Array, left: Array) -> Le
         e2 = side * c
         e1 = np.cross(n, e2)
     else:
-        e1, e2 = _in_plane(n, forward, up)
+        e1, e2 = _plane_axes(n, forward, up)
         a, b, c, side = n, e1, -e2, -1.0
-    points = np.vstack((origins[first:active], tip)) - origins[0]
+    points = np.vstack((origins[first:n_active], tip)) - origins[0]
     flat = points @ e1 + 1j * (points @ e2)
     links = np.diff(flat)
-    if np.abs(links[:2]).min() < ON_AXIS * size:
+    if np.abs(links[:2]).min() < ON_AXIS_FRACTION * size:
         return None
-    signs = -np.sign(axes[first:active] @ n)
+    signs = -np.sign(axes[first:n_active] @ n)
     lateral = float(points[-1] @ n)
-    skew = 4.0 * size * float(np.linalg.norm(np.cross(axes[first:active], n), axis=1).max()) + 1e-14 * size
+    parallelism_error = (
+        4.0 * size * float(np.linalg.norm(np.cross(axes[first:n_active], n), axis=1).max()) + 1e-14 * size
+    )
     hip = complex(flat[0])
     return LegGeometry(
-        active, first == 1, origins[0], n, e1, e2, a, b, c, side, lateral, hip, links, signs, q_ref, skew
+        n_active, first == 1, origins[0], n, e1, e2, a, b, c, side, lateral, hip, links, signs, q_ref, parallelism_error
     )
 
 
-def _turning(chain: Chain, i: int) -> bool:
+def _is_revolute(chain: Chain, i: int) -> bool:
     joint = chain.joints[i]
     return joint is not None and joint.type in ("revolute", "continuous")
 
 
-def _distance(point: Array, origin: Array, axis: Array) -> float:
+def _distance_to_axis(point: Array, origin: Array, axis: Array) -> float:
     return float(np.linalg.norm(np.cross(axis, point - origin)))
 
 
-def _orientation(axis: Array, *directions: Array) -> float:
+def _sign_along(axis: Array, *directions: Array) -> float:
     """The sign that makes `axis` point along the first of `directions` that it is not perpendicular to."""
     for direction in directions:
-        share = float(axis @ direction)
-        if abs(share) > 1e-6:
-            return 1.0 if share > 0.0 else -1.0
+        component = float(axis @ direction)
+        if abs(component) > 1e-6:
+            return 1.0 if component > 0.0 else -1.0
     return 1.0
 
 
-def _in_plane(n: Array, forward: Array, up: Array) -> tuple[Array, Array]:
+def _plane_axes(n: Array, forward: Array, up: Array) -> tuple[Array, Array]:
     """Axes of the plane normal to n: e2 along up or, where n is upright, e1 along forward."""
     e2 = up - (up @ n) * n
     if np.linalg.norm(e2) < 1e-6:

@@ -15,19 +15,19 @@ from ..robot.legs import make_limbs
 from ..robot.limbs import forward_and_left, leg_forward_and_left, trunk_placement
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .leg_geometry import LegGeometry, read_geometry
-from .nearest_foot_position import HIP_TOLERANCE, in_turned_plane, into_annulus
+from .leg_geometry import LegGeometry, read_leg_geometry
+from .nearest_foot_position import HIP_TOLERANCE, clamp_to_annulus, nearest_in_turned_plane
 from .numeric_leg import NumericLeg, chain_jacobian
-from .two_link import REDUNDANCY, TwoLinks, reduce_links
+from .two_link import REDUNDANCY_MODES, TwoLinks, reduce_links
 
-KNEES = ("forward", "backward")
-HIPS = ("below", "above")
+KNEE_BRANCHES = ("forward", "backward")
+HIP_BRANCHES = ("below", "above")
 #: A joint this far beyond a limit is still within it [rad]: what rounding leaves at a stretched knee.
 LIMIT_TOLERANCE = 1e-7
 #: Beyond this no length or angle is taken seriously [m or rad].
-FAR = 1e8
+MAX_INPUT = 1e8
 #: Share of the leg's length by which a target may miss the workspace before its nearest point is looked for.
-_OUTSIDE = 1e-13
+_REACH_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class LegSolution:
     reached: bool | NDArray[np.bool_]
     distance: float | Array
     within_limits: bool | NDArray[np.bool_]
-    point: Array
+    reached_position: Array
 
 
 class LegKinematics:
@@ -105,13 +105,13 @@ class LegKinematics:
         joints = [j for j in self._chain.joints if j is not None]
         self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)
-        self._middle = np.array([_middle(a, b) for a, b in zip(self.lower, self.upper, strict=True)])
-        self._turns = np.array([j.type != "prismatic" for j in joints])
-        self._geometry = read_geometry(self._chain, self.q_home, forward, left)
+        self._wrap_center = np.array([_wrap_center(a, b) for a, b in zip(self.lower, self.upper, strict=True)])
+        self._is_revolute = np.array([j.type != "prismatic" for j in joints])
+        self._geometry = read_leg_geometry(self._chain, self.q_home, forward, left)
         self._numeric = None if self._geometry else NumericLeg(robot, leg, self._chain, limbs[leg], self.q_home, left)
         self._reduced: dict[str, TwoLinks] = {}
         if self._geometry is not None:
-            self._reduced = {choice: reduce_links(self._geometry, None, choice) for choice in REDUNDANCY}
+            self._reduced = {choice: reduce_links(self._geometry, None, choice) for choice in REDUNDANCY_MODES}
 
     @property
     def n(self) -> int:
@@ -126,14 +126,14 @@ class LegKinematics:
     @property
     def branches(self) -> tuple[tuple[str, str], ...]:
         """The names (knee, hip) of the branches, in the order of `inverse_all`; without abduction hip is "below"."""
-        hips = HIPS if self._geometry is not None and self._geometry.abducts else HIPS[:1]
-        return tuple((knee, hip) for hip in hips for knee in KNEES)
+        hips = HIP_BRANCHES if self._geometry is not None and self._geometry.has_abduction else HIP_BRANCHES[:1]
+        return tuple((knee, hip) for hip in hips for knee in KNEE_BRANCHES)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def fixed_joints(self) -> tuple[str, ...]:
         """The joints beyond the knee, which `inverse` leaves at home when it is given no angle and no redundancy."""
         geometry = self._geometry
-        return self.joints[geometry.active - len(geometry.links) + 2 :] if geometry is not None else ()
+        return self.joints[geometry.n_active - len(geometry.links) + 2 :] if geometry is not None else ()
 
     @property
     def hip(self) -> Array:
@@ -158,7 +158,7 @@ class LegKinematics:
         Raises:
             ArgumentError: another shape, or an entry that is not finite.
         """
-        return self._chain.forward(_vectors("q", q, self.n))[2]
+        return self._chain.forward(_check_vectors("q", q, self.n))[2]
 
     def jacobian(self, q: ArrayLike) -> Array:
         """How the foot moves with the joints: ``d foot / dt = J dq/dt``, base axes.
@@ -172,7 +172,7 @@ class LegKinematics:
         Raises:
             ArgumentError: another shape, or an entry that is not finite.
         """
-        return self._jacobian(_vectors("q", q, self.n))[1]
+        return self._jacobian(_check_vectors("q", q, self.n))[1]
 
     def inverse(
         self,
@@ -207,36 +207,36 @@ class LegKinematics:
             ArgumentError: wrong shapes, entries that are not finite, or unknown branch names.
             UnreachableError: with `strict`, a target out of reach; it carries the target and the nearest point.
         """
-        target = _vectors("p", p, 3)
-        _check_name("hip", hip, HIPS)
-        _check_name("redundancy", redundancy, REDUNDANCY)
+        target = _check_vectors("p", p, 3)
+        _check_name("hip", hip, HIP_BRANCHES)
+        _check_name("redundancy", redundancy, REDUNDANCY_MODES)
         if knee is not None:
-            _check_name("knee", knee, KNEES)
+            _check_name("knee", knee, KNEE_BRANCHES)
         tolerance = check_number("tolerance", tolerance)
         if not (np.isfinite(tolerance) and tolerance > 0.0):
             raise ArgumentError(f"tolerance: expected a positive length, got {tolerance}")
         points = target.reshape(-1, 3)
         if self._geometry is not None:
-            leg = self._two_links(angle, redundancy, len(points), target.ndim)
+            leg = self._reduced_leg(angle, redundancy, len(points), target.ndim)
             bend = self._home_bend(leg) if knee is None else {"forward": -1, "backward": 1}[knee]
-            q = self._closed(points, bend, 1.0 if hip == "above" else -1.0, leg)
+            q = self._solve_closed_form(points, bend, 1.0 if hip == "above" else -1.0, leg)
         else:
             assert self._numeric is not None
             if angle is not None:
                 raise ArgumentError(f"angle: leg {self.name!r} is solved numerically and takes no angle")
             q = np.array([self._numeric.solve(x, knee) for x in points]).reshape(-1, self.n)
-        q = self._within_turns(q)
+        q = self._wrap_angles(q)
         point = self._chain.forward(q)[2]
         miss = np.linalg.norm(point - points, axis=-1)
         if self._geometry is not None:
-            q, point, miss = self._polish(q, point, miss, points, tolerance, leg)
-        reached, inside = miss <= tolerance, self._inside(q)
+            q, point, miss = self._refine(q, point, miss, points, tolerance, leg)
+        reached, within_limits = miss <= tolerance, self._within_limits(q)
         if strict and not reached.all():
             first = int(np.argmin(reached))
             raise UnreachableError(self.name, points[first], point[first])
         if target.ndim == 1:
-            return LegSolution(q[0], bool(reached[0]), float(miss[0]), bool(inside[0]), point[0])
-        return LegSolution(q, reached, miss, inside, point)
+            return LegSolution(q[0], bool(reached[0]), float(miss[0]), bool(within_limits[0]), point[0])
+        return LegSolution(q, reached, miss, within_limits, point)
 
     def inverse_all(
         self,
@@ -265,12 +265,12 @@ class LegKinematics:
         Raises:
             ArgumentError: as `inverse`.
         """
-        target = _vectors("p", p, 3)
+        target = _check_vectors("p", p, 3)
         if target.ndim != 1:
             raise ArgumentError(f"p: expected shape (3,), one point, got {target.shape}")
         found: list[Array] = []
-        for s in self._branches(target, angle, redundancy, tolerance):
-            new = all(np.abs(_turned(s.q - q, self._turns)).max() > LIMIT_TOLERANCE for q in found)
+        for s in self._solve_branches(target, angle, redundancy, tolerance):
+            new = all(np.abs(_wrap(s.q - q, self._is_revolute)).max() > LIMIT_TOLERANCE for q in found)
             if s.reached and new and (s.within_limits or not within_limits):
                 found.append(s.q)
         return np.array(found).reshape(-1, self.n)
@@ -296,50 +296,58 @@ class LegKinematics:
         Raises:
             ArgumentError: as `inverse`.
         """
-        target = _vectors("p", p, 3)
+        target = _check_vectors("p", p, 3)
         found = np.zeros(target.shape[:-1], dtype=np.bool_)
-        for s in self._branches(target, angle, redundancy, tolerance):
+        for s in self._solve_branches(target, angle, redundancy, tolerance):
             found |= np.logical_and(s.reached, s.within_limits) if within_limits else s.reached
         return bool(found) if target.ndim == 1 else found
 
     # -- the closed form ---------------------------------------------------------------------------------------
-    def _branches(self, p: Array, angle: ArrayLike | None, redundancy: str, tolerance: float) -> list[LegSolution]:
+    def _solve_branches(
+        self, p: Array, angle: ArrayLike | None, redundancy: str, tolerance: float
+    ) -> list[LegSolution]:
         return [
             self.inverse(p, knee=knee, hip=hip, angle=angle, redundancy=redundancy, tolerance=tolerance)
             for knee, hip in self.branches
         ]
 
-    def _closed(self, p: Array, bend: int, hip: float, leg: TwoLinks) -> Array:
+    def _solve_closed_form(self, p: Array, bend: int, hip: float, leg: TwoLinks) -> Array:
         geometry = self._geometry
         assert geometry is not None
         r = p - geometry.origin
         q = np.tile(self.q_home, (len(p), 1))
         e1 = r @ geometry.e1
-        slack = _OUTSIDE * (geometry.reach + abs(geometry.hip) + abs(geometry.lateral))
-        if not geometry.abducts:
-            foot = into_annulus(e1 + 1j * (r @ geometry.e2), leg)
-            q[:, : geometry.active] = leg.solve(foot, bend)
+        tolerance = _REACH_TOLERANCE * (geometry.reach + abs(geometry.hip) + abs(geometry.lateral))
+        if not geometry.has_abduction:
+            foot = clamp_to_annulus(e1 + 1j * (r @ geometry.e2), leg)
+            q[:, : geometry.n_active] = leg.solve(foot, bend)
             return q
         along, rb, rc = r @ geometry.a, r @ geometry.b, r @ geometry.c
         on_axis = np.hypot(rb, rc) <= HIP_TOLERANCE * leg.longest
         rb, rc = np.where(on_axis, 0.0, rb), np.where(on_axis, 0.0, rc)
-        away = np.hypot(rb, rc)
+        distance_from_axis = np.hypot(rb, rc)
         # Turned back by the abduction, the target lies in the leg's plane: its part b along the second axis is given.
         nb = float(geometry.n @ geometry.b)
         b = (geometry.lateral - float(geometry.n @ geometry.a) * along) / nb
-        s = hip * np.sqrt(np.maximum((away - b) * (away + b), 0.0))
+        s = hip * np.sqrt(np.maximum((distance_from_axis - b) * (distance_from_axis + b), 0.0))
         foot = (along * float(geometry.e1 @ geometry.a) + b * float(geometry.e1 @ geometry.b)) + 1j * s
-        stretch = np.abs(foot - leg.hip - leg.G)
-        outside = (np.abs(b) > away + slack) | (stretch > leg.longest + slack) | (stretch < leg.shortest - slack)
-        if outside.any():
-            foot[outside] = in_turned_plane(geometry, leg.take(outside), along[outside], away[outside], hip)
-            b[outside] = foot[outside].real * float(geometry.e1 @ geometry.b) + geometry.lateral * nb
+        hip_distance = np.abs(foot - leg.hip - leg.G)
+        is_outside = (
+            (np.abs(b) > distance_from_axis + tolerance)
+            | (hip_distance > leg.longest + tolerance)
+            | (hip_distance < leg.shortest - tolerance)
+        )
+        if is_outside.any():
+            foot[is_outside] = nearest_in_turned_plane(
+                geometry, leg.select(is_outside), along[is_outside], distance_from_axis[is_outside], hip
+            )
+            b[is_outside] = foot[is_outside].real * float(geometry.e1 @ geometry.b) + geometry.lateral * nb
         # (b + 0.0: the angle of a vanishing vector is then 0, not pi)
         q[:, 0] = np.arctan2(rc, rb + 0.0) - np.arctan2(geometry.side * foot.imag, b + 0.0)
-        q[:, 1 : geometry.active] = leg.solve(foot, bend)
+        q[:, 1 : geometry.n_active] = leg.solve(foot, bend)
         return q
 
-    def _two_links(self, angle: ArrayLike | None, redundancy: str, count: int, ndim: int) -> TwoLinks:
+    def _reduced_leg(self, angle: ArrayLike | None, redundancy: str, count: int, ndim: int) -> TwoLinks:
         assert self._geometry is not None
         if angle is None:
             return self._reduced[redundancy]
@@ -356,26 +364,28 @@ class LegKinematics:
     def _home_bend(self, leg: TwoLinks) -> int:
         geometry = self._geometry
         assert geometry is not None
-        plane = slice(geometry.active - len(geometry.links), geometry.active)
-        bend = leg.bend_of(self.q_home[plane])
+        plane = slice(geometry.n_active - len(geometry.links), geometry.n_active)
+        bend = leg.bend_sign(self.q_home[plane])
         if bend == 0:  # straight at home: the wider part of the knee's range
             sign = geometry.signs[1] * self.robot.legs[self.name].knee_sign
             bend = 1 if sign > 0.0 else -1
         return bend
 
-    def _polish(
+    def _refine(
         self, q: Array, point: Array, miss: Array, p: Array, tolerance: float, leg: TwoLinks
     ) -> tuple[Array, Array, Array]:
         """Newton steps for what axes that are not quite parallel leave; a step that does not help is not taken."""
         geometry = self._geometry
         assert geometry is not None
         for _ in range(3):
-            off = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.skew))
+            off = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.parallelism_error))
             if not off.size:
                 break
-            ways = self._ways(geometry, leg)
+            free_rates = self._free_joint_rates(geometry, leg)
             _, J = self._jacobian(q[off])
-            dq = (np.linalg.pinv(J @ ways, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[:, :, 0] @ ways.T
+            dq = (np.linalg.pinv(J @ free_rates, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[
+                :, :, 0
+            ] @ free_rates.T
             trial = q[off] + dq
             new_point = self._chain.forward(trial)[2]
             new = np.linalg.norm(new_point - p[off], axis=-1)
@@ -386,22 +396,22 @@ class LegKinematics:
                 break
         return q, point, miss
 
-    def _ways(self, geometry: LegGeometry, leg: TwoLinks) -> Array:
+    def _free_joint_rates(self, geometry: LegGeometry, leg: TwoLinks) -> Array:
         """(n, 2 or 3) joint rates for the turns that the choices of a branch leave free."""
-        first = geometry.active - len(geometry.links)
-        ways = np.zeros((self.n, first + 2))
-        ways[:first, :first] = np.eye(first)
-        ways[first : geometry.active, first:] = leg.joint_rates
-        return ways
+        first = geometry.n_active - len(geometry.links)
+        free_rates = np.zeros((self.n, first + 2))
+        free_rates[:first, :first] = np.eye(first)
+        free_rates[first : geometry.n_active, first:] = leg.joint_rates
+        return free_rates
 
     # -- shared ------------------------------------------------------------------------------------------------
     def _jacobian(self, q: Array) -> tuple[Array, Array]:
-        return chain_jacobian(self._chain, q, self._turns)
+        return chain_jacobian(self._chain, q, self._is_revolute)
 
-    def _within_turns(self, q: Array) -> Array:
-        return np.where(self._turns, self._middle + _turned(q - self._middle, self._turns), q)
+    def _wrap_angles(self, q: Array) -> Array:
+        return np.where(self._is_revolute, self._wrap_center + _wrap(q - self._wrap_center, self._is_revolute), q)
 
-    def _inside(self, q: Array) -> NDArray[np.bool_]:
+    def _within_limits(self, q: Array) -> NDArray[np.bool_]:
         return np.asarray(((q >= self.lower - LIMIT_TOLERANCE) & (q <= self.upper + LIMIT_TOLERANCE)).all(axis=-1))
 
     def __repr__(self) -> str:
@@ -409,7 +419,7 @@ class LegKinematics:
         return f"LegKinematics({self.robot.name!r}, {self.name!r}, n={self.n}, {kind})"
 
 
-def _vectors(name: str, value: ArrayLike, size: int) -> Array:
+def _check_vectors(name: str, value: ArrayLike, size: int) -> Array:
     """`value` as (size,) or (N, size) finite floats."""
     try:
         given = np.asarray(value)
@@ -422,8 +432,8 @@ def _vectors(name: str, value: ArrayLike, size: int) -> Array:
         raise ArgumentError(f"{name}: expected shape ({size},) or (N, {size}), got {out.shape}")
     if not np.isfinite(out).all():
         raise ArgumentError(f"{name}: every entry must be finite, got {out[~np.isfinite(out)][0]}")
-    if np.abs(out).max(initial=0.0) > FAR:
-        raise ArgumentError(f"{name}: every entry must be at most {FAR:g} in size, got {np.abs(out).max():.3g}")
+    if np.abs(out).max(initial=0.0) > MAX_INPUT:
+        raise ArgumentError(f"{name}: every entry must be at most {MAX_INPUT:g} in size, got {np.abs(out).max():.3g}")
     return out
 
 
@@ -432,13 +442,13 @@ def _check_name(kind: str, name: object, known: tuple[str, ...]) -> None:
         raise UnknownNameError(f"{kind} branch" if kind != "redundancy" else kind, name, known)
 
 
-def _turned(angle: Array, turns: NDArray[np.bool_]) -> Array:
+def _wrap(angle: Array, is_revolute: NDArray[np.bool_]) -> Array:
     """Angles less the whole turns in them; what slides stays as it is."""
-    whole = 2.0 * np.pi * np.round(angle / (2.0 * np.pi))
-    return np.asarray(np.where(turns, angle - whole, angle))
+    check_integer = 2.0 * np.pi * np.round(angle / (2.0 * np.pi))
+    return np.asarray(np.where(is_revolute, angle - check_integer, angle))
 
 
-def _middle(lower: float, upper: float) -> float:
+def _wrap_center(lower: float, upper: float) -> float:
     """The angle about which a joint's values are given: if a whole turn brings one into the range, this one does."""
     if np.isfinite(lower) and np.isfinite(upper):
         return 0.5 * (lower + upper)

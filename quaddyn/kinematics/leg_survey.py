@@ -15,17 +15,17 @@ from ..urdf.tree import Array
 from .leg_kinematics import LIMIT_TOLERANCE, LegKinematics
 
 #: Where a joint has no limits: half a turn to each side, or half a metre [rad or m].
-_TURN, _SLIDE = np.pi, 0.5
+_DEFAULT_ANGLE_RANGE, _DEFAULT_SLIDE_RANGE = np.pi, 0.5
 #: Time one leg's batch is repeated for when it is quick [s].
-_TIMING = 0.05
+_TIMING_DURATION = 0.05
 #: Sizes of the curve that are tried, as shares of the leg's length.
-_SIZES = (0.25, 0.18, 0.12, 0.08, 0.05, 0.02)
+_CURVE_SIZE_FRACTIONS = (0.25, 0.18, 0.12, 0.08, 0.05, 0.02)
 #: Points of the curve that are tried, and centres.
-_POINTS, _CENTRES = 24, 12
+_N_TRIAL_POINTS, _N_TRIAL_CENTERS = 24, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class IkBranch:
     """What a branch of the inverse kinematics is good for.
 
     Attributes:
@@ -38,9 +38,9 @@ class Branch:
 
     knee: str
     hip: str | None
-    home: bool
-    reached: float
-    within_limits: float
+    contains_home: bool
+    reached_fraction: float
+    fraction_within_limits: float
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class LegSurvey:
 
     leg: str
     joints: tuple[str, ...]
-    held: tuple[str, ...]
+    fixed_joints: tuple[str, ...]
     closed_form: bool
     segments: Array
     lower: Array
@@ -79,11 +79,11 @@ class LegSurvey:
     hip: Array
     nearest: Array
     farthest: Array
-    branches: tuple[Branch, ...]
+    branches: tuple[IkBranch, ...]
     samples: int
-    reached: int
-    error: float
-    seconds: float
+    n_reached: int
+    max_error: float
+    seconds_per_target: float
     seed: int
 
     @property
@@ -92,7 +92,7 @@ class LegSurvey:
         return float(np.linalg.norm(self.nearest - self.hip)), float(np.linalg.norm(self.farthest - self.hip))
 
 
-def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurvey:
+def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurvey:
     """Measure a leg: its reach, and every branch on random targets that it can reach.
 
     Args:
@@ -106,10 +106,10 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     rng = np.random.default_rng(seed)
-    q = _random(leg, samples, rng)
-    targets = leg.forward(np.where(np.isin(leg.joints, leg.held), leg.q_home, q))
+    q = _random_joint_values(leg, samples, rng)
+    targets = leg.forward(np.where(np.isin(leg.joints, leg.fixed_joints), leg.q_home, q))
     best = np.full(samples, np.inf)
-    arrived = np.zeros(samples, dtype=np.bool_)
+    reached = np.zeros(samples, dtype=np.bool_)
     home = home_knee(leg)
     hips = {hip for _, hip in leg.branches}
     branches = []
@@ -118,14 +118,18 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
         # Measured anew, from the joint values: what the solver says of itself is not asked.
         miss = np.linalg.norm(leg.forward(found.q) - targets, axis=1)
         best = np.minimum(best, miss)
-        ok = np.asarray(found.reached)
-        arrived |= ok
-        inside = ((found.q >= leg.lower - LIMIT_TOLERANCE) & (found.q <= leg.upper + LIMIT_TOLERANCE)).all(axis=1)
+        branch_reached = np.asarray(found.reached)
+        reached |= branch_reached
+        within_limits = ((found.q >= leg.lower - LIMIT_TOLERANCE) & (found.q <= leg.upper + LIMIT_TOLERANCE)).all(
+            axis=1
+        )
         named = hip if len(hips) > 1 else None
         at_home = knee == home and hip == "below"
-        branches.append(Branch(knee, named, at_home, float(ok.mean()), float((ok & inside).mean())))
+        branches.append(
+            IkBranch(knee, named, at_home, float(branch_reached.mean()), float((branch_reached & within_limits).mean()))
+        )
     start, runs = time.perf_counter(), 0
-    while not runs or (leg.closed_form and time.perf_counter() - start < _TIMING):
+    while not runs or (leg.closed_form and time.perf_counter() - start < _TIMING_DURATION):
         leg.inverse(targets)
         runs += 1
     seconds = (time.perf_counter() - start) / (runs * samples)
@@ -133,19 +137,19 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
     return LegSurvey(
         leg=leg.name,
         joints=leg.joints,
-        held=leg.held,
+        fixed_joints=leg.fixed_joints,
         closed_form=leg.closed_form,
         segments=leg.segments,
         lower=leg.lower,
         upper=leg.upper,
         hip=leg.hip,
-        nearest=_extreme(leg, q, 1.0),
-        farthest=_extreme(leg, q, -1.0),
+        nearest=_extreme_foot_position(leg, q, 1.0),
+        farthest=_extreme_foot_position(leg, q, -1.0),
         branches=tuple(branches),
         samples=samples,
-        reached=int(arrived.sum()),
-        error=float(best.max()),
-        seconds=seconds,
+        n_reached=int(reached.sum()),
+        max_error=float(best.max()),
+        seconds_per_target=seconds,
         seed=seed,
     )
 
@@ -158,7 +162,7 @@ def home_knee(leg: LegKinematics) -> str:
     return min(knees, key=lambda knee: float(np.abs(knees[knee] - default).max()))
 
 
-def closed_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
+def reachable_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
     """A smooth closed curve that the foot can follow on one branch, within the limits if they allow any such.
 
     An ellipse about the home position of the foot, as wide as a quarter of the leg and half as high, swaying sideways
@@ -181,59 +185,61 @@ def closed_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 2
     rng = np.random.default_rng(seed)
     home = leg.forward(leg.q_home)
     anywhere = rng.uniform(-np.pi, np.pi, (200, leg.n))
-    axes, size = _axes(leg, anywhere), float(leg.segments.sum())
+    axes, size = _motion_directions(leg, anywhere), float(leg.segments.sum())
     for limited in (True, False):  # some files give every joint a range from 0 to 0
-        others = leg.forward(_random(leg, 200, rng) if limited else anywhere)
+        others = leg.forward(_random_joint_values(leg, 200, rng) if limited else anywhere)
         # From near home to far from it, so that the picture stays where one expects the leg.
-        centres = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: len(others) // _CENTRES]]
-        for share, centre in itertools.product(_SIZES, centres):
-            found = leg.inverse(_ellipse(axes * share * size, centre, _POINTS), knee=knee)
+        centers = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: len(others) // _N_TRIAL_CENTERS]]
+        for fraction, center in itertools.product(_CURVE_SIZE_FRACTIONS, centers):
+            found = leg.inverse(_ellipse(axes * fraction * size, center, _N_TRIAL_POINTS), knee=knee)
             if np.all(found.reached) and (np.all(found.within_limits) or not limited):
-                return _ellipse(axes * share * size, centre, points)
-    return _ellipse(axes * _SIZES[-1] * size, home, points)
+                return _ellipse(axes * fraction * size, center, points)
+    return _ellipse(axes * _CURVE_SIZE_FRACTIONS[-1] * size, home, points)
 
 
-def _ellipse(axes: Array, centre: Array, points: int) -> Array:
+def _ellipse(axes: Array, center: Array, points: int) -> Array:
     t = 2.0 * np.pi * np.arange(points)[:, None] / points
-    curve = centre + np.cos(t) * axes[0] + (0.5 * np.sin(t) * axes[1] if len(axes) > 1 else 0.0)
+    curve = center + np.cos(t) * axes[0] + (0.5 * np.sin(t) * axes[1] if len(axes) > 1 else 0.0)
     return np.asarray(curve + (0.3 * np.sin(2.0 * t) * axes[2] if len(axes) > 2 else 0.0))
 
 
-def _axes(leg: LegKinematics, q: Array) -> Array:
+def _motion_directions(leg: LegKinematics, q: Array) -> Array:
     """(k, 3) orthonormal directions in which the foot can move: forward, up and left as far as it goes."""
     forward, left = forward_and_left(make_limbs(leg.robot))
     J = leg.jacobian(q)
     values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
-    ways = vectors[:, values > 1e-6 * values[-1]]
+    range_basis = vectors[:, values > 1e-6 * values[-1]]
     found: list[Array] = []
     # The eigenvectors come last, for a leg whose plane is not upright.
-    for direction in (forward, np.cross(forward, left), left, *ways.T):
-        rest = ways @ (ways.T @ direction)
+    for direction in (forward, np.cross(forward, left), left, *range_basis.T):
+        rest = range_basis @ (range_basis.T @ direction)
         for axis in found:
             rest = rest - (rest @ axis) * axis
         length = float(np.linalg.norm(rest))
-        if length > 0.1 and len(found) < ways.shape[1]:
+        if length > 0.1 and len(found) < range_basis.shape[1]:
             found.append(rest / length)
     return np.array(found)
 
 
-def _random(leg: LegKinematics, count: int, rng: np.random.Generator) -> Array:
-    low, high = _box(leg)
+def _random_joint_values(leg: LegKinematics, count: int, rng: np.random.Generator) -> Array:
+    low, high = _joint_ranges(leg)
     return rng.uniform(low, high, (count, leg.n))
 
 
-def _box(leg: LegKinematics) -> tuple[Array, Array]:
+def _joint_ranges(leg: LegKinematics) -> tuple[Array, Array]:
     """Finite bounds for every joint: its limits, or what stands for none."""
     joints = {b.joint.name: b.joint for b in leg.robot.bodies[1:] if b.joint is not None}
-    wide = np.array([_SLIDE if joints[name].type == "prismatic" else _TURN for name in leg.joints])
+    wide = np.array(
+        [_DEFAULT_SLIDE_RANGE if joints[name].type == "prismatic" else _DEFAULT_ANGLE_RANGE for name in leg.joints]
+    )
     low = np.where(np.isfinite(leg.lower), leg.lower, np.minimum(-wide, leg.upper - 2.0 * wide))
     high = np.where(np.isfinite(leg.upper), leg.upper, np.maximum(wide, leg.lower + 2.0 * wide))
     return low, high
 
 
-def _extreme(leg: LegKinematics, starts: Array, sign: float) -> Array:
+def _extreme_foot_position(leg: LegKinematics, starts: Array, sign: float) -> Array:
     """(3,) the foot nearest to the hip (sign 1) or farthest (-1): the best of `starts`, then a compass search."""
-    low, high = _box(leg)
+    low, high = _joint_ranges(leg)
 
     def cost(q: Array) -> Array:
         return np.asarray(sign * np.linalg.norm(leg.forward(q) - leg.hip, axis=1))
@@ -241,15 +247,15 @@ def _extreme(leg: LegKinematics, starts: Array, sign: float) -> Array:
     costs = cost(starts)
     best_q, best = starts[0], np.inf
     for start in np.argsort(costs)[:4]:
-        q, least, step = starts[start], float(costs[start]), 0.25
+        q, smallest, step = starts[start], float(costs[start]), 0.25
         while step > 1e-9:
             moves = step * (high - low) * np.vstack((np.eye(leg.n), -np.eye(leg.n)))
             trials = np.clip(q + moves, low, high)
             values = cost(trials)
-            if values.min() < least - 1e-15:
-                q, least = trials[values.argmin()], float(values.min())
+            if values.min() < smallest - 1e-15:
+                q, smallest = trials[values.argmin()], float(values.min())
             else:
                 step /= 2.0
-        if least < best:
-            best_q, best = q, least
+        if smallest < best:
+            best_q, best = q, smallest
     return leg.forward(best_q)

@@ -15,20 +15,20 @@ from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 from .inverse import inverse_kinematics
 
 #: Values tried along each joint for first guesses, by the number of joints.
-_GRID = {1: 64, 2: 24, 3: 11, 4: 6, 5: 4, 6: 4, 7: 3}
+_GRID_SIZES = {1: 64, 2: 24, 3: 11, 4: 6, 5: 4, 6: 4, 7: 3}
 #: First guesses that are refined before the nearest is taken for the answer.
-_STARTS = 6
+_N_STARTS = 6
 #: Bend below which a knee is straight, as a fraction of the leg's reach squared: what rounding leaves, as in the
 #: closed form.
 _STRAIGHT_TOLERANCE = 1e-12
 #: Displacement of a straight knee that shows to which side it bends [rad or m].
-_PROBE = 0.1
+_PROBE_DISPLACEMENT = 0.1
 
 
-def chain_jacobian(chain: Chain, q: Array, turns: NDArray[np.bool_]) -> tuple[Array, Array]:
+def chain_jacobian(chain: Chain, q: Array, is_revolute: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Tip (..., 3) [m] of a chain and its Jacobian (..., 3, n), base axes; `turns` (n,) tells revolute joints."""
     origins, axes, tip = chain.forward(q)
-    J = np.where(turns[:, None], np.cross(axes, tip[..., None, :] - origins), axes)
+    J = np.where(is_revolute[:, None], np.cross(axes, tip[..., None, :] - origins), axes)
     return tip, np.swapaxes(J, -1, -2)
 
 
@@ -51,20 +51,20 @@ class NumericLeg:
         axis = chain.forward(q_home)[1][limb.hip]
         self._side = -1.0 if axis @ left < -FILE_ANGLE_TOLERANCE else 1.0
         self._straight = _STRAIGHT_TOLERANCE * limb.reach**2
-        self._home = float(self._bend(q_home))
+        self._home = float(self._knee_bend(q_home))
         if abs(self._home) < self._straight:  # straight at home: towards the wider part of the knee's range
             bent = q_home.copy()
-            bent[limb.knee] += _PROBE * robot.legs[leg].knee_sign
-            self._home = float(self._bend(bent))
+            bent[limb.knee] += _PROBE_DISPLACEMENT * robot.legs[leg].knee_sign
+            self._home = float(self._knee_bend(bent))
         ranges = [
-            np.linspace(*_range(low, high, j.type == "prismatic"), _GRID[chain.n])
+            np.linspace(*_finite_range(low, high, j.type == "prismatic"), _GRID_SIZES[chain.n])
             for low, high, j in zip(chain.lower, chain.upper, self._joints, strict=True)
         ]
         self._samples = np.vstack((q_home, np.array(list(itertools.product(*ranges)))))
-        self._bends = self._bend(self._samples)
+        self._knee_bends = self._knee_bend(self._samples)
         self._feet = chain.forward(self._samples)[2]
 
-    def _bend(self, q: Array) -> Array:
+    def _knee_bend(self, q: Array) -> Array:
         """Positive for a knee forward, negative backward, (...)."""
         origins, axes, tip = self._chain.forward(q)
         hip, knee = origins[..., self._limb.hip, :], origins[..., self._limb.knee, :]
@@ -72,19 +72,19 @@ class NumericLeg:
 
     def solve(self, p: Array, knee: str | None) -> Array:
         """The joint values (n,) whose foot is nearest to `p` (3,), with the knee bent as asked for, within limits."""
-        wanted = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
-        fitting = np.flatnonzero(wanted * self._bends >= -self._straight)
+        desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
+        fitting = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
         if not fitting.size:  # a knee that does not bend to that side
             fitting = np.arange(len(self._samples))
         miss = np.linalg.norm(self._feet[fitting] - p, axis=1)
         best: Array = self._samples[fitting[int(miss.argmin())]]
-        least = float(miss.min())
-        for start in fitting[np.argsort(miss, kind="stable")[:_STARTS]]:
+        smallest = float(miss.min())
+        for start in fitting[np.argsort(miss, kind="stable")[:_N_STARTS]]:
             q = self._refine(p, self._samples[start])
             distance = float(np.linalg.norm(self._chain.forward(q)[2] - p))
-            if distance < least and wanted * float(self._bend(q)) >= -1e-9:
-                best, least = q, distance
-            if least < 1e-12:
+            if distance < smallest and desired_bend * float(self._knee_bend(q)) >= -1e-9:
+                best, smallest = q, distance
+            if smallest < 1e-12:
                 break
         return best
 
@@ -102,21 +102,21 @@ class NumericLeg:
             max_iterations=200,
             restarts=0,
         )
-        places = [self._robot.configuration_index(name) for name in self._names]
+        indices = [self._robot.configuration_index(name) for name in self._names]
         return np.array(
             [
                 np.arctan2(found.q[i + 1], found.q[i]) if j.type == "continuous" else found.q[i]
-                for i, j in zip(places, self._joints, strict=True)
+                for i, j in zip(indices, self._joints, strict=True)
             ]
         )
 
 
-def _range(lower: float, upper: float, slides: bool) -> tuple[float, float]:
+def _finite_range(lower: float, upper: float, is_prismatic: bool) -> tuple[float, float]:
     """A finite range to look in: whole turns add nothing."""
-    widest = 1.0 if slides else np.pi
+    half_range = 1.0 if is_prismatic else np.pi
     if np.isfinite(lower) and np.isfinite(upper):
         middle = min(max(0.0, lower), upper)
-        return max(lower, middle - widest), min(upper, middle + widest)
+        return max(lower, middle - half_range), min(upper, middle + half_range)
     if np.isfinite(lower):
-        return max(lower, -widest), max(lower, -widest) + 2.0 * widest
-    return min(upper, widest) - 2.0 * widest, min(upper, widest)
+        return max(lower, -half_range), max(lower, -half_range) + 2.0 * half_range
+    return min(upper, half_range) - 2.0 * half_range, min(upper, half_range)

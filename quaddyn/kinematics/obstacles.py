@@ -28,8 +28,8 @@ class Obstacle(FrozenArrays):
 
     ends: Array
     radii: Array
-    flat: bool = False
-    excess: float = 0.0
+    is_plane: bool = False
+    overapproximation: float = 0.0
 
     @staticmethod
     def plane(normal: ArrayLike = (0.0, 0.0, 1.0)) -> Obstacle:
@@ -45,18 +45,18 @@ class Obstacle(FrozenArrays):
         length = float(np.linalg.norm(n))
         if length == 0.0:
             raise ArgumentError(f"normal: expected a direction, got {normal!r}")
-        return Obstacle(frozen([[n / length, np.zeros(3)]]), frozen([0.0]), flat=True)
+        return Obstacle(frozen([[n / length, np.zeros(3)]]), frozen([0.0]), is_plane=True)
 
     @staticmethod
     def sphere(radius: float) -> Obstacle:
         """A ball about the origin; 0 for a point."""
-        return Obstacle(frozen(np.zeros((1, 2, 3))), frozen([_length("radius", radius)]))
+        return Obstacle(frozen(np.zeros((1, 2, 3))), frozen([_check_length("radius", radius)]))
 
     @staticmethod
     def capsule(radius: float, start: ArrayLike, end: ArrayLike) -> Obstacle:
         """All points within `radius` [m] of the segment from `start` to `end`, (3,) each [m]."""
         ends = [check_vector(name, x, (3,), "a point") for name, x in (("start", start), ("end", end))]
-        return Obstacle(frozen([ends]), frozen([_length("radius", radius)]))
+        return Obstacle(frozen([ends]), frozen([_check_length("radius", radius)]))
 
     @staticmethod
     def box(size: ArrayLike) -> Obstacle:
@@ -66,10 +66,12 @@ class Obstacle(FrozenArrays):
             raise ArgumentError(f"size: expected three positive lengths, got {size!r}")
         found = list(cover_box(sides))
         ends, radii = [ends for ends, _, _ in found], [radius for _, radius, _ in found]
-        return Obstacle(frozen(ends), frozen(radii), excess=max(excess for _, _, excess in found))
+        return Obstacle(
+            frozen(ends), frozen(radii), overapproximation=max(overapproximation for _, _, overapproximation in found)
+        )
 
 
-def _length(name: str, value: float) -> float:
+def _check_length(name: str, value: float) -> float:
     given = check_number(name, value)
     if not 0.0 <= given < np.inf:
         raise ArgumentError(f"{name}: expected a finite length, 0 or more, got {value}")

@@ -10,17 +10,17 @@ import math
 from ..compiler import IntMatrix, Matrix, Tensor, Vector, compiled, entry
 
 #: Square of the sine of the angle below which two segments count as parallel.
-PARALLEL = 1e-12
+PARALLEL_SINE_SQUARED = 1e-12
 
 
 @compiled()
-def within_unit(x: float) -> float:
+def clamp_to_unit(x: float) -> float:
     """x, or the nearer of 0 and 1."""
     return min(max(x, 0.0), 1.0)
 
 
 @compiled(inline=False)
-def nearest_on_segments(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[float, float]:
+def nearest_segment_parameters(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[float, float]:
     """Where on the segments ``a + s (b - a)`` and ``c + t (d - c)`` they are nearest: s and t in [0, 1]."""
     uu, uw, ww, ur, wr = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(3):
@@ -33,25 +33,25 @@ def nearest_on_segments(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[flo
     if uu == 0.0 and ww == 0.0:
         return 0.0, 0.0
     if uu == 0.0:
-        return 0.0, within_unit(wr / ww)
+        return 0.0, clamp_to_unit(wr / ww)
     if ww == 0.0:
-        return within_unit(-ur / uu), 0.0
-    across = uu * ww - uw * uw
+        return clamp_to_unit(-ur / uu), 0.0
+    parallelism = uu * ww - uw * uw
     s = 0.5
-    if across > PARALLEL * uu * ww:
-        s = within_unit((uw * wr - ur * ww) / across)
+    if parallelism > PARALLEL_SINE_SQUARED * uu * ww:
+        s = clamp_to_unit((uw * wr - ur * ww) / parallelism)
     t = (uw * s + wr) / ww
     if t < 0.0:
-        return within_unit(-ur / uu), 0.0
+        return clamp_to_unit(-ur / uu), 0.0
     if t > 1.0:
-        return within_unit((uw - ur) / uu), 1.0
-    if across <= PARALLEL * uu * ww:  # the middle of the other's shadow, found from the other side
-        s = within_unit((uw * t - ur) / uu)
+        return clamp_to_unit((uw - ur) / uu), 1.0
+    if parallelism <= PARALLEL_SINE_SQUARED * uu * ww:  # the middle of the other's shadow, found from the other side
+        s = clamp_to_unit((uw * t - ur) / uu)
     return s, t
 
 
 @entry("distances of capsules", release=True)
-def capsule_distances(ends: Tensor, radii: Vector, pairs: IntMatrix, out: Vector, points: Tensor) -> float:
+def compute_capsule_distances(ends: Tensor, radii: Vector, pairs: IntMatrix, out: Vector, points: Tensor) -> float:
     """Distances of pairs of capsules; the least of them.
 
     Args:
@@ -61,12 +61,12 @@ def capsule_distances(ends: Tensor, radii: Vector, pairs: IntMatrix, out: Vector
         out: (pairs,) distances, negative where two overlap.
         points: (pairs, 2, 3) nearest points of their surfaces.
     """
-    least = math.inf
+    smallest = math.inf
     for k in range(pairs.shape[0]):
         i, j = pairs[k, 0], pairs[k, 1]
         A: Matrix = ends[i]
         B: Matrix = ends[j]
-        s, t = nearest_on_segments(A[0], A[1], B[0], B[1])
+        s, t = nearest_segment_parameters(A[0], A[1], B[0], B[1])
         square = 0.0
         for x in range(3):
             p, q = A[0, x] + s * (A[1, x] - A[0, x]), B[0, x] + t * (B[1, x] - B[0, x])
@@ -79,5 +79,5 @@ def capsule_distances(ends: Tensor, radii: Vector, pairs: IntMatrix, out: Vector
             n = (points[k, 1, x] - points[k, 0, x]) / length if length > 0.0 else 0.0
             points[k, 0, x] += radii[i] * n
             points[k, 1, x] -= radii[j] * n
-        least = min(least, out[k])
-    return least
+        smallest = min(smallest, out[k])
+    return smallest

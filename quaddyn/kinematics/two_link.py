@@ -13,7 +13,7 @@ from .leg_geometry import LegGeometry
 Complex = NDArray[np.complex128]
 
 #: What joints beyond the knee do when nobody says where the last link points.
-REDUNDANCY = ("hold", "parallel")
+REDUNDANCY_MODES = ("hold", "parallel")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class TwoLinks:
         """Length of the folded leg [m]."""
         return abs(abs(self.A) - abs(self.B))
 
-    def take(self, rows: NDArray[np.bool_] | slice) -> TwoLinks:
+    def select(self, rows: NDArray[np.bool_] | slice) -> TwoLinks:
         """The same for a part of N targets."""
         if self.G.ndim == 0:
             return self
@@ -88,7 +88,7 @@ class TwoLinks:
         turns = np.array([[group == 0, group == 1] for group in self.groups], dtype=np.float64)
         return np.asarray(self.signs[:, None] * np.diff(turns, axis=0, prepend=0.0))
 
-    def bend_of(self, q: Array) -> int:
+    def bend_sign(self, q: Array) -> int:
         """-1 for a knee forward, +1 backward, 0 straight, of a leg with these joint values (m,)."""
         turn = np.cumsum(self.signs * q)
         delta = np.angle(self.B) - np.angle(self.A) + turn[1] - turn[0]
@@ -105,7 +105,7 @@ def reduce_links(geometry: LegGeometry, angle: Array | None, redundancy: str) ->
             are one rigid link, or stay "parallel" to the link before the last one, as in a pantograph.
     """
     links, m = geometry.links, len(geometry.links)
-    first = geometry.active - m
+    first = geometry.n_active - m
     groups, offsets = [0, 1], [np.zeros(()), np.zeros(())]
     free = m if angle is None or m == 2 else m - 1
     for k in range(2, free):

@@ -14,7 +14,7 @@ from ..robot.arguments import check_sequence
 from ..urdf.tree import Array
 
 #: Rows of a frame's Jacobian: linear before angular.
-ROWS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
+FRAME_ROWS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
 def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str] = ("x", "y", "z")) -> LinearTask:
@@ -36,13 +36,13 @@ def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str]
         UnknownNameError: no such frame.
     """
     rows = check_sequence("rows", rows, "names of rows")
-    unknown = [row for row in rows if row not in ROWS]
+    unknown = [row for row in rows if row not in FRAME_ROWS]
     if unknown or len(set(rows)) != len(rows):
-        raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {rows}")
+        raise ArgumentError(f"rows: expected each of {', '.join(FRAME_ROWS)} at most once, got {rows}")
     w = _numbers("velocity", velocity)
     if w.shape != (len(rows),):
         raise ArgumentError(f"velocity: expected shape ({len(rows)},), one per row, got {w.shape}")
-    return s.jacobian(frame)[[ROWS[row] for row in rows]].copy(), w
+    return s.jacobian(frame)[[FRAME_ROWS[row] for row in rows]].copy(), w
 
 
 def joint_task(s: State, rates: Mapping[str, float]) -> LinearTask:

@@ -65,7 +65,7 @@ class ContactEstimation:
         unit = morphology.time_scale
         self._dt, self._startup_time = dt, STARTUP_TIME * unit
         self._estimator = ContactForceEstimator(
-            ContactSet.of_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * unit)
+            ContactSet.from_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * unit)
         )
         self._detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * unit)
         self._foot_index = {foot: i for i, foot in enumerate(robot.feet)}

@@ -65,7 +65,7 @@ class ContactMonitor:
         self._robot, self._p, self._dt = robot, morphology, dt
         unit = morphology.time_scale
         self._estimator = ContactForceEstimator(
-            ContactSet.of_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * unit)
+            ContactSet.from_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * unit)
         )
         self._detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * unit)
         self.reset()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
 from ..urdf.mjcf_document import HomePose, urdf_of_mjcf
@@ -155,7 +155,7 @@ def _is_existing_path(name: str) -> bool:
 def _read_bytes(path: Path) -> bytes:
     """Returns the bytes of a file."""
     try:
-        return read_regular(path, MAX_BYTES)
+        return read_regular_file(path, MAX_BYTES)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -17,7 +17,7 @@ from ..deprecation import renamed_parameters, renamed_values
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.loader import load
 from ..robot.robot import Robot
-from ..safe_files import remove_same
+from ..safe_files import remove_if_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
 from .packet_channel import LinkQuality
@@ -100,7 +100,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8"
             )
         except BaseException:
-            remove_same(self.path, self._file)
+            remove_if_same(self.path, self._file)
             raise
         try:
             self._wait_until_ready()
@@ -145,7 +145,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
                 self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-        remove_same(self.path, self._file)
+        remove_if_same(self.path, self._file)
 
     def __enter__(self) -> RobotProcess:
         return self

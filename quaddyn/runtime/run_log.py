@@ -20,7 +20,7 @@ from ..identification import ActuatorFit, fit_actuators
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
-from ..safe_files import open_regular
+from ..safe_files import open_regular_file
 from ..simulation.log import plot_panels
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen
@@ -332,7 +332,7 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         ArgumentError: not a recording, of another version, or truncated.
         OSError: the file cannot be read.
     """
-    with open_regular(path) as file:
+    with open_regular_file(path) as file:
         # Mapped, since the complete records are copied below.
         total = os.fstat(file.fileno()).st_size
         data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""

@@ -15,7 +15,7 @@ import numpy as np
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
-from ..safe_files import open_own, remove_same
+from ..safe_files import open_private_file, remove_if_same
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from .faults import fault_name
@@ -59,7 +59,7 @@ class SharedMemory:
         self._at = BEGIN, BEGIN + SLOTS * self._sizes[0]
         size = self._at[1] + SLOTS * self._sizes[1]
         head = HEAD.pack(MAGIC, VERSION, SLOTS, nu, nf)
-        file = open_own(self.path, create=create)
+        file = open_private_file(self.path, create=create)
         try:
             self._file, found = os.fstat(file), os.pread(file, HEAD.size, 0)
             if create:
@@ -103,7 +103,7 @@ class SharedMemory:
 
     def remove(self) -> None:
         """Removes the file unless another one has replaced it; existing mappings stay valid."""
-        remove_same(self.path, self._file)
+        remove_if_same(self.path, self._file)
 
     def close(self) -> None:
         """Unmaps the file, which stays."""

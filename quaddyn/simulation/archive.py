@@ -13,7 +13,7 @@ import numpy as np
 
 from ..archives import read_arrays
 from ..errors import ArgumentError
-from ..safe_files import DAMAGE, open_regular
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 
 #: Format of the files that `save` writes, and the formats that `load` reads.
 FORMAT, READABLE_FORMATS = 2, (1, 2)
@@ -53,7 +53,7 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
     """
     first, known = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
     wrong = f"{path}: not a {first.__name__.lower()} that was saved by this package"
-    with open_regular(path) as file:
+    with open_regular_file(path) as file:
         try:
             arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
@@ -62,7 +62,7 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
             found = _unpacked(meta["record"], arrays, known)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
-        except DAMAGE:
+        except DAMAGED_ARCHIVE_ERRORS:
             raise ArgumentError(wrong) from None
     if not isinstance(found, first):
         raise ArgumentError(wrong)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler import ByteVector, IntVector, Matrix, Vector
-from ..contact.solvers.frictional_core import Workspace as SolverWorkspace
-from ..contact.solvers.frictional_core import workspace as solver_workspace
+from ..contact.solvers.frictional_core import ContactWorkspace as SolverWorkspace
+from ..contact.solvers.frictional_core import make_contact_workspace as solver_workspace
 from .collisions import CollisionBuffer, TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops

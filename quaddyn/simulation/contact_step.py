@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
-from ..contact.solvers.frictional_core import copy, rounds_for, solve, velocities
+from ..contact.solvers.frictional_core import compute_velocities, copy_vector, max_rounds, solve_contact_problem
 from .collisions import collide_range, may_be_in_reach
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .drives import close_backlash
@@ -265,17 +265,17 @@ def solve_passive(k: int, least: float, allowed: float, contacts: SphereContacts
     G, g, mu = matrix(contacts.G, 0, n, n), contacts.g[:n], contacts.collisions.friction[:k]
     impulses, shifted, before = contacts.impulses[:n], contacts.target_velocities[:n], contacts.velocities_before
     after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
-    rounds: int = rounds_for(k)
-    copy(g, shifted, n)
+    rounds: int = max_rounds(k)
+    copy_vector(g, shifted, n)
     for i in range(k):
         rebound[i] = 0
         shifted[3 * i + 2] += offset[i]
-    residual: float = solve(G, shifted, mu, impulses, least, rounds, contacts.solver)
+    residual: float = solve_contact_problem(G, shifted, mu, impulses, least, rounds, contacts.solver)
     if allowed == math.inf:
         return residual, False
     for turn in range(k):
         giving = False
-        velocities(G, g, impulses, after)
+        compute_velocities(G, g, impulses, after)
         for i in range(k):
             done = 0.0
             for a in range(3 * i, 3 * i + 3):
@@ -287,7 +287,7 @@ def solve_passive(k: int, least: float, allowed: float, contacts: SphereContacts
                 shifted[3 * i + 2] = g[3 * i + 2] + max(before[3 * i + 2], offset[i])
         if not giving:
             return residual, turn > 0
-        residual = solve(G, shifted, mu, impulses, least, rounds, contacts.solver)
+        residual = solve_contact_problem(G, shifted, mu, impulses, least, rounds, contacts.solver)
     return residual, True
 
 
@@ -316,7 +316,7 @@ def compute_position_correction(
         g[r], push[r] = 0.0, 0.0
     for i in range(k):
         g[3 * i + 2] = contacts.offset[i] - contacts.depart_speed[i]
-    residual: float = solve(G, g, contacts.collisions.friction[:k], push, tolerance, 1, contacts.solver)
+    residual: float = solve_contact_problem(G, g, contacts.collisions.friction[:k], push, tolerance, 1, contacts.solver)
     if not residual < math.inf:  # also true of NaN
         return False
     for r in range(n):

@@ -42,8 +42,8 @@ class FallbackContactSolver:
             contacts.g[:n].copy(),
             contacts.collisions.friction[:k].copy(),
             offset=contacts.offset[:k].copy(),
-            before=contacts.velocities_before[:n].copy() if self._law == "frictional" else None,
-            guess=contacts.impulses[:n].reshape(k, 3).copy(),
+            previous_velocity=contacts.velocities_before[:n].copy() if self._law == "frictional" else None,
+            initial_impulses=contacts.impulses[:n].reshape(k, 3).copy(),
         )
         impulses, residual, status = (
             self._solve_rigid(problem) if self._law == "rigid" else self._solve_frictional(problem)
@@ -55,9 +55,9 @@ class FallbackContactSolver:
         """Solves a contact law with friction; returns impulses, residual [m/s] and status."""
         solution = self._frictional.solve(problem)
         impulses = solution.impulses.ravel()
-        if problem.before is not None and solution.status == "inaccurate":
+        if problem.previous_velocity is not None and solution.status == "inaccurate":
             # Scale the impulses down so that they create no energy.
-            linear = float(impulses @ (problem.g + problem.before))
+            linear = float(impulses @ (problem.g + problem.previous_velocity))
             square = float(impulses @ problem.G @ impulses)
             if linear + square > 0.0:
                 impulses = impulses * max(-linear / square, 0.0)
@@ -65,7 +65,7 @@ class FallbackContactSolver:
 
     def _solve_rigid(self, problem: ContactProblem) -> tuple[Array, float, str]:
         """Solves the law "rigid" with an active set of sticking contacts; returns impulses, residual [m/s], status."""
-        g = problem.shifted
+        g = problem.offset_velocity
         held = g[2::3] < 0.0  # contacts that would penetrate otherwise
         impulses, moved = np.zeros(len(g)), g
         for _ in range(4 * len(held)):

@@ -17,7 +17,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import check_unit_norms
 from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
-from ..exclusive_call import OneCall
+from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -123,7 +123,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
         self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
-        self._one_step = OneCall("plant")
+        self._exclusive_step = ExclusiveCall("plant")
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -277,7 +277,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
-        with self._one_step("step"):
+        with self._exclusive_step.acquire("step"):
             self._step(tau, external)
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:

@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from ..compiler import silence_messages
 from ..contact import Contact
-from ..contact.solvers.frictional_core import solve
+from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
@@ -244,7 +244,7 @@ class Simulation(Plant):
         here = self.checkpoint()
         with silence_messages() if quiet else nullcontext():
             integrator.run_steps.compile()
-            solve.compile()
+            solve_contact_problem.compile()
             self.step(np.zeros(self.robot.nu))
         self.restore(here)
         return time.perf_counter() - start

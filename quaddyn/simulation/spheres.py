@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..contact import Contact
-from ..contact.contact import surfaces
+from ..contact.contact import check_surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..robot.bodies import CompositeBody
@@ -111,7 +111,7 @@ def place_spheres(
         UnknownNameError: no frame of a name.
         ArgumentError: a sphere has the name of a foot, or a sole is not a surface contact.
     """
-    flat = surfaces("soles", soles)
+    flat = check_surfaces("soles", soles)
     corners = [(c, i, locate_point(robot, c.frame, corner)) for c in flat for i, corner in enumerate(c.corners)]
     shod = {place[0] for _, _, place in corners}
     if spheres is not None and not isinstance(spheres, Mapping):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 
 #: Slashes of a URI at most.
 MAX_SLASHES = 64
@@ -199,7 +199,7 @@ def _package_of(folder: Path) -> tuple[Path, ...]:
 def _manifest_name(root: Path) -> str | None:
     """The name that the package.xml of a root gives it."""
     try:
-        found = PACKAGE_NAME.search(read_regular(root / "package.xml", MAX_MANIFEST))
+        found = PACKAGE_NAME.search(read_regular_file(root / "package.xml", MAX_MANIFEST))
     except (OSError, ValueError):
         return None
     return found.group(1).decode() if found else None

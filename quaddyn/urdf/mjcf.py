@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, QuaddynError
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 from .meshes import MeshFinder
 from .xml import MAX_BYTES, XmlElement, read_xml, shorten
 
@@ -161,7 +161,9 @@ class _Writer:
             raise ModelError(f"{element.where}: file={uri!r}: more than {MAX_OPENED} files, or one that names itself")
         self.opened.append(path)
         try:
-            return read_xml(read_regular(path, MAX_BYTES), path.name if path.name != self.file else str(path)), path
+            return read_xml(
+                read_regular_file(path, MAX_BYTES), path.name if path.name != self.file else str(path)
+            ), path
         except OSError as error:
             raise ModelError(f"{element.where}: file={uri!r}: cannot be read: {error.strerror}") from None
 

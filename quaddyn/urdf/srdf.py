@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection
 
 from ..errors import ModelError
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 from .xml import MAX_BYTES, XmlElement, read_xml
 
 #: Elements that say which pairs are looked at, and their attributes (MoveIt's documentation of SRDF).
@@ -40,7 +40,7 @@ def disabled_collisions(
     if isinstance(source, str) and source.lstrip().startswith("<"):
         root, file = read_xml(source, "<text>"), "<text>"
     else:
-        root, file = read_xml(read_regular(source, MAX_BYTES), str(source)), str(source)
+        root, file = read_xml(read_regular_file(source, MAX_BYTES), str(source)), str(source)
     if root.tag != "robot":
         raise ModelError(f"{file}: expected <robot>, got <{root.tag}>; is this an SRDF?")
     if root.text.strip():

@@ -190,7 +190,7 @@ class Drawing:
         if self.capsules is None:
             return
         model, count = self.capsules
-        for i, (ends, capsule) in enumerate(zip(model.placed(q), model.capsules, strict=True)):
+        for i, (ends, capsule) in enumerate(zip(model.world_segments(q), model.capsules, strict=True)):
             yield from self._markers.capsule(f"{capsule.link} {i}", ends, capsule.radius)
         distances, between = model.nearest(q)
         for i, pair in enumerate(np.argsort(np.round(distances, LENGTH_DECIMALS), kind="stable")[:count].tolist()):

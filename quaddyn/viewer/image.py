@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 
 #: Largest texture that is drawn [bytes].
 MAX_BYTES = 16 * 1024 * 1024
@@ -45,7 +45,7 @@ class AdjacentFiles:
 def data_uri(path: Path) -> str | None:
     """Returns the image as a ``data:`` URI, or None if the file is neither PNG nor JPEG, or too large."""
     try:
-        data = read_regular(path, MAX_BYTES)
+        data = read_regular_file(path, MAX_BYTES)
     except OSError:
         return None
     kind = next((v for k, v in _MAGIC.items() if data.startswith(k)), None)

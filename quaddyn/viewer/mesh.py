@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 from .collada import read_collada
 from .image import AdjacentFiles
 from .obj import read_obj
@@ -27,7 +27,7 @@ def read_mesh(path: Path, root: Path | None = None) -> tuple[Part, ...]:
         MeshError: the file does not exist, is too large, of another format or malformed; the message states which.
     """
     try:
-        data = read_regular(path, MAX_BYTES)
+        data = read_regular_file(path, MAX_BYTES)
     except FileNotFoundError:
         raise MeshError("no such file") from None
     except OSError as error:

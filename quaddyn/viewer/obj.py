@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..safe_files import read_regular
+from ..safe_files import read_regular_file
 from ..urdf.tree import Array
 from .image import AdjacentFiles
 from .parts import MAX_PARTS, Indices, Material, MeshError, Part, triangulate_fans
@@ -100,7 +100,7 @@ def _read_mtl(reference: str, near: AdjacentFiles) -> dict[str, Material]:
     if path is None:
         return {}
     try:
-        text = read_regular(path, MAX_MATERIALS).decode("utf-8", errors="replace")
+        text = read_regular_file(path, MAX_MATERIALS).decode("utf-8", errors="replace")
     except OSError:
         return {}
     out: dict[str, Material] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..contact import Contact
-from ..contact.contact import surfaces
+from ..contact.contact import check_surfaces
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
@@ -357,13 +357,13 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         """Draws the outlines of surface contacts from the next `show` on; ``()`` draws none.
 
         Args:
-            soles: contacts of kind "surface" on frames of this robot, such as `Contact.of_sole`.
+            soles: contacts of kind "surface" on frames of this robot, such as `Contact.from_sole`.
 
         Raises:
             UnknownNameError: no frame of a name.
             ArgumentError: point contacts, or two contacts of one name.
         """
-        flat = surfaces("soles", soles)
+        flat = check_surfaces("soles", soles)
         for sole in flat:
             self.robot.frame_id(sole.frame)
         self._drawing.soles = flat

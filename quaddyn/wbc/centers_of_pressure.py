@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..contact.center_of_pressure import pressure_point
+from ..contact.center_of_pressure import compute_center_of_pressure
 from ..urdf.tree import Array
 from .tick_data import ContactStateData, RigidBodyTerms
 
@@ -29,7 +29,9 @@ def pressures(
         at = int(terms.frames[contacts.frame[c]])
         R, origin = terms.values[at : at + 9].reshape(3, 3), terms.values[at + 9 : at + 12]
         with np.errstate(all="ignore"):  # a damaged file may contain any number
-            point = pressure_point(origin + R @ contacts.offset[c], R @ contacts.surface_normal[c], forces[name])
+            point = compute_center_of_pressure(
+                origin + R @ contacts.offset[c], R @ contacts.surface_normal[c], forces[name]
+            )
         if point is not None:
             out[name] = point
     return out

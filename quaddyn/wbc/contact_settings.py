@@ -14,9 +14,14 @@ from typing import Literal
 
 import numpy as np
 
-from ..contact import Contact, pyramid
-from ..contact.contact_kinematics import cross_matrix, drift, jacobian, levers
-from ..contact.wrench_cones import wrench_facets
+from ..contact import Contact, friction_pyramid
+from ..contact.contact_kinematics import (
+    compute_contact_drift,
+    compute_contact_jacobian,
+    cross_matrix,
+    split_contact_lever,
+)
+from ..contact.wrench_cones import compute_wrench_cone
 from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError
@@ -207,7 +212,9 @@ class ContactSettings(StrictAttributes):
     def max_cone_rows(self) -> int:
         """Largest number of rows that `cone_face_rows` returns for this contact as a surface."""
         return (
-            1 + len(wrench_facets(self._contact.polygon)) if self._contact.polygon is not None else RECTANGLE_CONE_ROWS
+            1 + len(compute_wrench_cone(self._contact.polygon))
+            if self._contact.polygon is not None
+            else RECTANGLE_CONE_ROWS
         )
 
     def cone_face_rows(self, faces: int, rotation: Array) -> Array:
@@ -221,10 +228,10 @@ class ContactSettings(StrictAttributes):
             (m, size) rows C of ``C f <= 0``.
         """
         if self._contact.kind == "surface":
-            rows = pyramid(self._contact, faces=4, axes=self._contact.axes_at(rotation))
+            rows = friction_pyramid(self._contact, faces=4, axes=self._contact.axes_at(rotation))
             return rows[1:] if self._contact.friction > 0.0 else rows
         if faces not in self._faces:
-            rows = pyramid(self._contact, faces=faces)
+            rows = friction_pyramid(self._contact, faces=faces)
             self._faces[faces] = rows[:-1] if self._contact.friction > 0.0 else rows
         return self._faces[faces]
 
@@ -311,7 +318,7 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, activati
         cap: largest normal force [N].
     """
     contact = settings.contact
-    fixed, turning = levers(s, contact)
+    fixed, turning = split_contact_lever(s, contact)
     lever, velocity, pose = fixed + turning, s.velocity(contact.frame).copy(), s.placement(contact.frame)
     velocity[:3] += cross_matrix(velocity[3:]) @ lever
     return ContactFrame(
@@ -319,8 +326,8 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, activati
         columns=slice(start, start + settings.size),
         activation=activation,
         cap=cap,
-        jacobian=jacobian(s, contact, lever),
-        drift=drift(s, contact, fixed, turning),
+        jacobian=compute_contact_jacobian(s, contact, lever),
+        drift=compute_contact_drift(s, contact, fixed, turning),
         velocity=velocity[: settings.size],
         point=pose.translation + lever,
         rotation=pose.rotation,

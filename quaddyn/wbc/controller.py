@@ -28,7 +28,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..exclusive_call import OneCall
+from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -132,7 +132,7 @@ class WholeBodyController(StrictAttributes):
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
-        self._one_call = OneCall("controller")
+        self._exclusive_call = ExclusiveCall("controller")
         self._start()
 
     # -- elements and contacts that come and go -----------------------------------------------------------------
@@ -146,7 +146,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             ArgumentError: the level does not exist, or the name is in use.
         """
-        with self._one_call("add"):
+        with self._exclusive_call.acquire("add"):
             self._assembly.add(element, level)
 
     def remove(self, name: str) -> None:
@@ -158,7 +158,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             UnknownNameError: no element has this name.
         """
-        with self._one_call("remove"):
+        with self._exclusive_call.acquire("remove"):
             self._assembly.remove(name)
 
     def add_contact(self, contact: Contact) -> None:
@@ -173,7 +173,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             UnknownNameError: the frame of the contact does not exist.
         """
-        with self._one_call("add_contact"):
+        with self._exclusive_call.acquire("add_contact"):
             self._assembly.add_contact(contact)
 
     def remove_contact(self, name: str) -> None:
@@ -188,7 +188,7 @@ class WholeBodyController(StrictAttributes):
             UnknownNameError: no contact has this name.
             ArgumentError: an element refers to the contact.
         """
-        with self._one_call("remove_contact"):
+        with self._exclusive_call.acquire("remove_contact"):
             self._assembly.remove_contact(name)
 
     # -- settings --------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class WholeBodyController(StrictAttributes):
 
     def reset(self) -> None:
         """Clears contacts, references and the last torques, so that the next tick is a first one."""
-        with self._one_call("reset"):
+        with self._exclusive_call.acquire("reset"):
             self._assembly.levels.clear_references()
             self._start()
 
@@ -306,7 +306,7 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        with self._one_call("compute"):
+        with self._exclusive_call.acquire("compute"):
             return self._tick(state, contacts)
 
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:

@@ -62,7 +62,7 @@ class ControllerStructure:
         below = default_tasks(robot) if tasks is None else check_sequence("tasks", tasks, "levels")
         self.levels = Levels(robot, [level_0, *(x if isinstance(x, Sequence) else [x] for x in below)])
         known = {
-            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=friction, changes=self._changes)
+            foot: ContactSettings(robot, Contact.from_foot(robot, foot), friction=friction, changes=self._changes)
             for foot in robot.feet
         }
         for contact in check_sequence("contacts", contacts, "contacts"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..compiler.c99 import c_source
-from ..contact import friction_share, pyramid
+from ..contact import friction_pyramid, pyramid_friction_ratio
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kernels import tick_terms_c
 from ..kernels.c_source import identifier
@@ -132,7 +132,7 @@ def embed(controller: WholeBodyController) -> EmbeddedController:
         edges=_edges(solver),
         step=controller.dt / controller.ramp_time if controller.ramp_time > 0.0 else np.inf,
         weight=scale.mass * scale.gravity,
-        friction_share=friction_share(data.model.faces) if data.model.faces else 0.0,
+        friction_share=pyramid_friction_ratio(data.model.faces) if data.model.faces else 0.0,
     )
 
 
@@ -147,7 +147,7 @@ def _edges(solver: TickSolver) -> Array:
     out = np.zeros((len(contacts), faces + 1, 3))
     for rows, settings in zip(out, contacts, strict=True):
         if faces and settings.contact.unilateral and settings.contact.kind != "surface":
-            rows[:] = pyramid(replace(settings.contact, friction=0.0), faces=faces)
+            rows[:] = friction_pyramid(replace(settings.contact, friction=0.0), faces=faces)
     return out
 
 

@@ -22,7 +22,7 @@ from ..compiler.kinds import ArrayKind
 from ..compiler.source_fingerprint import fingerprint
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
-from ..safe_files import DAMAGE, open_regular
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 from ..urdf.tree import Array
 from . import tick_core
 from .centers_of_pressure import pressures
@@ -199,12 +199,12 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
         ArgumentError: the file is not a saved tick, was changed after it was saved, or has a number out of range.
         OSError: the file cannot be read.
     """
-    with open_regular(path) as file:
+    with open_regular_file(path) as file:
         try:
             return _read(file)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
-        except DAMAGE:
+        except DAMAGED_ARCHIVE_ERRORS:
             raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick, or damaged") from None
 
 

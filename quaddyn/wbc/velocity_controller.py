@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolution, Level, SolverPool, solve
 from ..robot.arguments import check_number, check_positive, check_sequence
 from ..robot.robot import Robot
-from ..strict_attributes import Setting, StrictAttributes
+from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array
 from .certificate import Outcome, Status
 from .constraints.constraint import tolerance
@@ -88,11 +88,11 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         ArgumentError: a number is out of range, a name is used twice, or an element is not a motion task.
     """
 
-    dt = Setting[float, float](lambda self, value: _stable(check_number("dt", value), self._gain)[0])
-    gain = Setting[float, float](lambda self, value: _stable(self.dt, check_number("gain", value))[1])
-    joint_limits = Setting[bool, bool](lambda self, value: bool(value))
-    rank_tolerance = Setting[float, float](lambda self, value: tolerance("rank_tolerance", value))
-    damping = Setting[float, float](lambda self, value: check_positive("damping", value, zero=True))
+    dt = ValidatedAttribute[float, float](lambda self, value: _stable(check_number("dt", value), self._gain)[0])
+    gain = ValidatedAttribute[float, float](lambda self, value: _stable(self.dt, check_number("gain", value))[1])
+    joint_limits = ValidatedAttribute[bool, bool](lambda self, value: bool(value))
+    rank_tolerance = ValidatedAttribute[float, float](lambda self, value: tolerance("rank_tolerance", value))
+    damping = ValidatedAttribute[float, float](lambda self, value: check_positive("damping", value, zero=True))
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             check_robot(task, robot)
             by_name[task.name] = task
         self.tasks = Elements("task", by_name)
-        known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
+        known = {foot: ContactSettings(robot, Contact.from_foot(robot, foot)) for foot in robot.feet}
         for contact in check_sequence("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")

@@ -1,5 +1,6 @@
-"""Contact laws behind one interface: a `ContactProblem` in, a `ContactSolution` with its certificate out."""
+"""Contact solvers with one interface: a `ContactProblem` in, a `ContactSolution` with its residual out."""
 
+from ...deprecation import renamed_names
 from . import frictional_core
 from .compliant_solver import CompliantSolver
 from .frictional_solver import FrictionalSolver
@@ -10,9 +11,9 @@ from .problem import (
     ContactProblem,
     ContactSolution,
     ContactSolver,
-    project,
-    project_all,
-    residual,
+    contact_residual,
+    project_to_cone,
+    project_to_cones,
 )
 from .rigid_solver import RigidSolver
 
@@ -27,13 +28,18 @@ __all__ = [
     "Impact",
     "ImpactSolver",
     "RigidSolver",
-    "project",
-    "project_all",
-    "residual",
+    "contact_residual",
+    "project_to_cone",
+    "project_to_cones",
     "warmup",
 ]
 
+__getattr__ = renamed_names(
+    __name__,
+    {"project": "project_to_cone", "project_all": "project_to_cones", "residual": "contact_residual"},
+)
+
 
 def warmup() -> None:
-    """Compile what is compiled now, so that no first step is late: a second once per machine, then a tenth."""
-    frictional_core.solve.compile()
+    """Compiles the compiled solver, so that the first step is not delayed: 1 s once per machine, later 0.1 s."""
+    frictional_core.solve_contact_problem.compile()

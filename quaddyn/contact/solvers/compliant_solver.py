@@ -1,4 +1,4 @@
-"""`CompliantSolver`: ground that yields, a spring and a damper with regularised Coulomb friction, implicit in time."""
+"""`CompliantSolver`: compliant ground, a spring and a damper with regularized Coulomb friction, implicit in time."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
 from .problem import ContactProblem, ContactSolution, check_problem
 
-#: Newton steps and halvings of each; none of the problems of the tests takes a quarter of them.
-NEWTON_STEPS, HALVINGS = 100, 40
+#: Bounds of the Newton steps and of the halvings of each; no problem of the tests takes a quarter of them.
+MAX_NEWTON_STEPS, MAX_HALVINGS = 100, 40
 
 
 class CompliantSolver:
-    r"""The force law of `CompliantPlane`, taken at the end of the step, so that stiff ground needs no short steps.
+    r"""Solver for the force law of `CompliantPlane` at the end of the step, which allows long steps on stiff ground.
 
-    With ``d+ = d - dt v_n`` the depth after a step from depth d, impulses and velocities ``v = G lambda + g`` obey
+    With ``d+ = d - dt v_n`` the depth after a step from depth d, impulses and velocities ``v = G lambda + g`` satisfy
 
     .. math::
 
         \lambda_n = dt\, \max(0,\; k\, d^+ - c\, v_n), \qquad
         \lambda_t = -\mu\, \lambda_n \frac{v_t}{\max(|v_t|, v_s)}
 
-    Backward Euler of a spring and a damper: unconditionally stable for one contact, never pulling, and with friction
-    inside its cone at any speed.  (Forces taken at the start of the step are `CompliantPlane.forces`.)  Solved by
-    Newton's method on the velocities with a line search; where the inertia couples tangential slip to normal force
-    strongly the equations may have several solutions or a line search may stall, which the residual shows.
+    This is backward Euler of a spring and a damper: unconditionally stable for one contact, never pulling, and with
+    friction inside its cone at any speed.  (`CompliantPlane.forces` are the forces at the start of the step.)  The
+    equations are solved by Newton's method on the velocities with a line search; where the inertia couples tangential
+    slip strongly to the normal force, they may have several solutions or a line search may stall, which the residual
+    reports.
 
-    ``problem.offset`` is the *whole* gap over dt, ``-d / dt`` where the ground is indented; contacts in the air get no
-    force unless they come down within the step.
+    ``problem.offset`` is the *whole* gap divided by dt, ``-d / dt`` where the ground is indented; open contacts get no
+    force unless they close within the step.
 
     Args:
-        stiffness: k [N/m], one for all contacts or one each (k,).
-        damping: c of the normal direction [N s/m], one for all contacts or one for each.
+        stiffness: k [N/m], one number for all contacts or (k,).
+        damping: c of the normal direction [N s/m], one number for all contacts or (k,).
         dt: length of the step [s].
         stiction_speed: v_s, below which friction is viscous [m/s].
-        tolerance: residual up to which an answer counts as solved [m/s].
+        tolerance: residual up to which a solution counts as solved [m/s].
 
     Raises:
         ArgumentError: a value out of range.
@@ -62,17 +63,20 @@ class CompliantSolver:
             raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
 
     def solve(self, problem: ContactProblem) -> ContactSolution:
-        """The impulses of k compliant contacts.
+        """Computes the impulses of k compliant contacts.
+
+        Args:
+            problem: the contact problem; its offset is the gap divided by dt.
 
         Returns:
-            "solved" or, where the law could not be met to the tolerance, "inaccurate" with the best iterate;
-            ``residual`` is the largest velocity that the law's violation would cause.
+            A solution with the status "solved" or, where the residual exceeds the tolerance, "inaccurate" with the best
+            iterate; ``residual`` is the largest velocity error that the violation of the law would cause.
 
         Raises:
             ArgumentError: stiffness or damping given for another number of contacts.
         """
         check_problem(problem)
-        k = problem.k
+        k = problem.n_contacts
         empty = np.zeros((0, 3))
         if k == 0:
             return ContactSolution(empty, empty, 0.0, 0, "free", self.tolerance, empty)
@@ -83,30 +87,31 @@ class CompliantSolver:
             return self._solve(problem)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
-        k = problem.k
+        """Solves a checked problem of at least one contact by Newton's method with a line search."""
+        k = problem.n_contacts
         gap = np.zeros(k) if problem.offset is None else problem.offset
         v, steps = problem.g.copy(), 0
-        law, slope = self._law(v, gap, problem.mu)
+        law, slope = self._contact_law(v, gap, problem.mu)
         F = v - problem.g - problem.G @ law
         size = float(np.abs(F).max())
-        for _ in range(NEWTON_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             if size <= 1e-3 * self.tolerance:
                 break
             step = _newton_step(np.eye(3 * k) - problem.G @ slope, F)
             if step is None:
                 break
-            share = 1.0
-            for _ in range(HALVINGS):
-                trial = v + share * step
-                law_trial, slope_trial = self._law(trial, gap, problem.mu)
+            step_length = 1.0
+            for _ in range(MAX_HALVINGS):
+                trial = v + step_length * step
+                law_trial, slope_trial = self._contact_law(trial, gap, problem.mu)
                 F_trial = trial - problem.g - problem.G @ law_trial
-                reached = float(np.abs(F_trial).max())
-                if reached < size:  # False of NaN
+                trial_size = float(np.abs(F_trial).max())
+                if trial_size < size:  # False of NaN
                     break
-                share *= 0.5
+                step_length *= 0.5
             else:
                 break
-            v, law, slope, F, size, steps = trial, law_trial, slope_trial, F_trial, reached, steps + 1
+            v, law, slope, F, size, steps = trial, law_trial, slope_trial, F_trial, trial_size, steps + 1
         # What is returned obeys the law of the ground exactly; the residual is the velocity that v lacks.
         after = problem.G @ law + problem.g
         if not (np.isfinite(law).all() and np.isfinite(after).all()):
@@ -121,33 +126,34 @@ class CompliantSolver:
             after.reshape(-1, 3),
         )
 
-    def _law(self, v: Array, gap: Array, mu: Array) -> tuple[Array, Array]:
-        """Impulses (3k,) at velocities v, and their derivative (3k, 3k), block diagonal."""
+    def _contact_law(self, v: Array, gap: Array, mu: Array) -> tuple[Array, Array]:
+        """Returns the impulses (3k,) at velocities v, and their derivative (3k, 3k), block diagonal."""
         k, dt = len(mu), self.dt
         stiffness, damping = np.broadcast_to(self.stiffness, (k,)), np.broadcast_to(self.damping, (k,))
         u = v.reshape(-1, 3)
-        along, speed = u[:, :2], np.hypot(u[:, 0], u[:, 1])
-        reach = -dt * (gap + u[:, 2])  # depth at the end of the step
-        push = dt * (stiffness * reach - damping * u[:, 2])
-        pushing = (reach > 0.0) & (push > 0.0)
+        tangential, speed = u[:, :2], np.hypot(u[:, 0], u[:, 1])
+        depth = -dt * (gap + u[:, 2])  # depth at the end of the step
+        push = dt * (stiffness * depth - damping * u[:, 2])
+        pushing = (depth > 0.0) & (push > 0.0)
         normal = np.where(pushing, push, 0.0)
-        slow = np.maximum(speed, self.stiction_speed)
+        speed_floor = np.maximum(speed, self.stiction_speed)
         out = np.empty((k, 3))
         out[:, 2] = normal
-        out[:, :2] = -(mu * normal / slow)[:, None] * along
+        out[:, :2] = -(mu * normal / speed_floor)[:, None] * tangential
         d_normal = np.where(pushing, -dt * (stiffness * dt + damping), 0.0)
         slope = np.zeros((3 * k, 3 * k))
         for i in range(k):
             block = slope[3 * i : 3 * i + 3, 3 * i : 3 * i + 3]
-            d = along[i] / slow[i]
-            turn = np.eye(2) - (np.outer(d, d) if speed[i] > self.stiction_speed else 0.0)
-            block[:2, :2] = -(mu[i] * normal[i] / slow[i]) * turn
+            d = tangential[i] / speed_floor[i]
+            projector = np.eye(2) - (np.outer(d, d) if speed[i] > self.stiction_speed else 0.0)
+            block[:2, :2] = -(mu[i] * normal[i] / speed_floor[i]) * projector
             block[:2, 2] = -mu[i] * d * d_normal[i]
             block[2, 2] = d_normal[i]
         return out.ravel(), slope
 
 
 def _newton_step(A: Array, F: Array) -> Array | None:
+    """Returns the solution of ``A step = -F``, None if A is singular or the step is not finite."""
     try:
         step = np.linalg.solve(A, -F)
     except np.linalg.LinAlgError:
@@ -156,6 +162,7 @@ def _newton_step(A: Array, F: Array) -> Array | None:
 
 
 def _coefficients(name: str, value: float | Array, *, positive: bool) -> Array:
+    """Returns one coefficient or an array (k,) as an array of floats; raises `ArgumentError` if out of range."""
     array = np.atleast_1d(value if isinstance(value, np.ndarray) else np.array(check_number(name, value)))
     if array.ndim != 1 or array.dtype.kind not in "fiu":
         raise ArgumentError(f"{name}: expected a number or one for each contact, got shape {array.shape}")

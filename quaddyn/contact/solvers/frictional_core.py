@@ -1,10 +1,10 @@
-"""The compiled core of the frictional solver: Newton's method and block Gauss-Seidel on a handful of contacts.
+"""The compiled core of the frictional solver: Newton's method and block Gauss-Seidel for a few contacts.
 
-`warmup` of `quaddyn.contact.solvers` makes machine code of it at a time of the caller's choice.  Everything here works
-in place, in a `Workspace` of the caller's, and may be called from other compiled functions.  Nothing is checked: that
-is `ContactProblem`'s business.
+`warmup` of `quaddyn.contact.solvers` compiles it at a time that the caller chooses.  All functions work in place, in a
+`ContactWorkspace` of the caller, and may be called from other compiled functions.  Arguments are not checked here;
+`ContactProblem` does that.
 
-Contacts count in their own frames: rows 3i, 3i+1 tangential, 3i+2 along the normal.
+Each contact has its own frame: rows 3i and 3i + 1 are tangential, 3i + 2 is along the normal.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ import numpy as np
 
 from ...compiler import IntVector, Matrix, Vector, compiled, entry, local, matrix
 
-#: Newton steps per round before Gauss-Seidel is asked for a better start, in the first round and later; its sweeps.
-FIRST_STEPS, STEPS, SWEEPS = 12, 30, 20
-#: Proximal damping of the Newton system as a share of the mean diagonal, in the first round: without any, redundant
-#: contacts would have no solution.
+#: Bounds of the Newton steps in the first round and in later ones before Gauss-Seidel improves the start, and of its
+#: sweeps.
+MAX_FIRST_NEWTON_STEPS, MAX_NEWTON_STEPS, MAX_SWEEPS = 12, 30, 20
+#: Proximal damping of the Newton system in the first round, as a fraction of the mean diagonal; without it the system
+#: of redundant contacts would be singular.
 FIRST_DAMPING = 1e-11
-#: Rounds that solve nearly everything, and those where contacts are many and the dense Newton steps slow.
-ROUNDS, FEW_ROUNDS, MANY_CONTACTS = 8, 1, 128
-#: Share of the tolerance that Newton steps go on to.
-TARGET = 1e-2
+#: Number of rounds, and that for many contacts, for which the dense Newton steps are slow; number of contacts above
+#: which they are many.
+MAX_ROUNDS, MAX_ROUNDS_MANY_CONTACTS, MANY_CONTACTS_THRESHOLD = 8, 1, 128
+#: Fraction of the tolerance that Newton steps aim at.
+NEWTON_TARGET_RATIO = 1e-2
 
 
-class Workspace(NamedTuple):
-    """Memory of one solve of up to k contacts.
+class ContactWorkspace(NamedTuple):
+    """Preallocated arrays of one solve of up to k contacts.
 
     Attributes:
         mass: (k,) effective masses of the contacts, which scale the natural map.
@@ -36,8 +38,8 @@ class Workspace(NamedTuple):
         system: (9 k^2,) matrix of a Newton step.
         step: (3k,) right-hand side of a Newton step, then its solution.
         best: (3k,) impulses of the best iterate.
-        rows: (3k,) which rows take part in a Newton step.
-        steps: (1,) how many steps were taken.
+        rows: (3k,) rows that take part in a Newton step.
+        steps: (1,) number of steps that were taken.
     """
 
     mass: Vector
@@ -49,38 +51,38 @@ class Workspace(NamedTuple):
     steps: IntVector
 
 
-def workspace(k: int) -> Workspace:
-    """One for up to k contacts."""
+def make_contact_workspace(k: int) -> ContactWorkspace:
+    """Allocates the workspace for up to k contacts."""
     n = 3 * k
-    return Workspace(
+    return ContactWorkspace(
         np.zeros(k), np.zeros(n), np.zeros(n * n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )  # fmt: skip
 
 
 @compiled()
-def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, float]:
-    """The nearest point of the cone ``|(x, y)| <= mu n``."""
-    sliding = math.sqrt(x * x + y * y)
-    if n >= 0.0 and sliding <= mu * n:  # without friction, 0 <= 0 n says nothing of n
+def project_to_cone(x: float, y: float, n: float, mu: float) -> tuple[float, float, float]:
+    """Projects a point to the cone ``|(x, y)| <= mu n``."""
+    tangential = math.sqrt(x * x + y * y)
+    if n >= 0.0 and tangential <= mu * n:  # for mu = 0, 0 <= 0 n does not imply n >= 0
         return x, y, n
-    onto = (n + mu * sliding) / (1.0 + mu * mu)
-    if onto <= 0.0:
+    normal = (n + mu * tangential) / (1.0 + mu * mu)
+    if normal <= 0.0:
         return 0.0, 0.0, 0.0
-    scale = mu * onto / sliding
-    return scale * x, scale * y, onto
+    scale = mu * normal / tangential
+    return scale * x, scale * y, normal
 
 
 @compiled()
-def natural_map(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
-    """Largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf where an entry is not finite."""
+def natural_map_residual(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
+    """Returns the largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf for NaN or infinity."""
     worst = 0.0
     for i in range(len(mu)):
         m = mass[i]
         x, y, n = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
         u, v, w = c[3 * i], c[3 * i + 1], c[3 * i + 2]
-        slip = math.sqrt(u * u + v * v)
-        px, py, pn = project(x - m * u, y - m * v, n - m * (w + mu[i] * slip), mu[i])
+        tangential_speed = math.sqrt(u * u + v * v)
+        px, py, pn = project_to_cone(x - m * u, y - m * v, n - m * (w + mu[i] * tangential_speed), mu[i])
         ex, ey, en = x - px, y - py, n - pn
         error = math.sqrt(ex * ex + ey * ey + en * en) / m
         if not error < math.inf:
@@ -91,8 +93,8 @@ def natural_map(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
 
 
 @compiled()
-def velocities(G: Matrix, g: Vector, impulses: Vector, out: Vector) -> None:
-    """``out = G lambda + g``; G symmetric."""
+def compute_velocities(G: Matrix, g: Vector, impulses: Vector, out: Vector) -> None:
+    """Computes ``out = G lambda + g`` for a symmetric G."""
     n = len(g)
     for i in range(n):
         total = g[i]
@@ -103,7 +105,7 @@ def velocities(G: Matrix, g: Vector, impulses: Vector, out: Vector) -> None:
 
 @compiled()
 def _solve_linear(A: Matrix, b: Vector, n: int) -> bool:
-    """``b <- A^-1 b`` by Gaussian elimination with partial pivoting; False when a pivot vanishes."""
+    """Solves ``b <- A^-1 b`` by Gaussian elimination with partial pivoting; returns False if a pivot vanishes."""
     for p in range(n):
         best, row = abs(A[p, p]), p
         for i in range(p + 1, n):
@@ -131,12 +133,12 @@ def _solve_linear(A: Matrix, b: Vector, n: int) -> bool:
 
 
 @compiled()
-def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: Workspace) -> bool:
-    """One semismooth Newton step of the augmented Lagrangian equations; True if it was taken.
+def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: ContactWorkspace) -> bool:
+    """Takes one semismooth Newton step of the augmented Lagrangian equations; returns whether it was taken.
 
-    With ``y = lambda - m c`` contact i is open (``y_n <= 0``: lambda = 0), sticks (``|y_t| <= mu y_n``: c = 0) or
-    slides (``c_n = 0``, ``lambda_t = mu lambda_n y_t / |y_t|``): each piece smooth (Alart and Curnier 1991).  Open
-    contacts leave the linear system.
+    With ``y = lambda - m c``, contact i is open (``y_n <= 0``: lambda = 0), sticks (``|y_t| <= mu y_n``: c = 0) or
+    slides (``c_n = 0``, ``lambda_t = mu lambda_n y_t / |y_t|``); the equations of each mode are smooth (Alart and
+    Curnier 1991).  Open contacts leave the linear system.
     """
     c, mass, b, rows = work.velocity, work.mass, work.step, work.rows
     k = len(mu)
@@ -145,7 +147,7 @@ def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: 
         if impulses[3 * i + 2] - mass[i] * c[3 * i + 2] > 0.0:
             rows[n], rows[n + 1], rows[n + 2] = 3 * i, 3 * i + 1, 3 * i + 2
             n += 3
-        else:  # its impulse goes to zero: the others see that at once
+        else:  # its impulse becomes zero; the velocities of the others are updated
             for a in range(3):
                 change = -impulses[3 * i + a]
                 if change != 0.0:
@@ -163,16 +165,16 @@ def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: 
             A[p + a, p + a] += damping
             b[p + a] = -c[r + a]
         yx, yy, yn = impulses[r] - m * c[r], impulses[r + 1] - m * c[r + 1], impulses[r + 2] - m * c[r + 2]
-        length = math.sqrt(yx * yx + yy * yy)
-        if length <= mu[i] * yn:
+        tangential = math.sqrt(yx * yx + yy * yy)
+        if tangential <= mu[i] * yn:
             continue
-        dx, dy = yx / length, yy / length
+        dx, dy = yx / tangential, yy / tangential
         normal = impulses[r + 2]
         if normal <= 0.0:
             normal = yn
-        stretch = min(mu[i] * normal / length, 1.0)
+        scale = min(mu[i] * normal / tangential, 1.0)
         # lambda_t - mu lambda_n d(y_t) = 0 with d' = (1 - d d^T) / |y_t|, y_t' = lambda_t' - m c_t'
-        xx, xy, yy_ = stretch * (1.0 - dx * dx), -stretch * dx * dy, stretch * (1.0 - dy * dy)
+        xx, xy, yy_ = scale * (1.0 - dx * dx), -scale * dx * dy, scale * (1.0 - dy * dy)
         for q in range(n):
             gx, gy = m * A[p, q], m * A[p + 1, q]
             A[p, q], A[p + 1, q] = xx * gx + xy * gy, xy * gx + yy_ * gy
@@ -197,11 +199,11 @@ def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: 
 
 
 @compiled()
-def _solve_one(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, out: Vector) -> None:
-    """The impulse of one contact when all others keep theirs: exact, by the multiplier of sliding.
+def _solve_contact(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, out: Vector) -> None:
+    """Computes the exact impulse of one contact while all others keep theirs.
 
-    Stick is tried first.  In sliding ``lambda_t = -(A + s 1)^-1 b`` with A the block's Schur complement in the
-    normal; ``|lambda_t| = mu lambda_n`` is one equation for s > 0, bisected.
+    Sticking is tried first.  In sliding ``lambda_t = -(A + s 1)^-1 b`` with A the block's Schur complement in the
+    normal; ``|lambda_t| = mu lambda_n`` is one equation for s > 0, which is solved by bisection.
     """
     xx, xy, yy = G[r, r], G[r, r + 1], G[r + 1, r + 1]
     xn, yn, nn = G[r, r + 2], G[r + 1, r + 2], G[r + 2, r + 2]
@@ -222,10 +224,10 @@ def _solve_one(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, out: V
         det = dxx * dyy - axy * axy
         lx, ly = -(dyy * bx - axy * by) / det, -(dxx * by - axy * bx) / det
         ln = -(qn + xn * lx + yn * ly) / nn
-        excess = math.sqrt(lx * lx + ly * ly) - mu * ln
-        if s == 0.0 and excess <= 0.0:
+        cone_violation = math.sqrt(lx * lx + ly * ly) - mu * ln
+        if s == 0.0 and cone_violation <= 0.0:
             break
-        if excess > 0.0:
+        if cone_violation > 0.0:
             low = s
         else:
             high = s
@@ -239,75 +241,77 @@ def _solve_one(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, out: V
             s = 0.5 * (low + high)
     if ln < 0.0:
         lx, ly, ln = 0.0, 0.0, 0.0
-    out[0], out[1], out[2] = project(lx, ly, ln, mu)
+    out[0], out[1], out[2] = project_to_cone(lx, ly, ln, mu)
 
 
 @compiled()
 def gauss_seidel(
-    G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, sweeps: int, work: Workspace
+    G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, sweeps: int, work: ContactWorkspace
 ) -> tuple[int, float]:
-    """Nonlinear block Gauss-Seidel: contacts one after the other, each solved exactly; sweeps done, residual."""
-    c, one, k = work.velocity, local(3), len(mu)
+    """Runs nonlinear block Gauss-Seidel, each contact solved exactly in turn; returns sweeps and residual [m/s]."""
+    c, impulse, k = work.velocity, local(3), len(mu)
     residual = math.inf
     for sweep in range(sweeps):
         for i in range(k):
             r = 3 * i
-            _solve_one(G, r, c, impulses, mu[i], one)
+            _solve_contact(G, r, c, impulses, mu[i], impulse)
             for a in range(3):
-                change = one[a] - impulses[r + a]
+                change = impulse[a] - impulses[r + a]
                 if change != 0.0:
-                    impulses[r + a] = one[a]
+                    impulses[r + a] = impulse[a]
                     for j in range(3 * k):
                         c[j] += G[r + a, j] * change
-        velocities(G, g, impulses, c)
-        residual = natural_map(impulses, c, work.mass, mu)
+        compute_velocities(G, g, impulses, c)
+        residual = natural_map_residual(impulses, c, work.mass, mu)
         if residual <= tolerance:
             return sweep + 1, residual
     return sweeps, residual
 
 
 @compiled()
-def proximal_damping(turn: int) -> float:
-    """Damping of a round, as a share of the mean diagonal.
+def proximal_damping(round_index: int) -> float:
+    """Returns the damping of a round, as a fraction of the mean diagonal.
 
-    With much of it contacts choose their modes one after the other; with little the last digits are found.  Robots that
-    lie on many contacts need both in turn: with 1e-3 in every round 32 of their 103 hardest problems were left above
-    1e-8 m/s, with these values 10.
+    With a large damping contacts choose their modes one after the other; with a small one the last digits are found.
+    Robots that lie on many contacts need both alternately: with 1e-3 in every round 32 of their 103 hardest problems
+    stayed above 1e-8 m/s, with these values 10.
     """
-    if turn == 0:
+    if round_index == 0:
         return FIRST_DAMPING
-    phase = turn % 4
+    phase = round_index % 4
     return 1e-5 if phase == 1 else 1e-8 if phase == 2 else 1e-3 if phase == 3 else 1e-6
 
 
 @compiled()
-def rounds_for(k: int) -> int:
-    """How many rounds a problem of k contacts is worth."""
-    return ROUNDS if k <= MANY_CONTACTS else FEW_ROUNDS
+def max_rounds(k: int) -> int:
+    """Returns the number of rounds for a problem of k contacts."""
+    return MAX_ROUNDS if k <= MANY_CONTACTS_THRESHOLD else MAX_ROUNDS_MANY_CONTACTS
 
 
 @compiled()
-def copy(x: Vector, out: Vector, n: int) -> None:
-    """``out[:n] = x[:n]``."""
+def copy_vector(x: Vector, out: Vector, n: int) -> None:
+    """Copies ``out[:n] = x[:n]``."""
     for i in range(n):
         out[i] = x[i]
 
 
 @entry("contact solver")
-def solve(G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, rounds: int, work: Workspace) -> float:
-    """Improve `impulses` (3k,) in place until the natural map is within `tolerance` [m/s].
+def solve_contact_problem(
+    G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, round_count: int, work: ContactWorkspace
+) -> float:
+    """Improves `impulses` (3k,) in place until the residual of the natural map is within `tolerance` [m/s].
 
     Args:
-        G: (3k, 3k) Delassus matrix, symmetric.
-        g: (3k,) velocities without impulses, offsets included.
+        G: (3k, 3k) Delassus matrix, symmetric [1/kg].
+        g: (3k,) velocities without impulses, offsets included [m/s].
         mu: (k,) friction coefficients.
-        impulses: (3k,) the start, zeros for a cold one; overwritten by the answer.
-        tolerance: of the natural map [m/s].
-        rounds: of Newton steps and Gauss-Seidel sweeps at most, such as `rounds_for` says.
-        work: memory for k contacts or more; takes the number of steps.
+        impulses: (3k,) initial impulses [N s], zeros for a cold start; overwritten by the solution.
+        tolerance: largest residual of the natural map [m/s].
+        round_count: bound of the rounds of Newton steps and Gauss-Seidel sweeps, such as from `max_rounds`.
+        work: workspace for k contacts or more; takes the number of steps.
 
     Returns:
-        The residual of the best iterate [m/s], which is what `impulses` holds.
+        The residual of the best iterate [m/s], which is in `impulses`.
     """
     k, c, best, mass, steps = len(mu), work.velocity, work.best, work.mass, work.steps
     n = 3 * k
@@ -318,41 +322,41 @@ def solve(G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, 
         mass[i] = 1.0 / largest if largest > 1e-300 else 1.0
         trace += x + y + z
     steps[0] = 0
-    velocities(G, g, impulses, c)
-    lowest = natural_map(impulses, c, mass, mu)
-    copy(impulses, best, n)
-    if lowest <= tolerance:
-        return lowest
-    target = TARGET * tolerance  # Newton steps more than square the error, so that this costs one step at most
-    if lowest == math.inf:
+    compute_velocities(G, g, impulses, c)
+    best_residual = natural_map_residual(impulses, c, mass, mu)
+    copy_vector(impulses, best, n)
+    if best_residual <= tolerance:
+        return best_residual
+    target = NEWTON_TARGET_RATIO * tolerance  # costs one step at most: Newton steps square the error
+    if best_residual == math.inf:
         for i in range(n):
             impulses[i] = 0.0
             c[i] = g[i]
-    for turn in range(rounds):
-        damping = proximal_damping(turn) * trace / n
-        for _ in range(FIRST_STEPS if turn == 0 else STEPS):
+    for round_index in range(round_count):
+        damping = proximal_damping(round_index) * trace / n
+        for _ in range(MAX_FIRST_NEWTON_STEPS if round_index == 0 else MAX_NEWTON_STEPS):
             if not _newton_step(G, impulses, mu, damping, work):
                 break
             steps[0] += 1
-            velocities(G, g, impulses, c)
-            residual = natural_map(impulses, c, mass, mu)
-            if residual < lowest:
-                lowest = residual
-                copy(impulses, best, n)
-                if lowest <= target:
-                    return lowest
-            elif lowest <= tolerance:
+            compute_velocities(G, g, impulses, c)
+            residual = natural_map_residual(impulses, c, mass, mu)
+            if residual < best_residual:
+                best_residual = residual
+                copy_vector(impulses, best, n)
+                if best_residual <= target:
+                    return best_residual
+            elif best_residual <= tolerance:
                 break
-        copy(best, impulses, n)
-        if lowest <= tolerance:
-            return lowest
-        velocities(G, g, impulses, c)
-        done, residual = gauss_seidel(G, g, mu, impulses, tolerance, SWEEPS, work)
+        copy_vector(best, impulses, n)
+        if best_residual <= tolerance:
+            return best_residual
+        compute_velocities(G, g, impulses, c)
+        done, residual = gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
         steps[0] += done
-        if residual < lowest:
-            lowest = residual
-            copy(impulses, best, n)
-            if lowest <= tolerance:
-                return lowest
-    copy(best, impulses, n)
-    return lowest
+        if residual < best_residual:
+            best_residual = residual
+            copy_vector(impulses, best, n)
+            if best_residual <= tolerance:
+                return best_residual
+    copy_vector(best, impulses, n)
+    return best_residual

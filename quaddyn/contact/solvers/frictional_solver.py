@@ -1,4 +1,4 @@
-"""`FrictionalSolver`: impulses of point contacts with a rigid, dry ground, and the proof of them."""
+"""`FrictionalSolver`: impulses of point contacts with rigid ground and Coulomb friction, with their residual."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ...errors import ArgumentError
 from ...robot.arguments import check_number
 from ...urdf.tree import Array
 from . import frictional_core as core
-from .pinocchio_solvers import ConePrograms
-from .problem import ContactProblem, ContactSolution, check_problem, residual
+from .pinocchio_solvers import PinocchioConeSolvers
+from .problem import ContactProblem, ContactSolution, check_problem, contact_residual
 
 Method = Literal["newton", "admm", "pgs"]
 
-#: Mean velocity along its own impulse, as a share of the tolerance, from which a contact counts as giving energy.
-GIVING = 1e-2
+#: Mean velocity along its own impulse, as a fraction of the tolerance, above which a contact adds energy.
+ENERGY_GAIN_FRACTION = 1e-2
 
 #: Impulses (k, 3), iterations and residual [m/s].
 _Answer = tuple[Array, int, float]
 
 
 class FrictionalSolver:
-    r"""Solves Signorini's condition with Coulomb friction for k point contacts.
+    r"""Solver of Signorini's condition with Coulomb friction for k point contacts.
 
     Find impulses lambda in the friction cones K such that the velocities ``v = G lambda + g`` of all contacts, offsets
     added to their normal components, ``c = v + offset n``, satisfy
@@ -40,28 +40,28 @@ class FrictionalSolver:
     The methods are
 
     - "newton": semismooth Newton steps on the augmented Lagrangian equations (Alart and Curnier 1991; Acary and
-      Brogliato 2008, sec. 13.6), with rounds of nonlinear block Gauss-Seidel (Jourdan, Alart and Jean 1998) where
-      they stall; compiled, a few microseconds for four feet.
+      Brogliato 2008, sec. 13.6), with rounds of nonlinear block Gauss-Seidel (Jourdan, Alart and Jean 1998) where they
+      stall; compiled, a few microseconds for four feet.
     - "admm": Pinocchio's alternating directions (Carpentier, Le Lidec and Montaut 2024).
     - "pgs": Pinocchio's projected Gauss-Seidel.
 
-    Whatever a method says, its answer is judged here by `residual`.  If that exceeds the tolerance, the other methods
-    follow, each from its own and from a cold start, each polished by Newton steps; the best answer is returned
-    with a status that says what it is.  Never NaN: no impulse at all is the last resort.
+    The residual of every method is computed by `contact_residual`.  If it exceeds the tolerance, the other methods
+    follow, each from the initial impulses and from a cold start, each refined by Newton steps; the best solution is
+    returned, and its status reports the outcome.  The result never contains NaN: zero impulses are the last resort.
 
-    If ``problem.before`` is given, no contact does positive work over the step,
-    ``lambda_i . (v_before + v)_i / 2 <= 0``: the balance of energy of a time step (Moreau 1988) with constant forces.
-    Signorini's condition on the velocity at the end of a step alone violates it by a little where a contact that was
-    just departing is pressed back, or a penetration is undone.  Such contacts are solved again with
-    ``c = v + v_before`` in place of v (in the normal direction no less than the gap asks for), which lets them rebound
-    at the speed they had, usually micrometers per second.  It also keeps penetrations that only work could undo: leave
-    ``before`` out for a robot that starts deep inside the ground.
+    If ``problem.previous_velocity`` is given, no contact does positive work over the step, ``lambda_i . (v_before +
+    v)_i / 2 <= 0``: the energy balance of a time step (Moreau 1988) with constant forces.  Signorini's condition on the
+    velocity at the end of a step alone violates it slightly where a contact that was separating is pressed back, or a
+    penetration is removed.  Such contacts are solved again with ``c = v + v_before`` in place of v (in the normal
+    direction at least what the gap requires), which lets them rebound at their previous speed, usually micrometers per
+    second.  This also preserves penetrations that only work could remove: leave ``previous_velocity`` out for a robot
+    that starts deep inside the ground.
 
     Args:
-        method: the one to start with.
-        tolerance: residual up to which an answer counts as solved [m/s].
-        max_iterations: of each attempt of "admm" and "pgs".
-        fallback: False to try the chosen method alone, from the guess.
+        method: the first method, "newton", "admm" or "pgs".
+        tolerance: residual up to which a solution counts as solved [m/s].
+        max_iterations: bound of the iterations of each attempt of "admm" and "pgs".
+        fallback: False to try the first method alone, from the initial impulses.
 
     Raises:
         ArgumentError: a value out of range.
@@ -83,120 +83,127 @@ class FrictionalSolver:
         if not (check_number("max_iterations", max_iterations) >= 1):
             raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
         self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)
-        self._programs = ConePrograms(tolerance, int(max_iterations))
-        self._work = core.workspace(4)
+        self._pinocchio = PinocchioConeSolvers(tolerance, int(max_iterations))
+        self._work = core.make_contact_workspace(4)
 
     def solve(self, problem: ContactProblem) -> ContactSolution:
-        """The impulses of k contacts.
+        """Computes the impulses of k contacts.
 
         Args:
-            problem: with or without offsets, velocities before, and a guess.
+            problem: with or without offsets, previous velocities, and initial impulses.
 
         Returns:
-            The first attempt whose residual meets the tolerance, else the best of them.
+            The first attempt whose residual is within the tolerance, else the best of them.
         """
         check_problem(problem)
-        if problem.k == 0:
+        if problem.n_contacts == 0:
             return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the residual tells what overflowed
             return self._solve(problem)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
-        g = problem.shifted
-        impulses, error, iterations, status = self._ladder(problem, g, problem.guess)
-        if problem.before is not None:
-            rebound = np.zeros(problem.k, dtype=bool)
-            before = problem.before.reshape(-1, 3)
-            for _ in range(problem.k):
+        """Solves a checked problem of at least one contact; repeats it for contacts that would add energy."""
+        g = problem.offset_velocity
+        impulses, error, iterations, status = self._run_attempts(problem, g, problem.initial_impulses)
+        if problem.previous_velocity is not None:
+            rebound = np.zeros(problem.n_contacts, dtype=bool)
+            before = problem.previous_velocity.reshape(-1, 3)
+            for _ in range(problem.n_contacts):
                 after = (problem.G @ impulses.ravel() + problem.g).reshape(-1, 3)
                 power = (impulses * (before + after)).sum(axis=1)
-                # Along its impulse a contact moves on the mean; what the tolerance leaves is no gift of energy.
-                giving = ~rebound & (power > GIVING * self.tolerance * np.linalg.norm(impulses, axis=1))
-                if not giving.any():
+                # A contact adds energy if its mean velocity is along its impulse by more than the tolerance explains.
+                gains_energy = ~rebound & (
+                    power > ENERGY_GAIN_FRACTION * self.tolerance * np.linalg.norm(impulses, axis=1)
+                )
+                if not gains_energy.any():
                     break
-                rebound |= giving
-                g = self._mean(problem, before, rebound)
-                impulses, error, more, status = self._ladder(problem, g, impulses)
+                rebound |= gains_energy
+                g = self._passive_velocities(problem, before, rebound)
+                impulses, error, more, status = self._run_attempts(problem, g, impulses)
                 iterations += more
             if rebound.any() and status != "inaccurate":
                 status = "passive"
         return self._solution(problem, g, impulses, error, iterations, status)
 
     @staticmethod
-    def _mean(problem: ContactProblem, before: Array, rebound: Array) -> Array:
-        """`problem.shifted`, contacts in `rebound` with ``v_before`` added."""
-        offset = np.zeros(problem.k) if problem.offset is None else problem.offset
-        g = problem.shifted.reshape(-1, 3).copy()
+    def _passive_velocities(problem: ContactProblem, before: Array, rebound: Array) -> Array:
+        """Returns `problem.offset_velocity` with ``v_before`` added for the contacts in `rebound`."""
+        offset = np.zeros(problem.n_contacts) if problem.offset is None else problem.offset
+        g = problem.offset_velocity.reshape(-1, 3).copy()
         free = problem.g.reshape(-1, 3)
         g[rebound] = free[rebound] + before[rebound]
         g[rebound, 2] = free[rebound, 2] + np.maximum(np.maximum(before[rebound, 2], offset[rebound]), 0.0)
         return g.ravel()
 
-    def _ladder(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
-        best: _Answer = np.zeros((problem.k, 3)), 0, np.inf
-        for rung, attempt in enumerate(self._attempts(problem, g, guess)):
+    def _run_attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
+        """Runs the attempts until one is within the tolerance; returns impulses, residual, iterations, status."""
+        best: _Answer = np.zeros((problem.n_contacts, 3)), 0, np.inf
+        for index, attempt in enumerate(self._list_attempts(problem, g, guess)):
             answer = attempt()
             impulses, iterations, error = answer
             if error <= self.tolerance:
-                return impulses, error, iterations, "retried" if rung else "solved"
+                return impulses, error, iterations, "retried" if index else "solved"
             if error < best[2]:  # False of NaN
                 best = answer
-        nothing = np.zeros((problem.k, 3))
-        error = residual(nothing, problem.G, g, problem.mu)
+        nothing = np.zeros((problem.n_contacts, 3))
+        error = contact_residual(nothing, problem.G, g, problem.mu)
         error = np.inf if np.isnan(error) else error  # beyond the floating-point range
         impulses, iterations, lowest = best if best[2] <= error else (nothing, 0, error)
         return impulses, lowest, iterations, "inaccurate"
 
-    def _attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[Callable[[], _Answer]]:
-        """What to try, in order; each is computed only when it is asked for."""
-        rungs: list[tuple[Method, Array | None, float]] = [(self.method, guess, 0.0)]
+    def _list_attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[Callable[[], _Answer]]:
+        """Yields the attempts in order; each is computed only when it is called."""
+        attempts: list[tuple[Method, Array | None, float]] = [(self.method, guess, 0.0)]
         if self.fallback:
             starts = (None,) if guess is None else (guess, None)
             for method in sorted(get_args(Method), key=lambda name: name != self.method):
-                rungs += [(method, start, 0.0) for start in starts]
-            # The ladder ends on softened ground, polished and judged on the rigid one.
-            rungs += [("admm", None, softness) for softness in (1e-9, 1e-6, 1e-3)]
-            del rungs[1]  # the first once more
-        for rung, (method, start, softness) in enumerate(rungs):
-            yield partial(self._attempt, problem, g, method, start, softness, polish=rung > 0)
+                attempts += [(method, start, 0.0) for start in starts]
+            # The last attempts regularize G; they are refined, and their residual computed, without regularization.
+            attempts += [("admm", None, softness) for softness in (1e-9, 1e-6, 1e-3)]
+            del attempts[1]  # the same as the first
+        for index, (method, start, softness) in enumerate(attempts):
+            yield partial(self._attempt, problem, g, method, start, softness, polish=index > 0)
 
     def _attempt(
         self, problem: ContactProblem, g: Array, method: Method, start: Array | None, softness: float, *, polish: bool
     ) -> _Answer:
+        """Runs one method from one start, with Newton refinement if requested."""
         G, mu, steps = problem.G, problem.mu, 0
         if method == "newton":
             return self._newton(G, g, mu, start)
         if method == "admm":
-            impulses, steps = self._programs.admm(G, g, mu, start, softness)
+            impulses, steps = self._pinocchio.admm(G, g, mu, start, softness)
         else:
-            impulses, steps = self._programs.pgs(G, g, mu, start)
-        error = residual(impulses, G, g, mu)
+            impulses, steps = self._pinocchio.pgs(G, g, mu, start)
+        error = contact_residual(impulses, G, g, mu)
         if polish and not error <= self.tolerance:
             impulses, more, error = self._newton(G, g, mu, impulses)
             steps += more
         return impulses, steps, error
 
     def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Answer:
+        """Runs the compiled solver; returns impulses, steps and residual."""
         impulses = np.zeros(len(g)) if start is None else start.flatten()
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
         if len(mu) > len(self._work.mass):
-            self._work = core.workspace(len(mu))
-        rounds = core.rounds_for(len(mu))
-        # The compiled residual is the map of `residual`, taken afresh from G and g at what is returned.
-        error = core.solve(G, g, mu, impulses, self.tolerance, rounds, self._work)
+            self._work = core.make_contact_workspace(len(mu))
+        rounds = core.max_rounds(len(mu))
+        # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
+        error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, rounds, self._work)
         return impulses.reshape(-1, 3), int(self._work.steps[0]), error
 
     def _solution(
         self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str
     ) -> ContactSolution:
-        moved = problem.G @ impulses.ravel()
+        """Returns the `ContactSolution` of the impulses."""
+        change = problem.G @ impulses.ravel()
         return ContactSolution(
             impulses,
-            (moved + problem.g).reshape(-1, 3),
+            (change + problem.g).reshape(-1, 3),
             error,
             iterations,
             status,
             self.tolerance,
-            (moved + g).reshape(-1, 3),
+            (change + g).reshape(-1, 3),
             problem.mu,
         )

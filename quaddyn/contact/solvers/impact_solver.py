@@ -1,4 +1,4 @@
-"""`ImpactSolver`: velocities right after a collision, with restitution that never creates energy."""
+"""`ImpactSolver`: velocities after a collision, with restitution that never creates energy."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from ...urdf.tree import Array
 from .frictional_solver import FrictionalSolver, Method
 from .problem import ContactProblem, ContactSolution, check_problem
 
-#: Bisections of the restitution where Newton's law would create energy.
-BISECTIONS = 40
+#: Number of bisections of the restitution where Newton's law would create energy.
+N_BISECTIONS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Impact:
-    """What a collision did.
+    """Result of a collision.
 
     Attributes:
-        solution: impulses, velocities after the impact and their certificate.
-        restitution: the coefficient that was applied: the wanted one, or less where that would have created energy.
-        work: of all contact impulses [J], ``sum lambda . (v_before + v_after) / 2 <= 0``: the change of kinetic energy.
+        solution: impulses, velocities after the impact and their residual.
+        restitution: the coefficient that was applied: the requested one, or less where that would have created energy.
+        work: work of all contact impulses [J], ``sum lambda . (v_before + v_after) / 2 <= 0``: the change of kinetic
+            energy.
     """
 
     solution: ContactSolution
@@ -32,7 +33,7 @@ class Impact:
 
 
 class ImpactSolver:
-    r"""Newton's law of impact with Coulomb friction, where a contact approaches, for all at once.
+    r"""Solver of Newton's impact law with Coulomb friction, for all approaching contacts at once.
 
     .. math::
 
@@ -40,13 +41,13 @@ class ImpactSolver:
 
     Source: Moreau 1988, "Unilateral contact and dry friction in finite freedom dynamics"; Glocker 2013, "Energetic
     consistency conditions for standard impacts".  With several contacts or friction Newton's law may create energy
-    (Kane and Levinson 1985); e is then lowered, for all contacts alike, to the largest value that does not, found by
-    bisection.  At e = 0 the law always takes energy.
+    (Kane and Levinson 1985); e is then reduced, for all contacts alike, to the largest value that does not, found by
+    bisection.  At e = 0 the law always dissipates energy.
 
     Args:
-        restitution: Newton's coefficient e, 0 (the contact stays closed) to 1.
-        method: of the `FrictionalSolver` inside.
-        tolerance: as there.
+        restitution: Newton's coefficient e, dimensionless, 0 (the contact stays closed) to 1.
+        method: method of the internal `FrictionalSolver`.
+        tolerance: residual up to which a solution counts as solved [m/s].
 
     Raises:
         ArgumentError: a value out of range.
@@ -59,22 +60,23 @@ class ImpactSolver:
         self._solver = FrictionalSolver(method, tolerance=tolerance)
 
     def collide(self, problem: ContactProblem) -> Impact:
-        """The impact of k closed contacts that hit with the velocities ``problem.g``.
+        """Computes the impact of k closed contacts that hit with the velocities ``problem.g``.
 
         Args:
-            problem: G, g = J v before the impact, friction, and a guess; offsets and ``before`` play no part, since
-                an impact takes no time.
+            problem: G, g = J v before the impact, friction, and initial impulses; offsets and ``previous_velocity``
+                have no influence, since an impact takes no time.
         """
         check_problem(problem)
         with np.errstate(over="ignore", invalid="ignore"):  # the residual tells what overflowed
             return self._collide(problem)
 
     def _collide(self, problem: ContactProblem) -> Impact:
+        """Computes the impact of a checked problem."""
         e = self.restitution
         solution, work = self._attempt(problem, e)
         if e > 0.0 and work > 0.0:
             low, high = 0.0, e
-            for _ in range(BISECTIONS):
+            for _ in range(N_BISECTIONS):
                 e = 0.5 * (low + high)
                 low, high = (low, e) if self._attempt(problem, e)[1] > 0.0 else (e, high)
             e = low
@@ -82,12 +84,17 @@ class ImpactSolver:
         return Impact(solution, e, work)
 
     def solve(self, problem: ContactProblem) -> ContactSolution:
-        """`collide`, the impulses alone."""
+        """Returns the solution of `collide`, without restitution and work.
+
+        Args:
+            problem: as in `collide`.
+        """
         return self.collide(problem).solution
 
     def _attempt(self, problem: ContactProblem, e: float) -> tuple[ContactSolution, float]:
+        """Returns the solution with restitution `e`, and its work [J]."""
         before = problem.g.reshape(-1, 3)
         rebound: Array = e * np.minimum(before[:, 2], 0.0)
-        solution = self._solver.solve(replace(problem, offset=rebound, before=None))
+        solution = self._solver.solve(replace(problem, offset=rebound, previous_velocity=None))
         work = 0.5 * float((solution.impulses * (before + solution.velocities)).sum())
         return solution, work

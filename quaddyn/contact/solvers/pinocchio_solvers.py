@@ -1,4 +1,4 @@
-"""Pinocchio's cone solvers behind one call: alternating directions (ADMM) and projected Gauss-Seidel (PGS)."""
+"""Pinocchio's cone solvers with one interface: alternating directions (ADMM) and projected Gauss-Seidel (PGS)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ...urdf.tree import Array
 from .problem import TINY
 
 
-class ConePrograms:
+class PinocchioConeSolvers:
     """Pinocchio's ADMM (spectral rule, Anderson acceleration) and PGS on a dense Delassus matrix.
 
-    Carpentier, Le Lidec and Montaut 2024, "From compliant to rigid contact simulation".  What they call converged
-    is not taken for it: the caller judges.
+    Carpentier, Le Lidec and Montaut 2024, "From compliant to rigid contact simulation".  Their own convergence status
+    is not used; the caller computes the residual.
 
     Args:
-        tolerance: residual the caller will ask for [m/s]; the solvers aim at a hundredth of it.
-        max_iterations: of each attempt.
+        tolerance: residual that the caller requires [m/s]; the solvers aim at a hundredth of it.
+        max_iterations: bound of the iterations of each attempt.
     """
 
     def __init__(self, tolerance: float, max_iterations: int) -> None:
@@ -34,23 +34,24 @@ class ConePrograms:
         self._cones: dict[tuple[float, ...], tuple[object, object]] = {}
 
     def admm(
-        self, G: Array, g: Array, friction: Array, guess: Array | None, softness: float = 0.0
+        self, G: Array, g: Array, friction: Array, guess: Array | None, regularization: float = 0.0
     ) -> tuple[Array, int]:
-        """Impulses (k, 3) and iterations; `softness` is a share of the mean diagonal added to it."""
-        return self._attempt(True, G, g, friction, guess, softness)
+        """Returns impulses (k, 3) and iterations of ADMM; `regularization` is a fraction of the mean diagonal."""
+        return self._solve(True, G, g, friction, guess, regularization)
 
     def pgs(self, G: Array, g: Array, friction: Array, guess: Array | None) -> tuple[Array, int]:
-        """Impulses (k, 3) and iterations."""
-        return self._attempt(False, G, g, friction, guess, 0.0)
+        """Returns impulses (k, 3) and iterations of projected Gauss-Seidel."""
+        return self._solve(False, G, g, friction, guess, 0.0)
 
-    def _attempt(
-        self, by_admm: bool, G: Array, g: Array, friction: Array, guess: Array | None, softness: float
+    def _solve(
+        self, by_admm: bool, G: Array, g: Array, friction: Array, guess: Array | None, regularization: float
     ) -> tuple[Array, int]:
         # With the mean of its diagonal at 1, impulses become velocities and tolerances mean the same on every robot.
+        """Runs one of the two solvers on the scaled problem; returns zero impulses if it fails."""
         scale = max(float(G.trace()) / len(G), TINY)
         operator = G / scale
-        if softness:
-            operator = operator + softness * np.eye(len(G))
+        if regularization:
+            operator = operator + regularization * np.eye(len(G))
         result = pin.ADMMSolverResult() if by_admm else pin.PGSSolverResult()
         if guess is not None:
             result.setConstraintImpulseGuess(scale * guess.ravel())
@@ -58,13 +59,13 @@ class ConePrograms:
         operator = pin.DelassusOperatorDense(operator)
         solver, settings = (self._admm, self._admm_settings) if by_admm else (self._pgs, self._pgs_settings)
         try:
-            solver.solve(operator, g, *self._cones_of(friction), settings, result)
+            solver.solve(operator, g, *self._make_cones(friction), settings, result)
         except (ValueError, RuntimeError):  # a spectrum it cannot work with, such as that of zero
             return np.zeros((len(friction), 3)), 0
         return np.asarray(result.retrieveConstraintImpulses()).reshape(-1, 3) / scale, int(result.iterations)
 
-    def _cones_of(self, friction: Array) -> tuple[object, object]:
-        """The product of k friction cones: all that the solver asks of contact models; the geometry is in G and g."""
+    def _make_cones(self, friction: Array) -> tuple[object, object]:
+        """Returns the product of k friction cones as Pinocchio's contact models, without geometry; cached."""
         key = tuple(friction.tolist())
         if key not in self._cones:
             if len(self._cones) >= 64:  # friction that changes every step would fill the memory

@@ -1,4 +1,4 @@
-"""`ContactProblem`: what every contact solver is asked; `ContactSolution`: what it answers, with the proof."""
+"""`ContactProblem`: input of every contact solver; `ContactSolution`: output, with its residual."""
 
 from __future__ import annotations
 
@@ -8,56 +8,57 @@ from typing import Protocol
 import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
+from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
 MAX_FRICTION = 10.0
-#: Coulomb's coefficient of grounds, contacts and controllers that are not given one.
+#: Default Coulomb coefficient of grounds, contacts and controllers.
 NOMINAL_FRICTION = 0.6
 TINY = float(np.finfo(float).tiny)
-#: Largest asymmetry of G, as a share of its norm: what rounding leaves.
-SYMMETRY = 1e-9
+#: Largest asymmetry of G, as a fraction of its norm, that is rounding.
+SYMMETRY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactProblem:
-    """k point contacts at one instant, each in its own frame: rows 3i and 3i + 1 tangential, 3i + 2 along the normal.
+    """k point contacts at one instant, each in its own frame: rows 3i, 3i + 1 tangential, 3i + 2 along the normal.
 
-    Impulses lambda [N s], on the robot, change the contacts' velocities from g to ``v = G lambda + g``; solvers look
-    for those that obey their law.  Read as forces [N] and accelerations [m/s^2], everything holds alike.  On level
-    ground the contact frame may simply have world axes.
+    Impulses lambda [N s], on the robot, change the contacts' velocities from g to ``v = G lambda + g``; solvers find
+    the impulses that satisfy their law.  The same equations hold for forces [N] and accelerations [m/s^2].  On level
+    ground the contact frame may have world axes.
 
-    Attributes:
+    Args:
         G: (3k, 3k) Delassus matrix ``J M^-1 J^T`` [1/kg], symmetric positive semi-definite.
         g: (3k,) velocities without impulses [m/s].
-        friction: (k,) Coulomb's coefficients, 0 to 10; a number stands for all contacts.
-        offset: (k,) normal velocity [m/s] by which each contact may approach (positive: gap / dt, it closes its gap
-            within the step) or has to depart (negative: minus the speed that undoes a penetration); 0 by default.
-        before: (3k,) velocities at the start of the step [m/s], which restitution and the balance of energy need;
-            None where neither is asked for.
-        guess: (k, 3) impulses to start from, such as those of the last step [N s]; None for a cold start.
+        friction: (k,) Coulomb's coefficients, dimensionless, 0 to 10, or one number for all contacts.
+        offset: (k,) normal velocity [m/s] by which each contact may approach (positive: gap / dt, the gap closes within
+            the step) or must separate (negative: minus the speed that removes a penetration); None for zero.
+        previous_velocity: (3k,) velocities at the start of the step [m/s], used for restitution and the energy balance;
+            None if neither is needed.
+        initial_impulses: (k, 3) impulses to start from, such as those of the last step [N s]; None for a cold start.
 
     Raises:
-        ArgumentTypeError: no float64 array.
-        ArgumentError: a wrong shape, an entry that is not finite, a coefficient out of range, a negative diagonal
-            entry of G.
+        ArgumentTypeError: an array is not of type float64.
+        ArgumentError: a wrong shape, an entry that is not finite, a coefficient out of range, a negative diagonal entry
+            of G.
     """
 
     G: Array
     g: Array
     friction: Array | float
     offset: Array | None = None
-    before: Array | None = None
-    guess: Array | None = None
+    previous_velocity: Array | None = None
+    initial_impulses: Array | None = None
 
     def __post_init__(self) -> None:
         G, g, mu = self.G, self.g, self.friction
         if not isinstance(mu, np.ndarray):
             mu = np.full(np.size(g) // 3, check_number("friction", mu))
             object.__setattr__(self, "friction", mu)
-        # One cheap look at each array; who fails is examined at leisure.  is_approx(x, x): every entry is finite.
+        # A cheap check of each array; details only if it fails.  is_approx(x, x): all entries are finite.
         if (
             type(G) is type(g) is type(mu) is np.ndarray
             and G.dtype == g.dtype == mu.dtype == np.float64
@@ -65,13 +66,14 @@ class ContactProblem:
             and len(g) == 3 * len(mu)
             and G.shape == (len(g), len(g))
             and (len(mu) == 0 or (is_approx(G, G) and is_approx(g, g) and mu.min() >= 0.0 and mu.max() <= MAX_FRICTION))
-            and (len(mu) == 0 or (G.diagonal().min() >= 0.0 and is_approx(G, G.T, SYMMETRY)))
-            and self.offset is self.before is self.guess is None
+            and (len(mu) == 0 or (G.diagonal().min() >= 0.0 and is_approx(G, G.T, SYMMETRY_TOLERANCE)))
+            and self.offset is self.previous_velocity is self.initial_impulses is None
         ):
             return
-        self._examine()
+        self._validate()
 
-    def _examine(self) -> None:
+    def _validate(self) -> None:
+        """Checks every array and converts it; raises an error that names the first invalid one."""
         g = check_vector("g", self.g, (3 * (np.size(self.g) // 3),), "three rows a contact")
         n = len(g)
         k = n // 3
@@ -84,10 +86,10 @@ class ContactProblem:
             raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
         if k and self.G.diagonal().min() < 0.0:
             raise ArgumentError(f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on it")
-        if not is_approx(self.G, self.G.T, SYMMETRY) and self.G.any():
+        if not is_approx(self.G, self.G.T, SYMMETRY_TOLERANCE) and self.G.any():
             worst = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
             raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[worst]} and {self.G.T[worst]} at {worst}")
-        for name, shape in (("offset", (k,)), ("before", (n,)), ("guess", (k, 3))):
+        for name, shape in (("offset", (k,)), ("previous_velocity", (n,)), ("initial_impulses", (k, 3))):
             if getattr(self, name) is not None:
                 array = check_vector(name, getattr(self, name), shape, "for each contact of g")
                 object.__setattr__(self, name, array)
@@ -101,19 +103,19 @@ class ContactProblem:
         friction: Array | float,
         *,
         offset: Array | None = None,
-        before: Array | None = None,
-        guess: Array | None = None,
+        previous_velocity: Array | None = None,
+        initial_impulses: Array | None = None,
     ) -> ContactProblem:
-        """The problem of contacts with a Jacobian on a robot with an inertia.
+        """Returns the problem of contacts with a Jacobian on a robot with an inertia.
 
         Args:
             J: (3k, nv) Jacobian of the contact points in contact frames.
             M_inverse: (nv, nv) inverse of the joint-space inertia.
             v: (nv,) generalized velocity without contact impulses, ``v_before + dt aba(q, v_before, tau)``.
-            friction: (k,) or one number.
-            offset: as the attribute.
-            before: (nv,) generalized velocity at the start of the step.
-            guess: as the attribute.
+            friction: (k,) or one number, dimensionless.
+            offset: (k,) as in the constructor [m/s]; None for zero.
+            previous_velocity: (nv,) generalized velocity at the start of the step; None as in the constructor.
+            initial_impulses: (k, 3) as in the constructor [N s]; None for a cold start.
 
         Raises:
             ArgumentError: as the class.
@@ -123,27 +125,34 @@ class ContactProblem:
         M_inverse = check_vector("M_inverse", M_inverse, (n, n), "(nv, nv)")
         rows = J.shape[0] if isinstance(J, np.ndarray) and J.ndim == 2 else 3
         J = check_vector("J", J, (3 * (rows // 3), n), "three rows a contact, nv columns")
-        if before is not None:
-            before = check_vector("before", before, (n,), "nv")
+        if previous_velocity is not None:
+            previous_velocity = check_vector("previous_velocity", previous_velocity, (n,), "nv")
         G = J @ M_inverse @ J.T
         coefficients = (
             friction if isinstance(friction, np.ndarray) else np.full(rows // 3, check_number("friction", friction))
         )
-        return cls(0.5 * (G + G.T), J @ v, coefficients, offset, None if before is None else J @ before, guess)
+        return cls(
+            0.5 * (G + G.T),
+            J @ v,
+            coefficients,
+            offset,
+            None if previous_velocity is None else J @ previous_velocity,
+            initial_impulses,
+        )
 
     @property
-    def k(self) -> int:
-        """Number of contacts."""
+    def n_contacts(self) -> int:
+        """Number of contacts, k."""
         return len(self.mu)
 
     @property
     def mu(self) -> Array:
-        """(k,) `friction`, whether it was given as an array or as a number."""
+        """(k,) friction coefficients, whether `friction` was given as an array or as a number."""
         return self.friction  # type: ignore[return-value]  # by __post_init__
 
     @property
-    def shifted(self) -> Array:
-        """(3k,) g with the offsets added to its normal rows [m/s]: what Signorini's condition is put to."""
+    def offset_velocity(self) -> Array:
+        """(3k,) g with the offsets added to its normal rows [m/s]: the velocity in Signorini's condition."""
         if self.offset is None:
             return self.g
         out = self.g.copy()
@@ -151,28 +160,29 @@ class ContactProblem:
         return out
 
     @property
-    def masses(self) -> Array:
-        """(k,) each contact's least apparent mass, 1 / its largest diagonal entry of G [kg]; 1 where that is 0."""
+    def apparent_masses(self) -> Array:
+        """(k,) least apparent mass of each contact, 1 / its largest diagonal entry of G [kg]; 1 where that is 0."""
         largest = self.G.diagonal().reshape(-1, 3).max(axis=1, initial=0.0)
         return np.where(largest > TINY, 1.0 / np.maximum(largest, TINY), 1.0)
 
 
+@renamed_attributes(relative="law_velocities", solved="ok")
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactSolution:
-    """Impulses of k contacts, with the certificate that they obey the solver's law.
+    """Impulses of k contacts, with the residual of the solver's law.
 
     Attributes:
         impulses: (k, 3) on the robot, contact frames [N s].
         velocities: (k, 3) of the contacts after the impulses, contact frames [m/s].
-        residual: largest violation of the law by any contact, as a velocity [m/s].  For Coulomb's law the natural
-            map, see `residual`; for bilateral contacts what is left of the velocity.
-        iterations: of the solver that produced the answer.
-        status: "free" (no contact), "solved", "retried" (only a further attempt met the tolerance), "passive" (solved,
-            and some contacts had to rebound, see `FrictionalSolver`), or "inaccurate" (no attempt met the tolerance;
-            the best one is returned).
-        tolerance: residual up to which an answer counts as solved [m/s].
-        relative: (k, 3) velocities that the law was put to: `velocities` with offset and restitution [m/s].
-        friction: (k,) Coulomb's coefficients; empty for laws without.
+        residual: largest violation of the law by any contact, as a velocity [m/s].  For Coulomb's law the natural map,
+            see `contact_residual`; for bilateral contacts the remaining velocity.
+        iterations: number of iterations of the solver that produced the solution.
+        status: "free" (no contact), "solved", "retried" (only a further attempt was within the tolerance), "passive"
+            (solved, and some contacts had to rebound, see `FrictionalSolver`), or "inaccurate" (no attempt was within
+            the tolerance; the best one is returned).
+        tolerance: residual up to which a solution counts as solved [m/s].
+        law_velocities: (k, 3) velocities in the solver's law: `velocities` with offset and restitution [m/s].
+        friction: (k,) Coulomb's coefficients; empty for laws without friction.
     """
 
     impulses: Array
@@ -181,12 +191,12 @@ class ContactSolution:
     iterations: int
     status: str
     tolerance: float
-    relative: Array
+    law_velocities: Array
     friction: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def converged(self) -> bool:
-        """Whether the residual is within the tolerance, whatever the solver reported."""
+        """Whether the residual is within the tolerance, whatever status the solver reported."""
         return self.residual <= self.tolerance
 
     @property
@@ -195,16 +205,11 @@ class ContactSolution:
         return self.converged
 
     @property
-    def solved(self) -> bool:
-        """The same as `converged`."""
-        return self.converged
-
-    @property
     def gap_velocity(self) -> float:
-        """Largest normal velocity into the ground beyond what the offset allows [m/s]; 0 for bilateral laws."""
+        """Largest normal velocity into the ground beyond the offset [m/s]; 0 for bilateral laws."""
         if not len(self.friction):
             return 0.0
-        return float(np.maximum(-self.relative[:, 2], 0.0).max(initial=0.0))
+        return float(np.maximum(-self.law_velocities[:, 2], 0.0).max(initial=0.0))
 
     @property
     def cone_distance(self) -> float:
@@ -213,25 +218,26 @@ class ContactSolution:
             return 0.0
         distance = 0.0
         for (x, y, n), mu in zip(self.impulses.tolist(), self.friction.tolist(), strict=True):
-            distance = max(distance, float(np.linalg.norm(np.subtract(project(x, y, n, mu), (x, y, n)))))
+            distance = max(distance, float(np.linalg.norm(np.subtract(project_to_cone(x, y, n, mu), (x, y, n)))))
         return distance
 
     @property
     def complementarity(self) -> float:
-        """Largest ``|lambda . (c + mu |c_t| n)|`` [J], c the relative velocity; 0 for bilateral laws.
+        """Largest ``|lambda . (c + mu |c_t| n)|`` [J], c the velocity in the law; 0 for bilateral laws.
 
-        Who departs does not push; who slides is braked by mu lambda_n against the motion.
+        A separating contact has zero normal impulse; a sliding contact has friction ``mu lambda_n`` opposite to its
+        velocity.
         """
         if not len(self.friction):
             return 0.0
-        c = self.relative.copy()
-        c[:, 2] += self.friction * np.hypot(c[:, 0], c[:, 1])
-        power = np.where(self.impulses == 0.0, 0.0, self.impulses) * np.where(self.impulses == 0.0, 0.0, c)
+        velocities = self.law_velocities.copy()
+        velocities[:, 2] += self.friction * np.hypot(velocities[:, 0], velocities[:, 1])
+        power = np.where(self.impulses == 0.0, 0.0, self.impulses) * np.where(self.impulses == 0.0, 0.0, velocities)
         return float(np.abs(power.sum(axis=1)).max(initial=0.0))
 
 
 def check_problem(problem: object) -> None:
-    """Raise unless `problem` is a `ContactProblem`.
+    """Checks that `problem` is a `ContactProblem`.
 
     Raises:
         ArgumentTypeError: it is something else.
@@ -241,19 +247,23 @@ def check_problem(problem: object) -> None:
 
 
 class ContactSolver(Protocol):
-    """Anything that turns a problem into impulses and their certificate."""
+    """Interface of solvers that turn a problem into impulses and their residual."""
 
     def solve(self, problem: ContactProblem) -> ContactSolution:
-        """The impulses of k contacts; finite for every problem that could be built."""
+        """Computes the impulses of k contacts, finite for every valid problem.
+
+        Args:
+            problem: the contact problem.
+        """
         ...
 
 
-def residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> float:
-    """How far `impulses` are from obeying Signorini's and Coulomb's laws, as a velocity [m/s].
+def contact_residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> float:
+    """Computes the violation of Signorini's and Coulomb's laws by `impulses`, as a velocity [m/s].
 
-    The natural map of the cone complementarity problem, ``|lambda - P_K(lambda - m c~)| / m`` with
-    ``c~ = c + (0, 0, mu |c_t|)``, zero exactly at solutions (Acary and Brogliato 2008, *Numerical Methods for
-    Nonsmooth Dynamical Systems*, sec. 12.2); m is each contact's own apparent mass, which makes the figure a velocity.
+    This is the natural map of the cone complementarity problem, ``|lambda - P_K(lambda - m c~)| / m`` with ``c~ = c +
+    (0, 0, mu |c_t|)``, zero exactly at solutions (Acary and Brogliato 2008, *Numerical Methods for Nonsmooth Dynamical
+    Systems*, sec. 12.2); m is each contact's apparent mass, which gives the result the unit of a velocity.
 
     Args:
         impulses: (k, 3) [N s].
@@ -262,7 +272,7 @@ def residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> fl
         friction: Coulomb's coefficient mu, (k,) or one for all.
 
     Returns:
-        The largest over the contacts; NaN if any impulse is NaN.
+        The largest violation over the contacts; NaN if any impulse is NaN.
     """
     if not len(impulses):
         return 0.0
@@ -270,26 +280,37 @@ def residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> fl
     largest = np.diagonal(G).reshape(-1, 3).max(axis=1)
     m = np.where(largest > TINY, 1.0 / np.maximum(largest, TINY), 1.0)[:, None]
     c = (G @ impulses.ravel() + g).reshape(-1, 3)
-    shifted = impulses - m * c
-    shifted[:, 2] -= m[:, 0] * mu * np.hypot(c[:, 0], c[:, 1])
-    errors = np.linalg.norm(impulses - project_all(shifted, mu), axis=1) / m[:, 0]
+    points = impulses - m * c
+    points[:, 2] -= m[:, 0] * mu * np.hypot(c[:, 0], c[:, 1])
+    errors = np.linalg.norm(impulses - project_to_cones(points, mu), axis=1) / m[:, 0]
     return float(errors.max())
 
 
-def project_all(points: Array, friction: Array) -> Array:
-    """The nearest points of the cones ``|(x, y)| <= mu n`` to points (k, 3)."""
-    sliding, n = np.hypot(points[:, 0], points[:, 1]), points[:, 2]
-    onto = np.maximum((n + friction * sliding) / (1.0 + friction * friction), 0.0)
-    scale = friction * onto / np.maximum(sliding, TINY)
-    moved = np.column_stack((scale * points[:, 0], scale * points[:, 1], onto))
-    # without friction 0 <= 0 n says nothing of n
-    return np.where(((n >= 0.0) & (sliding <= friction * n))[:, None], points, moved)
+def project_to_cones(points: Array, friction: Array) -> Array:
+    """Projects points (k, 3) to the cones ``|(x, y)| <= mu n``.
+
+    Args:
+        points: (k, 3) tangential and normal components.
+        friction: (k,) Coulomb's coefficients.
+    """
+    tangential, n = np.hypot(points[:, 0], points[:, 1]), points[:, 2]
+    normal = np.maximum((n + friction * tangential) / (1.0 + friction * friction), 0.0)
+    scale = friction * normal / np.maximum(tangential, TINY)
+    projected = np.column_stack((scale * points[:, 0], scale * points[:, 1], normal))
+    # for mu = 0, 0 <= 0 n does not imply n >= 0
+    return np.where(((n >= 0.0) & (tangential <= friction * n))[:, None], points, projected)
 
 
-def project(x: float, y: float, n: float, friction: float) -> tuple[float, float, float]:
-    """The nearest point of the cone ``|(x, y)| <= mu n`` to (x, y, n).
+def project_to_cone(x: float, y: float, n: float, friction: float) -> tuple[float, float, float]:
+    """Projects (x, y, n) to the cone ``|(x, y)| <= mu n``.
 
     Source: Acary and Brogliato 2008, sec. 12.2.
+
+    Args:
+        x: first tangential component.
+        y: second tangential component.
+        n: normal component.
+        friction: Coulomb's coefficient mu.
     """
-    px, py, pn = project_all(np.array([[x, y, n]]), np.array([friction]))[0].tolist()
+    px, py, pn = project_to_cones(np.array([[x, y, n]]), np.array([friction]))[0].tolist()
     return px, py, pn

@@ -13,7 +13,7 @@ from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
 from ...kinematics.obstacles import Obstacle
-from ...kinematics.segment_distances import nearest_on_segments
+from ...kinematics.segment_distances import nearest_segment_parameters
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
 from .capsule_segments import FLAT, RADIUS
@@ -94,7 +94,7 @@ def placed_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
         raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
     ends = obstacle.ends @ R.T
-    ends[:, 1 if obstacle.flat else slice(None)] += position
+    ends[:, 1 if obstacle.is_plane else slice(None)] += position
     return np.asarray(ends.reshape(-1, 6))
 
 
@@ -129,14 +129,14 @@ def choose_pairs(
     there = model.distances(robot.q_home).tolist()
     near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
     left_out, pairs = sorted(near), [(i, j) for i, j in own if _links(capsules, i, j) not in near]
-    names, home = [_links(capsules, i, j) for i, j in pairs], model.placed(robot.q_home)
+    names, home = [_links(capsules, i, j) for i, j in pairs], model.world_segments(robot.q_home)
     blocks = [_numbers(each.ends, each.radius) for each in capsules]
     labels, bodies, of = [each.link for each in capsules], [each.body for each in capsules], dict[str, slice]()
     for key, obstacle in obstacles.items():
         shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
         of[key] = slice(shapes.start, shapes.stop)
         for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
-            blocks.append(_numbers(ends, radius, flat=obstacle.flat))
+            blocks.append(_numbers(ends, radius, flat=obstacle.is_plane))
             labels.append(key)
             bodies.append("")
         for i, capsule in enumerate(capsules):
@@ -181,5 +181,5 @@ def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
     if z[FLAT] != 0.0:
         return float(((ends - at) @ b[0]).min() - radii)
     b = b + at
-    s, t = nearest_on_segments(ends[0], ends[1], b[0], b[1])
+    s, t = nearest_segment_parameters(ends[0], ends[1], b[0], b[1])
     return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Lanes, Vector, broadcast8, compiled, load8, max8, min8, select8, sqrt8, store8
-from ...kinematics.segment_distances import PARALLEL
+from ...kinematics.segment_distances import PARALLEL_SINE_SQUARED
 from .collision_blocks import PairBlock, PointBlock
 from .distance_barrier import MIN_SLOPE_FRACTION, SECOND_ORDER_MARGIN, Barrier, row_need
 from .pair_motion import (
@@ -118,7 +118,7 @@ def locate_pair_points(block: PairBlock, by: Barrier, rounds: int) -> None:
             ahead = preview_time(square, reach, by.p, by.max_acceleration)
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b
-        skew = across - PARALLEL * both
+        skew = across - PARALLEL_SINE_SQUARED * both
         s = select8(skew, unit8((c * hh - b * f) / select8(skew, across, one)), zero)
         t = (b * s - f) * over_hh
         kept = min8(t, one - t)

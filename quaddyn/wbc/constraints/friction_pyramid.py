@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Vector, compiled
-from ...contact.friction_cones import friction_share
+from ...contact.friction_cones import pyramid_friction_ratio
 from ..contact_points import rotate
 from ..element import Layout, RowCounts
 from ..element_codes import FRICTION_PYRAMID
@@ -49,7 +49,7 @@ class FrictionPyramid(Constraint):
 
     def __init__(self, *, faces: int = 4, name: str = "friction") -> None:
         super().__init__(name)
-        friction_share(faces)
+        pyramid_friction_ratio(faces)
         self._faces = int(faces)
 
     @property
