@@ -62,7 +62,7 @@ def test_limits_in_degrees() -> None:
 
 def test_millimetres() -> None:
     (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
-    assert "millimetres" in warning.advice and "reaches 469 m" in warning.reason
+    assert "millimeters" in warning.advice and "reaches 469 m" in warning.reason
 
 
 def test_root_joint_name() -> None:

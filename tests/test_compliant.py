@@ -25,7 +25,7 @@ def plane(**options: object) -> CompliantPlane:
 
 
 def tangential(p: CompliantPlane, x: Array) -> Array:
-    return x - np.set_multiplier.outer(x @ p.normal, p.normal)
+    return x - np.multiply.outer(x @ p.normal, p.normal)
 
 
 # -- the law -------------------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_many_missing_meshes_take_a_system_call_each_or_are_refused(
     before = calls[0]
     tree = parse(robot("".join(map(shape, range(2000)))), meshes=finder)
     assert len(tree.findings) == 1000 and calls[0] == before, "links are followed only where something is there"
-    assert finder.find("a/" * 65 + "b.stl")[2] == "not a file name"
+    assert finder.find("a/" * 65 + "b.stl")[2] == "this is not a file name"
 
 
 def test_findings_repeat_a_long_name_in_part_only() -> None:

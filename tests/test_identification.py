@@ -597,7 +597,7 @@ def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
         ({"joints": np.array(go2.actuated, dtype="S")}, "'joints': expected names, got"),
         ({"joints": np.array(["a"] * 10_001)}, "'joints': expected names, got"),
         ({"joints": np.array(["a" * 257])}, "'joints': expected names, got"),
-        ({"place": np.array("air")}, "place"),
+        ({"place": np.array("air")}, "force_application"),
         ({"f FL": np.zeros((50, 4))}, "shape"),
         ({"zeal": np.zeros(3)}, "means nothing"),
     ):

@@ -133,7 +133,7 @@ def test_the_report_says_what_was_found() -> None:
     assert leg.legs["leg"].joints == ("abduction", "hip_pitch", "knee")
     with pytest.raises(UnknownNameError, match=r"moved by loop 'knee_loop'"):
         leg.velocity_index("knee")
-    with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close there"):
+    with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close at q"):
         qd.Dynamics(leg).crba(leg.configuration(joints={"knee_motor": 1.6}))
     upper = leg.upper[leg.configuration_index("knee_motor")]
     assert 0.3 < upper < 1.0  # where the linkage or the knee's own limit ends it

@@ -46,7 +46,7 @@ PAIR = (
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_numbers_beyond_their_bound_are_refused_on_both_sides(sign: str) -> None:
     text = PAIR.format("a", 1, "b", 1).replace("<axis", f'<origin xyz="0 {sign}1e4 0"/><axis')
-    with pytest.raises(qd.ModelError, match="beyond 1000"):
+    with pytest.raises(qd.ModelError, match="the magnitude exceeds 1000"):
         parse(text)
     assert parse(text.replace("1e4", "999")).joints_by_name["j"].placement.translation[1] == float(f"{sign}999")
 

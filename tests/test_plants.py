@@ -314,7 +314,7 @@ def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> Non
     sim = plate(MAX_CONTACTS + 1)
     start = sim.checkpoint()
     for _ in range(2):
-        with pytest.raises(qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s; a step takes"):
+        with pytest.raises(qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, of at most"):
             sim.step(np.zeros(0))
         assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
     sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
@@ -376,7 +376,7 @@ def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
 def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
     robot, rng = robot_of("solo12"), np.random.default_rng(5)
     sim = Simulation(robot)
-    law = sim._step_model.law._replace(allowed=np.inf)  # the law alone, without the balance of energy
+    law = sim._step_model.law._replace(allowed_work=np.inf)  # the law alone, without the balance of energy
     sim._step_model = sim._step_model._replace(law=law)
     for _ in range(20):
         v = rng.normal(0.0, 0.3, robot.nv)
@@ -763,7 +763,7 @@ def test_a_state_of_another_mujoco_model_is_refused() -> None:
     robot = robot_of("small_quadruped")
     plant = MujocoPlant(robot)
     saved = plant.checkpoint()
-    with pytest.raises(qd.ArgumentError, match="MuJoCo's state of shape"):
+    with pytest.raises(qd.ArgumentError, match="state of MuJoCo has shape"):
         plant.restore(replace(saved, inner=(np.append(saved.inner[0], 0.0), *saved.inner[1:])))
 
 

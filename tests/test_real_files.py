@@ -440,7 +440,7 @@ def test_wheels_touch_the_ground_below_their_axle_in_their_own_plane(shape: str,
     for leg in robot.legs.values():
         assert leg.foot.radius == pytest.approx(0.07, rel=1e-3)
         assert leg.foot.offset == pytest.approx([0.0, offset, 0.0], abs=1e-6)
-    assert not [w for w in robot.report.warnings if "guess" in w.reason]
+    assert not [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     assert [s.placement(foot).translation[2] for foot in robot.feet] == pytest.approx([0.07] * 4, abs=1e-4)
     assert set(find_wheels(robot).values()) == {f"{leg}_wheel_joint" for leg in robot.feet}
@@ -462,25 +462,25 @@ def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> N
     [("", "no shape gives its radius"), ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'")],
 )
 def test_a_guessed_contact_is_told_with_its_reason_once(shape: str, says: str) -> None:
-    warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "guess" in w.reason]
+    warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "is assumed, not read" in w.reason]
     assert len(warnings) == 1 and says in warnings[0].reason and "feet=" in warnings[0].advice
 
 
 @pytest.mark.parametrize("drawn", ["", '<collision><geometry><mesh filename="shank.dae"/></geometry></collision>'])
-def test_the_end_of_a_leg_without_a_shape_that_is_read_is_a_guess(drawn: str) -> None:
+def test_the_end_of_a_leg_without_a_readable_shape_is_assumed(drawn: str) -> None:
     text = re.sub(r'<joint name="(..)_ankle" type="fixed">.*?</joint>', "", RADIANS)
     text = re.sub(r'<link name=".._foot">.*?</link>', "", text)
     text = re.sub(r'(<link name=".._calf">)', rf"\1{drawn}", text)
     robot = qd.load(text)
-    (warning,) = [w for w in robot.report.warnings if "guess" in w.reason]
-    assert "FL, FR, RL, RR" in warning.reason and "twice as far as the centre of mass" in warning.reason
+    (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
+    assert "FL, FR, RL, RR" in warning.reason and "twice as far as the center of mass" in warning.reason
     given = {name: qd.Foot(name, f"{name}_calf", 0.02, np.array([0.0, 0.0, -0.2])) for name in robot.feet}
-    assert not [w for w in qd.load(text, feet=given).report.warnings if "guess" in w.reason]
+    assert not [w for w in qd.load(text, feet=given).report.warnings if "is assumed, not read" in w.reason]
 
 
 def test_a_foot_whose_mesh_is_missing_is_a_warning_about_the_foot() -> None:
     text = RADIANS.replace('<sphere radius="0.02"/>', '<mesh filename="package://p/foot.stl"/>')
-    (warning,) = [w for w in qd.load(text).report.warnings if "guess" in w.reason]
+    (warning,) = [w for w in qd.load(text).report.warnings if "is assumed, not read" in w.reason]
     assert "foot.stl' is not found" in warning.reason
 
 
@@ -505,7 +505,8 @@ def test_residues_of_rounding_below_0_are_0(residue: float) -> None:
     point = point.replace("<inertial><mass", '<inertial><origin xyz="0 0 0.5"/><mass')
     robot = qd.load(point)
     assert qd.Dynamics(robot).crba([0.1]).item() == pytest.approx(0.25)
-    assert [w.reason for w in robot.report.warnings] == ["a point mass of 1 kg: all moments of inertia are 0"]
+    (reason,) = [w.reason for w in robot.report.warnings]
+    assert reason == "all moments of inertia are 0; the link is a point mass of 1 kg"
     locked = qd.load(arm.replace('lower="-1" upper="1"', f'lower="0" upper="{residue}"'))
     assert locked.lower.item() == locked.upper.item() == residue
     for wrong in ('damping="-1e-9"', 'friction="-0.1"'):

@@ -329,7 +329,7 @@ def test_the_machines_clock_waits_until_a_deadline_and_not_after_it() -> None:
 
 def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
     clock = ManualClock()
-    with pytest.raises(qd.ArgumentError, match="controller: of another robot"):
+    with pytest.raises(qd.ArgumentError, match="controller: belongs to another robot"):
         ControlLoop(Fake(go2, clock), Script(qd.load("a1"), clock))
     for options in ({"overrun": "wait"}, {"decay_ticks": 0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):

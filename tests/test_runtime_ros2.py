@@ -66,11 +66,11 @@ def go2() -> qd.Robot:
 def test_readings_are_found_by_name_and_stamped(go2: qd.Robot) -> None:
     node = Node()
     side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin)
-    with pytest.raises(qd.QuaddynError, match="JointState: none"):
+    with pytest.raises(qd.QuaddynError, match="JointState: no message has arrived yet"):
         side.read()
     names = ["camera_joint", *go2.actuated[::-1]]
     node.waiting.append(("/joint_states", joint_state(names, 12.25)))
-    with pytest.raises(qd.QuaddynError, match="Imu: none"):
+    with pytest.raises(qd.QuaddynError, match="Imu: no message has arrived yet"):
         side.read()
     node.waiting += [("/imu", imu(0.0, 0.0, 9.81)), ("/joint_states", joint_state(names, 12.254))]
     m = side.read()

@@ -152,10 +152,10 @@ def test_collisions(seed: int) -> None:
     ground, n = landscape(rng).to_arrays(0.6), 60
     centers, radii = rng.uniform(-0.6, 0.6, (25, 3)), rng.uniform(0.01, 0.15, 25)
     integers = np.zeros((2, n), dtype=np.int64)
-    found = collisions.Touching(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
+    found = collisions.CollisionBuffer(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
     count = agree(collisions.collide, centers, radii, ground, 0.05, found)
     assert count > 10
-    small = collisions.Touching(*(part[:5].copy() for part in found))
+    small = collisions.CollisionBuffer(*(part[:5].copy() for part in found))
     assert agree(collisions.collide, centers, radii, ground, 0.05, small) == -count
 
 
@@ -254,7 +254,7 @@ def test_rigid_body_terms_are_those_of_pinocchio(root: str) -> None:
         terms.place_joints(tree, q, found)
         terms.compute_inertia(tree, found)
         terms.compute_bias(tree, v, found)
-        motions.integrate(tree, q, v, scale, moved)
+        motions.integrate_configuration(tree, q, v, scale, moved)
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
         at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.origin)
