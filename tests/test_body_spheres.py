@@ -131,7 +131,8 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
         for sim in (clustered, singly):
             sim.reset(q)
             sim.step(np.zeros(12))
-            near, names = sim._contacts.collisions, sim._sphere_of  # within reach; forces of so many are not unique
+            near = sim._contacts.collisions  # within reach; forces of so many are not unique
+            names = sim._reported_names
             sides.append({(names[near.spheres[i]].removeprefix("each "), near.gaps[i]) for i in range(sim._n_contacts)})
         assert sides[0] == sides[1]
         touching += len(sides[0])

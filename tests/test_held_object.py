@@ -11,7 +11,7 @@ from flat_footed import two_arms
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
-from quaddyn.simulation.mujoco_loops import wxyz
+from quaddyn.simulation.mujoco_loops import mujoco_quaternion
 from quaddyn.simulation.mujoco_model import compile_model, make_specification
 from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
@@ -200,7 +200,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
     com = middle(robot, s)
     spec = make_specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
     T = s.placement("left_palm")
-    crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=wxyz(T.rotation))
+    crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=mujoco_quaternion(T.rotation))
     crate.add_freejoint(name="crate")
     crate.explicitinertial, crate.mass, crate.inertia, crate.ipos = True, MASS, np.diag(INERTIA), np.zeros(3)
     for side in PALMS:
@@ -209,7 +209,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
         weld.objtype = mujoco.mjtObj.mjOBJ_BODY
         data = np.zeros(len(weld.data))
         data[3:6] = palm.inverse().apply(T.apply(com))
-        data[6:10], data[10] = wxyz(palm.rotation.T @ T.rotation), 1.0
+        data[6:10], data[10] = mujoco_quaternion(palm.rotation.T @ T.rotation), 1.0
         weld.data, weld.solref = data, [0.002, 1.0]
     spec.option.timestep, spec.option.tolerance = 0.001, 1e-12
     model, coordinates = compile_model(spec, robot, qd.simulation.Actuators(robot))

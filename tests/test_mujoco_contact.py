@@ -10,7 +10,7 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.robot import Robot
 from quaddyn.simulation import MujocoContact
-from quaddyn.simulation.mujoco_contact import PRESETS, contact_named
+from quaddyn.simulation.mujoco_contact import PRESETS, find_contact_parameters
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -93,7 +93,7 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
     with pytest.raises(qd.UnknownNameError, match="contact 'sift'"):
         qd.MujocoPlant(robot, contact="sift")
     with pytest.raises(qd.QuaddynError, match="contact: expected a preset's name"):
-        contact_named(3)  # type: ignore[arg-type]
+        find_contact_parameters(3)  # type: ignore[arg-type]
     for name, value in {
         "cone": "round", "impratio": 0.0, "condim": 1, "torsional": -1.0, "rolling": np.nan, "solref": (0.02, -1.0),
         "solimp": (0.9, 0.95, 0.0, 0.5, 2.0),

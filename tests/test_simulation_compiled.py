@@ -164,7 +164,7 @@ def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
     """Arguments of `integrator.run_steps` for some steps from where a simulation is."""
     torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
     return (
-        sim._step_model, sim.actuators.torque_speed_limits, sim._pushing, sim._terms, sim._memory, sim._motion,
+        sim._step_model, sim.actuators.torque_speed_limits, sim._active_pushes, sim._terms, sim._memory, sim._motion,
         sim._contacts, sim._accumulated, torques, states, False,
     )  # fmt: skip
 
@@ -177,7 +177,9 @@ def shake(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: floa
         q[2] = robot.q_home[2] + lift
     sim.reset(q, speed * rng.normal(size=robot.nv))
     sim._memory.v_previous[:] = sim.v + 0.01 * rng.normal(size=robot.nv)
-    sim._pushing = sim._pushes_of({robot.frame_names[-1]: rng.normal(size=6), robot.frame_names[0]: rng.normal(size=6)})
+    sim._active_pushes = sim._make_point_forces(
+        {robot.frame_names[-1]: rng.normal(size=6), robot.frame_names[0]: rng.normal(size=6)}
+    )
 
 
 SIMULATIONS: dict[str, Callable[[], Simulation]] = {
@@ -322,5 +324,5 @@ def test_arrays_out_of_a_pickle_are_arrays() -> None:
     G, g, mu, impulses = pickle.loads(pickle.dumps((np.eye(3), np.array([0.1, 0.0, -1.0]), np.ones(1), np.zeros(3))))
     assert solver.solve_contact_problem(G, g, mu, impulses, 1e-8, 4, solver.make_contact_workspace(1)) <= 1e-8
     assert impulses[2] > 0.9
-    with pytest.raises(qd.ArgumentTypeError, match="solve: g"):
+    with pytest.raises(qd.ArgumentTypeError, match="solve_contact_problem: g"):
         solver.solve_contact_problem(G, [0.0], mu, impulses, 1e-8, 4, solver.make_contact_workspace(1))

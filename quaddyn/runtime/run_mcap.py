@@ -27,16 +27,16 @@ from typing import Any
 
 import numpy as np
 
-from ..simulation.mcap_file import HEADER, IMU, JOINTS, NUMBER, NUMBERS, POSE, WORDS, Message, schema, write_ticks
+from ..simulation.mcap_file import HEADER, IMU, JOINTS, NUMBER, NUMBERS, POSE, WORDS, Message, make_schema, write_ticks
 from .recording import COMMAND_FIELDS, STAGES
 
 MOTORS, FEET, HEAT, TICK = (f"quaddyn/msg/{name}" for name in ("MotorCommand", "FootForces", "Temperatures", "Tick"))
 TEXT = {"type": "string"}
 SCHEMAS = {
-    MOTORS: schema(header=HEADER, name=WORDS, **dict.fromkeys(("effort", *COMMAND_FIELDS[1:]), NUMBERS)),
-    FEET: schema(header=HEADER, name=WORDS, force=NUMBERS),
-    HEAT: schema(header=HEADER, name=WORDS, temperature=NUMBERS),
-    TICK: schema(
+    MOTORS: make_schema(header=HEADER, name=WORDS, **dict.fromkeys(("effort", *COMMAND_FIELDS[1:]), NUMBERS)),
+    FEET: make_schema(header=HEADER, name=WORDS, force=NUMBERS),
+    HEAT: make_schema(header=HEADER, name=WORDS, temperature=NUMBERS),
+    TICK: make_schema(
         header=HEADER,
         number={"type": "integer"},
         stage=TEXT,

@@ -41,28 +41,28 @@ class TorqueSpeedLimits(NamedTuple):
 
 
 @compiled()
-def limit_motor_torques(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
-    """Computes the motor torques for requested torques at motor speeds `turning`, into `out`; (nu,) each.
+def limit_motor_torques(motors: TorqueSpeedLimits, tau: Vector, motor_speeds: Vector, out: Vector) -> None:
+    """Computes the motor torques for requested torques `tau` at motor speeds, into `out`; (nu,) each.
 
     Torques are clamped to the effort limit, and driving torques to the torque-speed line beyond the corner speed.
     """
     for j in range(len(out)):
-        given = min(max(tau[j], -motors.max_torque[j]), motors.max_torque[j])
+        torque = min(max(tau[j], -motors.max_torque[j]), motors.max_torque[j])
         if motors.is_speed_limited[j]:
-            speed = turning[j]
-            share = min((motors.no_load_speed[j] - abs(speed)) / motors.derating_range[j], 1.0)
-            most = (
-                motors.max_torque[j] * max(share, MIN_TORQUE_FRACTION) if share > 0.0 else 0.0
-            )  # inf stays inf, but for nothing
-            if given * speed > 0.0:
-                given = min(max(given, -most), most)
-        out[j] = given
+            speed = motor_speeds[j]
+            fraction = min((motors.no_load_speed[j] - abs(speed)) / motors.derating_range[j], 1.0)
+            available = (
+                motors.max_torque[j] * max(fraction, MIN_TORQUE_FRACTION) if fraction > 0.0 else 0.0
+            )  # an infinite maximum torque stays infinite below the no-load speed
+            if torque * speed > 0.0:
+                torque = min(max(torque, -available), available)
+        out[j] = torque
 
 
 @entry("motors")
-def limit_motor_torques_entry(motors: TorqueSpeedLimits, tau: Vector, turning: Vector, out: Vector) -> None:
+def limit_motor_torques_entry(motors: TorqueSpeedLimits, tau: Vector, motor_speeds: Vector, out: Vector) -> None:
     """Calls `limit_motor_torques` from Python."""
-    limit_motor_torques(motors, tau, turning, out)
+    limit_motor_torques(motors, tau, motor_speeds, out)
 
 
 @renamed_attributes(
@@ -96,7 +96,8 @@ class Actuators(
 
     Args:
         robot: any robot.
-        effort: maximum torque [N m or N]; None: ``effort_limits`` of the robot.
+        effort: maximum torque [N m or N], a number for all joints or (nu,) in torque order, as all arguments below;
+            None: ``effort_limits`` of the robot.
         corner_speed: maximum speed at which the full torque drives [rad/s or m/s]; None: the no-load speed (a sharp
             limit).
         no_load_speed: speed at which the driving torque is zero [rad/s or m/s]; inf: no speed limit.
@@ -106,12 +107,12 @@ class Actuators(
         delay: time from a command to its torque, at most 1 [s].
         backlash: backlash of the gear at the joint, from stop to stop [rad or m]; requires inertia on the motor side.
 
-        Each is a number for all joints or an array (nu,) in torque order.
-
     Attributes:
-        effort, corner_speed, no_load_speed, delay, backlash: (nu,) as given, read-only.
-        damping, friction, armature: (nv,) of the joints including the motors, read-only.
-        viscous, coulomb, rotor_inertia: (nu,) of the motors alone, read-only.
+        effort, corner_speed, no_load_speed, delay, backlash: (nu,) values of the arguments in the same units, with None
+            replaced by the values that it stands for; read-only.
+        damping, friction, armature: (nv,) viscous friction [N m s/rad or N s/m], Coulomb friction [N m or N] and rotor
+            inertia [kg m^2 or kg] of the joints including the motors, read-only.
+        viscous, coulomb, rotor_inertia: (nu,) values of the arguments in the same units, of the motors; read-only.
         motor_side_inertia: (nu,) inertia on the motor side, including the armature of the record, read-only [kg m^2 or
             kg].
         torque_speed_limits: torque-speed limits for compiled code.
@@ -137,44 +138,46 @@ class Actuators(
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self.robot, nu = robot, robot.nu
-        self.effort = _each("effort", robot.effort_limits if effort is None else effort, nu, bounded=False)
-        self.no_load_speed = _each("no_load_speed", no_load_speed, nu, bounded=False)
+        self.effort = _expand_parameter("effort", robot.effort_limits if effort is None else effort, nu, finite=False)
+        self.no_load_speed = _expand_parameter("no_load_speed", no_load_speed, nu, finite=False)
         self.corner_speed = self.no_load_speed
         if corner_speed is not None:
-            self.corner_speed = _each("corner_speed", corner_speed, nu, bounded=False)
+            self.corner_speed = _expand_parameter("corner_speed", corner_speed, nu, finite=False)
             if (self.corner_speed > self.no_load_speed).any():
                 raise ArgumentError(f"corner_speed: {corner_speed} is beyond the no-load speed {no_load_speed}")
-        self.delay = _each("delay", delay, nu, bounded=True)
+        self.delay = _expand_parameter("delay", delay, nu, finite=True)
         if (self.delay > MAX_DELAY).any():
             raise ArgumentError(f"delay: expected {MAX_DELAY:g} s at most, got {delay}; is it in seconds?")
-        index, added, of_motors = robot.actuated_index, [], []
-        for name, value, own in (
+        index, joint_totals, motor_values = robot.actuated_index, [], []
+        for name, value, joint_value in (
             ("viscous", viscous, robot.damping),
             ("coulomb", coulomb, robot.friction),
             ("rotor_inertia", rotor_inertia, robot.armature),
         ):
-            total, each = own.copy(), _each(name, value, nu, bounded=True)
-            total[index] += each
-            added.append(frozen(total))
-            of_motors.append(each)
-        self.damping, self.friction, self.armature = added
-        self.viscous, self.coulomb, self.rotor_inertia = of_motors
+            joint_total, motor_value = joint_value.copy(), _expand_parameter(name, value, nu, finite=True)
+            joint_total[index] += motor_value
+            joint_totals.append(frozen(joint_total))
+            motor_values.append(motor_value)
+        self.damping, self.friction, self.armature = joint_totals
+        self.viscous, self.coulomb, self.rotor_inertia = motor_values
         joints = independent_joints(robot.bodies)
         self.motor_side_inertia = frozen(
             self.rotor_inertia + np.array([joints[name].armature for name in robot.actuated])
         )
-        self.backlash = _each("backlash", backlash, nu, bounded=True)
-        wanting = (self.backlash > 0.0) & (self.motor_side_inertia == 0.0)
-        massless = [name for name, bad in zip(robot.actuated, wanting, strict=True) if bad]
+        self.backlash = _expand_parameter("backlash", backlash, nu, finite=True)
+        lacks_inertia = (self.backlash > 0.0) & (self.motor_side_inertia == 0.0)
+        massless = [name for name, lacking in zip(robot.actuated, lacks_inertia, strict=True) if lacking]
         if massless:
             raise ArgumentError(
                 f"backlash: needs inertia on the motor's side, of which {', '.join(massless)} "
                 f"{'has' if len(massless) == 1 else 'have'} none; give rotor_inertia"
             )
-        limited = np.isfinite(self.no_load_speed)
-        no_load = np.where(limited, self.no_load_speed, 1.0)
-        fall = np.where(limited, np.maximum(no_load - self.corner_speed, MIN_TORQUE_FRACTION), 1.0)
-        self.torque_speed_limits = TorqueSpeedLimits(np.array(self.effort), no_load, fall, limited.astype(np.int8))
+        is_limited = np.isfinite(self.no_load_speed)
+        no_load = np.where(is_limited, self.no_load_speed, 1.0)
+        derating_range = np.where(is_limited, np.maximum(no_load - self.corner_speed, MIN_TORQUE_FRACTION), 1.0)
+        self.torque_speed_limits = TorqueSpeedLimits(
+            np.array(self.effort), no_load, derating_range, is_limited.astype(np.int8)
+        )
 
     @property
     def constructor_arguments(self) -> dict[str, list[float]]:
@@ -204,13 +207,16 @@ class Actuators(
         return out
 
 
-def _each(name: str, value: Any, size: int, *, bounded: bool) -> Array:
-    """Returns values (size,) from a number or as many numbers, or raises; with `bounded` infinity is rejected."""
+def _expand_parameter(name: str, value: Any, size: int, *, finite: bool) -> Array:
+    """Returns a parameter as an array (size,) from one number or `size` numbers; raises if an entry is negative or NaN.
+
+    With `finite`, infinity is rejected, too.
+    """
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name}: expected a number or {size} of them, got {str(value)[:60]!r}") from None
-    if array.shape not in ((), (size,)) or not (array >= 0.0).all() or (bounded and not np.isfinite(array).all()):
-        what = "finite and not negative" if bounded else "not negative"
-        raise ArgumentError(f"{name}: expected a number or {size} of them, {what}, got {value}")
+    if array.shape not in ((), (size,)) or not (array >= 0.0).all() or (finite and not np.isfinite(array).all()):
+        requirement = "finite and not negative" if finite else "not negative"
+        raise ArgumentError(f"{name}: expected a number or {size} of them, {requirement}, got {value}")
     return frozen(np.broadcast_to(array, (size,)))

@@ -66,7 +66,7 @@ MAX_MIDPOINT_ITERATIONS, MIDPOINT_TOLERANCE = 4, 1e-7
 
 @compiled()
 def fill_zeros(out: Vector) -> None:
-    """Sets all entries to zero."""
+    """Sets all entries of a vector to zero."""
     for i in range(len(out)):
         out[i] = 0.0
 
@@ -112,13 +112,13 @@ def integrate_substep(
     motion: StepDynamics,
     contacts: SphereContacts,
     h: float,
-    rounds: int,
+    max_iterations: int,
 ) -> int:
     """Integrates a substep of length h [s], from ``memory.q_start``, ``v_start`` to ``memory.q_end``, ``v_end``.
 
-    With `rounds` > 0 the midpoint rule is iterated at most so many times. It evaluates the terms at the middle: at the
-    configuration that v alone would reach, and at the mean of the velocities. With `rounds` = 0 the substep is a full
-    step, velocities first, with the terms at its start, which have been evaluated before.
+    With `max_iterations` > 0 the midpoint rule is iterated. It evaluates the terms at the middle: at the configuration
+    that v alone would reach, and at the mean of the velocities. With `max_iterations` = 0 the substep is a full step,
+    velocities first, with the terms at its start, which have been evaluated before.
 
     Args:
         model: constant data of the plant.
@@ -128,77 +128,83 @@ def integrate_substep(
         motion: work of the step, overwritten.
         contacts: contacts of the substep, overwritten.
         h: length of the substep [s].
-        rounds: maximum number of midpoint iterations, 0 for a full step.
+        max_iterations: maximum number of midpoint iterations, 0 for a full step.
 
     Returns:
         `DONE`, or the help that is needed: `NEEDS_CAPACITY`, `NEEDS_CONTACT_SOLVER` or `NEEDS_RK4_STEP`.
     """
-    p, v, report, closing = memory.progress, memory.v_start, motion.report, 0.5 * h
-    law = contact_law_at(model.law, h) if rounds > 0 else model.law
-    q = memory.q_middle if rounds > 0 else memory.q_start
+    progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
+    law = contact_law_at(model.law, h) if max_iterations > 0 else model.law
+    q = memory.q_middle if max_iterations > 0 else memory.q_start
     state = StepState(q, v, memory.v_mirrored, memory.tau, memory.external, memory.drives)
     while True:
-        if p[HELP_GIVEN] == 0:
-            if p[ITERATION] == 0:
-                begin_substep(model, pushes, terms, memory, closing, rounds > 0)
+        if progress[HELP_GIVEN] == 0:
+            if progress[ITERATION] == 0:
+                begin_substep(model, pushes, terms, memory, closing_time, max_iterations > 0)
             compute_bias(model.bodies, memory.v_middle, terms)
-            k: int = solve_contact_step(model, law, terms, state, motion, contacts, memory.v_end)
-            if k < 0:
-                p[REQUIRED_CAPACITY] = -k
+            n_contacts: int = solve_contact_step(model, law, terms, state, motion, contacts, memory.v_end)
+            if n_contacts < 0:
+                progress[REQUIRED_CAPACITY] = -n_contacts
                 return NEEDS_CAPACITY
-            p[CONTACTS] = k
-            p[STATUS] = FREE if k == 0 else PASSIVE if report[REBOUND] > 0.0 else SOLVED
-            if k > 0 and not report[RESIDUAL] <= law.tolerance:
+            progress[CONTACTS] = n_contacts
+            progress[STATUS] = FREE if n_contacts == 0 else PASSIVE if report[REBOUND] > 0.0 else SOLVED
+            if n_contacts > 0 and not report[RESIDUAL] <= law.tolerance:
                 return NEEDS_CONTACT_SOLVER
         else:
-            p[HELP_GIVEN] = 0
-            report[CORRECTED] = compute_position_correction(p[CONTACTS], model, TOLERANCE, motion, contacts)
-            report[SPEED] = complete_step(p[CONTACTS], model, h, state, motion, contacts, memory.v_end)
-        if p[ITERATION] >= rounds - 1 or p[STATUS] >= RETRIED or has_converged(memory, report[SPEED]):
+            progress[HELP_GIVEN] = 0
+            report[CORRECTED] = compute_position_correction(progress[CONTACTS], model, TOLERANCE, motion, contacts)
+            report[SPEED] = complete_step(progress[CONTACTS], model, h, state, motion, contacts, memory.v_end)
+        if (
+            progress[ITERATION] >= max_iterations - 1
+            or progress[STATUS] >= RETRIED
+            or has_converged(memory, report[SPEED])
+        ):
             break
         for j in range(len(v)):
             memory.v_middle[j] = 0.5 * (v[j] + memory.v_end[j])
             memory.v_mirrored[j] = 2.0 * v[j] - memory.v_end[j]
             memory.v_last_iteration[j] = memory.v_end[j]
-        p[ITERATION] += 1
-    p[ITERATION] = 0
-    falls = model.has_free_root and p[CONTACTS] == 0
-    if p[RK4_STEP_DONE] == 0:
-        if model.rk4_in_flight and p[CONTACTS] == 0:
+        progress[ITERATION] += 1
+    progress[ITERATION] = 0
+    in_free_fall = model.has_free_root and progress[CONTACTS] == 0
+    if progress[RK4_STEP_DONE] == 0:
+        if model.rk4_in_flight and progress[CONTACTS] == 0:
             return NEEDS_RK4_STEP
-        share = closing if rounds > 0 else h
+        advance_time = closing_time if max_iterations > 0 else h
         for j in range(len(v)):
-            memory.displacement[j] = share * memory.v_end[j] + h * motion.correction[j]
-        if falls and rounds == 0:
+            memory.displacement[j] = advance_time * memory.v_end[j] + h * motion.correction[j]
+        if in_free_fall and max_iterations == 0:
             correct_free_fall(model.bodies, terms.poses[1], h, memory.displacement)
         integrate_configuration(model.bodies, q, memory.displacement, 1.0, memory.q_end)
-    update_energy_balance(model, terms, memory, motion, h, rounds == 0 and p[RK4_STEP_DONE] == 0 and not falls)
-    p[RK4_STEP_DONE] = 0
+    update_energy_balance(
+        model, terms, memory, motion, h, max_iterations == 0 and progress[RK4_STEP_DONE] == 0 and not in_free_fall
+    )
+    progress[RK4_STEP_DONE] = 0
     return DONE
 
 
 @compiled()
 def begin_substep(
-    model: StepModel, pushes: PointForces, terms: StepTerms, memory: StepMemory, closing: float, midpoint: bool
+    model: StepModel, pushes: PointForces, terms: StepTerms, memory: StepMemory, closing_time: float, midpoint: bool
 ) -> None:
     """Sets configuration and velocity of the first iteration, and the generalized forces of pushes there."""
-    v, before = memory.v_start, memory.v_previous_substep
+    v, v_before = memory.v_start, memory.v_previous_substep
     for j in range(len(v)):
-        memory.v_middle[j] = v[j] + 0.5 * (v[j] - before[j]) if midpoint else v[j]
-        memory.v_mirrored[j], memory.v_last_iteration[j] = before[j], v[j]
+        memory.v_middle[j] = v[j] + 0.5 * (v[j] - v_before[j]) if midpoint else v[j]
+        memory.v_mirrored[j], memory.v_last_iteration[j] = v_before[j], v[j]
     if midpoint:
-        integrate_configuration(model.bodies, memory.q_start, v, closing, memory.q_middle)
+        integrate_configuration(model.bodies, memory.q_start, v, closing_time, memory.q_middle)
         place_joints(model.bodies, memory.q_middle, terms)
         compute_inertia(model.bodies, terms)
     compute_push_forces(model.bodies, terms, pushes, memory.external)
 
 
 @compiled()
-def correct_free_fall(bodies: KinematicTree, root: Vector, h: float, moving: Vector) -> None:
-    """Subtracts by how far a free root falls too far with the velocity at the end of a step."""
+def correct_free_fall(bodies: KinematicTree, root_pose: Vector, h: float, displacement: Vector) -> None:
+    """Subtracts ``h^2 g / 2``: a free root that moves with the velocity at the end of a step falls too far by that."""
     for axis in range(3):
-        for each in range(3):
-            moving[axis] -= 0.5 * h * h * bodies.gravity[each] * root[3 * axis + each]
+        for component in range(3):
+            displacement[axis] -= 0.5 * h * h * bodies.gravity[component] * root_pose[3 * axis + component]
 
 
 @compiled()
@@ -214,29 +220,29 @@ def has_converged(memory: StepMemory, speed: float) -> bool:
 
 @compiled(inline=False)
 def update_energy_balance(
-    model: StepModel, terms: StepTerms, memory: StepMemory, motion: StepDynamics, h: float, leaps: bool
+    model: StepModel, terms: StepTerms, memory: StepMemory, motion: StepDynamics, h: float, is_staggered: bool
 ) -> None:
     """Evaluates terms and energies at the end of the substep, and writes its work and energy error.
 
-    With `leaps` (a full step, velocities first) the positions are half a step ahead of the velocities. This moves
-    energy back and forth without creating any, and is subtracted from the error.
+    With `is_staggered` (a full step, velocities first) the positions are half a step ahead of the velocities, as in the
+    leapfrog method. This moves energy back and forth without creating any, and is subtracted from the error.
     """
-    piece, here, there, work, v, after = (
+    substep, at_start, at_end, work, v, v_end = (
         memory.substep, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,
     )  # fmt: skip
-    fill_zeros(piece)
-    piece[MAX_SPEED], piece[MAX_RESIDUAL] = motion.report[SPEED], motion.report[RESIDUAL]
-    if not piece[MAX_SPEED] < model.divergence_speed:  # also true of NaN
-        piece[ENERGY_ERROR], there[KINETIC] = math.inf, math.inf
+    fill_zeros(substep)
+    substep[MAX_SPEED], substep[MAX_RESIDUAL] = motion.report[SPEED], motion.report[RESIDUAL]
+    if not substep[MAX_SPEED] < model.divergence_speed:  # also true of NaN
+        substep[ENERGY_ERROR], at_end[KINETIC] = math.inf, math.inf
         return
-    evaluate_dynamics(model.bodies, memory.q_end, after, terms, motion, there)
+    evaluate_dynamics(model.bodies, memory.q_end, v_end, terms, motion, at_end)
     for j in range(len(v)):
-        piece[PUSHES] += 0.5 * h * memory.external[j] * (v[j] + after[j])
-    piece[ACTUATORS], piece[JOINTS], piece[GROUND] = work[0], work[1], work[2]
-    piece[CORRECTIONS] = h * there[CORRECTION_POWER]
-    made = there[KINETIC] + there[POTENTIAL] - here[KINETIC] - here[POTENTIAL]
-    for each in range(ACTUATORS, ENERGY_GAIN):
-        made -= piece[each]
-    piece[ENERGY_GAIN], piece[ENERGY_ERROR] = made, made
-    if leaps:
-        piece[ENERGY_ERROR] = made - 0.5 * h * (there[RISE_POWER] - here[RISE_POWER])
+        substep[PUSHES] += 0.5 * h * memory.external[j] * (v[j] + v_end[j])
+    substep[ACTUATORS], substep[JOINTS], substep[GROUND] = work[0], work[1], work[2]
+    substep[CORRECTIONS] = h * at_end[CORRECTION_POWER]
+    energy_gain = at_end[KINETIC] + at_end[POTENTIAL] - at_start[KINETIC] - at_start[POTENTIAL]
+    for slot in range(ACTUATORS, ENERGY_GAIN):
+        energy_gain -= substep[slot]
+    substep[ENERGY_GAIN], substep[ENERGY_ERROR] = energy_gain, energy_gain
+    if is_staggered:
+        substep[ENERGY_ERROR] = energy_gain - 0.5 * h * (at_end[RISE_POWER] - at_start[RISE_POWER])

@@ -32,16 +32,16 @@ RENAMED_FIELDS = {
 
 
 def save(record: object, path: str | os.PathLike[str]) -> Path:
-    """Writes a record: a dataclass of numbers, strings, arrays, tuples and other such records."""
+    """Writes a record, a dataclass of numbers, strings, arrays, tuples and other such records, and returns the path."""
     arrays: dict[str, Any] = {}
-    text = json.dumps({"format": FORMAT, "record": _packed(record, arrays)})
+    text = json.dumps({"format": FORMAT, "record": _to_json(record, arrays)})
     with Path(path).open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
     return Path(path)
 
 
 def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
-    """Reads a record.
+    """Reads a record that `save` wrote.
 
     Args:
         path: file to read.
@@ -51,41 +51,41 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
         ArgumentError: the file does not contain such a record.
         OSError: the file cannot be opened.
     """
-    first, known = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
-    wrong = f"{path}: not a {first.__name__.lower()} that was saved by this package"
+    record_class, classes = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
+    message = f"{path}: not a {record_class.__name__.lower()} that was saved by this package"
     with open_regular_file(path) as file:
         try:
             arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
             if meta["format"] not in READABLE_FORMATS:
                 raise ArgumentError(f"format {meta['format']}, this version reads up to format {FORMAT}")
-            found = _unpacked(meta["record"], arrays, known)
+            record = _from_json(meta["record"], arrays, classes)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
         except DAMAGED_ARCHIVE_ERRORS:
-            raise ArgumentError(wrong) from None
-    if not isinstance(found, first):
-        raise ArgumentError(wrong)
-    return found
+            raise ArgumentError(message) from None
+    if not isinstance(record, record_class):
+        raise ArgumentError(message)
+    return record
 
 
-def _packed(value: Any, arrays: dict[str, Any]) -> Any:
-    """Returns a value as JSON data, with its arrays stored in `arrays`."""
+def _to_json(value: Any, arrays: dict[str, Any]) -> Any:
+    """Returns a value as JSON data; its arrays are added to `arrays`, and the data contain their names."""
     if isinstance(value, np.ndarray):
         name = f"a{len(arrays)}"
         arrays[name] = value
         return {"array": name}
     if isinstance(value, tuple):
-        return {"tuple": [_packed(item, arrays) for item in value]}
+        return {"tuple": [_to_json(item, arrays) for item in value]}
     if is_dataclass(value):
-        return {type(value).__name__: {f.name: _packed(getattr(value, f.name), arrays) for f in fields(value)}}
+        return {type(value).__name__: {f.name: _to_json(getattr(value, f.name), arrays) for f in fields(value)}}
     if isinstance(value, np.generic):
         return value.item()
     return value
 
 
-def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> Any:
-    """Returns the value of JSON data and arrays."""
+def _from_json(value: Any, arrays: dict[str, Any], classes: Mapping[str, type]) -> Any:
+    """Returns the value that `_to_json` converted; `classes` are the dataclasses by name."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -94,7 +94,9 @@ def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> 
         array.flags.writeable = False
         return array
     if kind == "tuple":
-        return tuple(_unpacked(item, arrays, known) for item in content)
+        return tuple(_from_json(item, arrays, classes) for item in content)
     kind = RENAMED_CLASSES.get(str(kind), str(kind))
     new_names = RENAMED_FIELDS.get(kind, {})
-    return known[kind](**{new_names.get(name, name): _unpacked(item, arrays, known) for name, item in content.items()})
+    return classes[kind](
+        **{new_names.get(name, name): _from_json(item, arrays, classes) for name, item in content.items()}
+    )

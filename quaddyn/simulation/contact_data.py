@@ -49,7 +49,7 @@ class ContactLaw(NamedTuple):
 
 
 class StepModel(NamedTuple):
-    """Data of a plant that are constant over all steps.
+    """Data of a plant that do not change from step to step.
 
     Attributes:
         bodies: kinematic tree of the robot.
@@ -179,12 +179,13 @@ def make_collision_buffer(n: int) -> CollisionBuffer:
 
 
 def make_contact_buffers(n: int, spheres: int, nv: int) -> SphereContacts:
-    """Returns empty buffers for n contacts."""
-    r, i, whole = 3 * n, np.int64, np.zeros
+    """Returns empty buffers for n contacts of a robot with nv degrees of freedom and a number of contact spheres."""
+    n_rows, integer, zeros = 3 * n, np.int64, np.zeros
     return SphereContacts(
-        make_collision_buffer(n), whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r),
-        whole(r), whole(n), whole(n), whole((n, 3)), whole(n, dtype=i), whole(1, dtype=i), whole(r), whole(r),
-        whole(n, dtype=np.int8), solver_workspace(n),
+        make_collision_buffer(n), zeros((spheres, 3)), zeros((n_rows, nv)), zeros(n_rows * n_rows), zeros((n_rows, 3)),
+        zeros(n_rows), zeros(n_rows), zeros(n_rows), zeros(n), zeros(n), zeros((n, 3)), zeros(n, dtype=integer),
+        zeros(1, dtype=integer), zeros(n_rows), zeros(n_rows),
+        zeros(n, dtype=np.int8), solver_workspace(n),
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def compute_free_velocity(
     close_backlash(drives, state.tau, v, state.v_previous, dt)
     for i in range(nv):
         f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - state.v_previous[i]), stiction)
-    for turn in range(corrections + 1):
+    for iteration in range(corrections + 1):
         for i in range(nv):
             free[i] = state.external[i] - h[i] - f[i] * v[i]
             for j in range(i):
@@ -70,15 +70,15 @@ def compute_free_velocity(
             free[i] *= dt
         solve_all_transposed(L, parent, free)
         solve_lower(L, parent, free)
-        beyond = False
+        friction_exceeded = False
         for i in range(nv):
             free[i] += v[i]
-            if friction[i] > 0.0 and turn < corrections:
+            if friction[i] > 0.0 and iteration < corrections:
                 speed = max(abs(free[i]), stiction)
                 if (f[i] - damping[i]) * speed > FRICTION_EXCESS_RATIO * friction[i]:
-                    beyond = True
+                    friction_exceeded = True
                     f[i] = damping[i] + friction[i] / speed
-        if not beyond:
+        if not friction_exceeded:
             break
     return True
 
@@ -105,16 +105,20 @@ def find_contacts(model: StepModel, poses: Matrix, law: ContactLaw, state: StepS
     Returns:
         The number of contacts, negative if the buffers are too small.
     """
-    places, around, centers = model.sphere_centers, model.cluster_spheres, contacts.centers
-    first, k, middle, reach = 0, 0, local(3), law.contact_distance
-    for c in range(len(around)):
-        end, pose = model.clusters[c], poses[model.joints[first]]
-        transform_point(pose, around[c], middle)
-        if end - first == 1 or may_be_in_reach(middle[0], middle[1], middle[2], around[c, 3], model.terrain, reach):
-            for i in range(first, end):
-                transform_point(pose, places[i], centers[i])
-            k = collide_range(first, end, centers, model.radii, model.terrain, reach, contacts.collisions, k)
-        first = end
+    sphere_centers, cluster_spheres, centers = model.sphere_centers, model.cluster_spheres, contacts.centers
+    first_sphere, k, cluster_center, reach = 0, 0, local(3), law.contact_distance
+    for c in range(len(cluster_spheres)):
+        end_sphere, pose = model.clusters[c], poses[model.joints[first_sphere]]
+        transform_point(pose, cluster_spheres[c], cluster_center)
+        if end_sphere - first_sphere == 1 or may_be_in_reach(
+            cluster_center[0], cluster_center[1], cluster_center[2], cluster_spheres[c, 3], model.terrain, reach
+        ):
+            for i in range(first_sphere, end_sphere):
+                transform_point(pose, sphere_centers[i], centers[i])
+            k = collide_range(
+                first_sphere, end_sphere, centers, model.radii, model.terrain, reach, contacts.collisions, k
+            )
+        first_sphere = end_sphere
     k = find_joint_stops(model.stops, state.q, state.v, reach, law.dt, contacts.collisions, k)
     return k if k <= len(contacts.keys) else -k
 
@@ -130,18 +134,18 @@ def last_moving_dof(model: StepModel, s: int) -> int:
 def compute_stop_rows(i: int, model: StepModel, v: Vector, motion: StepDynamics, contacts: SphereContacts) -> None:
     """Computes the rows of a contact that is a joint stop; its tangents have no effect."""
     T, Y, r, j = contacts.T, contacts.Y, 3 * i, -1 - contacts.collisions.spheres[i]
-    d, side = model.stops.v[j], model.stops.sides[j]
+    dof, side = model.stops.v[j], model.stops.sides[j]
     contact_frame(0.0, 0.0, 1.0, T[r : r + 3])
     for a in range(r, r + 3):
         contacts.g[a], contacts.velocities_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for c in range(len(v)):
             Y[a, c] = 0.0
-    contacts.g[r + 2], contacts.velocities_before[r + 2], Y[r + 2, d] = (
-        side * motion.free_velocity[d],
-        side * v[d],
+    contacts.g[r + 2], contacts.velocities_before[r + 2], Y[r + 2, dof] = (
+        side * motion.free_velocity[dof],
+        side * v[dof],
         side,
     )
-    solve_transposed(motion.L, model.bodies.dof_parent, Y[r + 2], d)
+    solve_transposed(motion.L, model.bodies.dof_parent, Y[r + 2], dof)
 
 
 @compiled()
@@ -149,15 +153,15 @@ def compute_contact_rows(
     i: int, model: StepModel, terms: StepTerms, v: Vector, motion: StepDynamics, contacts: SphereContacts
 ) -> None:
     """Computes frame, Jacobian rows Y, and velocities before the step and without contacts of contact i."""
-    parent, touching, T, Y = model.bodies.dof_parent, contacts.collisions, contacts.T, contacts.Y
-    J, o, own, above = terms.J, terms.origin, model.bodies.row_dof, model.bodies.parent_row
-    g, before, free, nv, r = contacts.g, contacts.velocities_before, motion.free_velocity, len(v), 3 * i
-    s = touching.spheres[i]
-    n, c, radius, last = touching.normals[i], contacts.centers[s], model.radii[s], model.last_rows[s]
+    parent, collisions, T, Y = model.bodies.dof_parent, contacts.collisions, contacts.T, contacts.Y
+    J, o, row_dof, parent_row = terms.J, terms.origin, model.bodies.row_dof, model.bodies.parent_row
+    g, velocity_before, free, nv, r = contacts.g, contacts.velocities_before, motion.free_velocity, len(v), 3 * i
+    sphere = collisions.spheres[i]
+    n, c, radius, last = collisions.normals[i], contacts.centers[sphere], model.radii[sphere], model.last_rows[sphere]
     contact_frame(n[0], n[1], n[2], T[r : r + 3])
     px, py, pz = c[0] - radius * n[0] - o[0], c[1] - radius * n[1] - o[1], c[2] - radius * n[2] - o[2]
     for a in range(r, r + 3):
-        g[a], before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
+        g[a], velocity_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for d in range(nv):
             Y[a, d] = 0.0
     d = last
@@ -166,45 +170,45 @@ def compute_contact_rows(
         y = J[d, 1] + J[d, 5] * px - J[d, 3] * pz
         z = J[d, 2] + J[d, 3] * py - J[d, 4] * px
         for a in range(r, r + 3):
-            along = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
-            Y[a, own[d]] += along
-            g[a] += along * free[own[d]]
-            before[a] += along * v[own[d]]
-        d = above[d]
+            column_entry = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
+            Y[a, row_dof[d]] += column_entry
+            g[a] += column_entry * free[row_dof[d]]
+            velocity_before[a] += column_entry * v[row_dof[d]]
+        d = parent_row[d]
     for a in range(r, r + 3):
-        solve_transposed(motion.L, parent, Y[a], model.last_dofs[s])
+        solve_transposed(motion.L, parent, Y[a], model.last_dofs[sphere])
 
 
 @compiled()
 def set_contact_targets(i: int, k: int, law: ContactLaw, contacts: SphereContacts) -> None:
-    """Sets permitted speeds, compliance in G and initial impulses of contact i of k.
+    """Sets the permitted speeds, the compliance in G and the initial impulses of contact i of k.
 
     The initial impulses are those of the same contact in the last step. In a substep, whose gaps are those at its
     middle, a contact that closed on the way there has penetrated; this is removed from the positions alone.
     """
-    touching, T = contacts.collisions, contacts.T
-    gap, dt, closing, r = touching.gaps[i], law.dt, law.closing_time, 3 * i
-    s, compliant = touching.spheres[i], law.stiffness < math.inf and touching.spheres[i] >= 0
+    collisions, T = contacts.collisions, contacts.T
+    gap, dt, closing_time, r = collisions.gaps[i], law.dt, law.closing_time, 3 * i
+    sphere, compliant = collisions.spheres[i], law.stiffness < math.inf and collisions.spheres[i] >= 0
     contacts.depart_speed[i] = 0.0
     if gap > 0.0:
-        contacts.offset[i] = gap / closing
+        contacts.offset[i] = gap / closing_time
     elif compliant:
-        contacts.offset[i] = law.stiffness * gap / (closing * law.stiffness + law.damping)
+        contacts.offset[i] = law.stiffness * gap / (closing_time * law.stiffness + law.damping)
     else:
         contacts.offset[i] = 0.0
-        first = min(gap - (dt - closing) * contacts.velocities_before[r + 2], 0.0)
-        if first - gap > NEW_PENETRATION_FRACTION * law.slop:
-            contacts.depart_speed[i] = (first - gap) / dt
-        if first < -law.slop:
-            contacts.depart_speed[i] += min(-law.recovery_fraction * (first + law.slop) / dt, law.recovery_speed)
+        initial_gap = min(gap - (dt - closing_time) * contacts.velocities_before[r + 2], 0.0)
+        if initial_gap - gap > NEW_PENETRATION_FRACTION * law.slop:
+            contacts.depart_speed[i] = (initial_gap - gap) / dt
+        if initial_gap < -law.slop:
+            contacts.depart_speed[i] += min(-law.recovery_fraction * (initial_gap + law.slop) / dt, law.recovery_speed)
     if compliant:
-        contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (closing * law.stiffness + law.damping))
+        contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (closing_time * law.stiffness + law.damping))
         contacts.G[r * (3 * k + 1)] += law.creep / dt
         contacts.G[(r + 1) * (3 * k + 1)] += law.creep / dt
-    if s < 0:  # gives the tangents of a stop, which have no effect, an impulse of zero
+    if sphere < 0:  # gives the tangents of a stop, which have no effect, an impulse of zero
         normal = contacts.G[(r + 2) * (3 * k + 1)]
         contacts.G[r * (3 * k + 1)], contacts.G[(r + 1) * (3 * k + 1)] = normal, normal
-    key = touching.surfaces[i] * len(contacts.centers) + s
+    key = collisions.surfaces[i] * len(contacts.centers) + sphere
     for p in range(contacts.n_stored[0]):
         if contacts.keys[p] == key:
             x, y, z = contacts.world_impulses[p, 0], contacts.world_impulses[p, 1], contacts.world_impulses[p, 2]
@@ -251,43 +255,50 @@ def set_up_contacts(
 
 
 @compiled()
-def solve_passive(k: int, least: float, allowed: float, contacts: SphereContacts) -> tuple[float, bool]:
-    """Solves for impulses of k contacts, each of which does at most `allowed` [J] of positive work.
+def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: SphereContacts) -> tuple[float, bool]:
+    """Solves for impulses of k contacts, each of which does at most `allowed_work` [J] of positive work.
 
     As `FrictionalSolver`, in compiled code: contacts that would release energy are solved again for the mean of the
     velocities before and after the step. Contacts that must separate (offset < 0) may release energy, since compliant
-    contacts return what they stored. The solver iterates to a residual of `least` [m/s].
+    contacts return the energy that they stored. The solver iterates to a residual of `tolerance` [m/s].
 
     Returns:
         The residual [m/s], and whether a contact was solved as rebounding.
     """
     n = 3 * k
     G, g, mu = matrix(contacts.G, 0, n, n), contacts.g[:n], contacts.collisions.friction[:k]
-    impulses, shifted, before = contacts.impulses[:n], contacts.target_velocities[:n], contacts.velocities_before
-    after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
-    rounds: int = max_rounds(k)
-    copy_vector(g, shifted, n)
+    impulses, target, velocity_before = (
+        contacts.impulses[:n],
+        contacts.target_velocities[:n],
+        contacts.velocities_before,
+    )
+    velocity_after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
+    max_iterations: int = max_rounds(k)
+    copy_vector(g, target, n)
     for i in range(k):
         rebound[i] = 0
-        shifted[3 * i + 2] += offset[i]
-    residual: float = solve_contact_problem(G, shifted, mu, impulses, least, rounds, contacts.solver)
-    if allowed == math.inf:
+        target[3 * i + 2] += offset[i]
+    residual: float = solve_contact_problem(G, target, mu, impulses, tolerance, max_iterations, contacts.solver)
+    if allowed_work == math.inf:
         return residual, False
-    for turn in range(k):
-        giving = False
-        compute_velocities(G, g, impulses, after)
+    for iteration in range(k):
+        creates_energy = False
+        compute_velocities(G, g, impulses, velocity_after)
         for i in range(k):
-            done = 0.0
+            contact_work = 0.0
             for a in range(3 * i, 3 * i + 3):
-                done += 0.5 * impulses[a] * (before[a] + after[a])
-            if done > allowed and not (offset[i] < 0.0 or rebound[i]):
-                giving = True
+                contact_work += 0.5 * impulses[a] * (velocity_before[a] + velocity_after[a])
+            if contact_work > allowed_work and not (offset[i] < 0.0 or rebound[i]):
+                creates_energy = True
                 rebound[i] = 1
-                shifted[3 * i], shifted[3 * i + 1] = g[3 * i] + before[3 * i], g[3 * i + 1] + before[3 * i + 1]
-                shifted[3 * i + 2] = g[3 * i + 2] + max(before[3 * i + 2], offset[i])
-        if not giving:
-            return residual, turn > 0
-        residual = solve_contact_problem(G, shifted, mu, impulses, least, rounds, contacts.solver)
+                target[3 * i], target[3 * i + 1] = (
+                    g[3 * i] + velocity_before[3 * i],
+                    g[3 * i + 1] + velocity_before[3 * i + 1],
+                )
+                target[3 * i + 2] = g[3 * i + 2] + max(velocity_before[3 * i + 2], offset[i])
+        if not creates_energy:
+            return residual, iteration > 0
+        residual = solve_contact_problem(G, target, mu, impulses, tolerance, max_iterations, contacts.solver)
     return residual, True
 
 
@@ -304,25 +315,31 @@ def compute_position_correction(
         Whether there is a correction.
     """
     correction, Y, n = motion.correction, contacts.Y, 3 * k
-    deep = False
+    is_penetrating = False
     for j in range(len(correction)):
         correction[j] = 0.0
     for i in range(k):
-        deep = deep or contacts.depart_speed[i] > 0.0
-    if not deep:
+        is_penetrating = is_penetrating or contacts.depart_speed[i] > 0.0
+    if not is_penetrating:
         return False
-    G, g, push = matrix(contacts.G, 0, n, n), contacts.target_velocities[:n], contacts.velocities_after[:n]
+    G, g, correction_impulses = (
+        matrix(contacts.G, 0, n, n),
+        contacts.target_velocities[:n],
+        contacts.velocities_after[:n],
+    )
     for r in range(n):
-        g[r], push[r] = 0.0, 0.0
+        g[r], correction_impulses[r] = 0.0, 0.0
     for i in range(k):
         g[3 * i + 2] = contacts.offset[i] - contacts.depart_speed[i]
-    residual: float = solve_contact_problem(G, g, contacts.collisions.friction[:k], push, tolerance, 1, contacts.solver)
+    residual: float = solve_contact_problem(
+        G, g, contacts.collisions.friction[:k], correction_impulses, tolerance, 1, contacts.solver
+    )
     if not residual < math.inf:  # also true of NaN
         return False
     for r in range(n):
-        if push[r] != 0.0:
+        if correction_impulses[r] != 0.0:
             for j in range(len(correction)):
-                correction[j] += push[r] * Y[r, j]
+                correction[j] += correction_impulses[r] * Y[r, j]
     solve_lower(motion.L, model.bodies.dof_parent, correction)
     return True
 
@@ -333,22 +350,22 @@ def apply_impulses(k: int, motion: StepDynamics, contacts: SphereContacts, model
 
     The impulses are stored, since those of the next step are initialized with them.
     """
-    T, Y, impulses, touching = contacts.T, contacts.Y, contacts.impulses, contacts.collisions
+    T, Y, impulses, collisions = contacts.T, contacts.Y, contacts.impulses, contacts.collisions
     nv = len(after)
     for r in range(3 * k):
         if impulses[r] != 0.0:
             for j in range(nv):
                 after[j] += impulses[r] * Y[r, j]
     for r in range(3 * k):  # of the points on the robot, without the motion of the ground
-        moved = contacts.g[r]
+        velocity_after = contacts.g[r]
         for j in range(nv):
-            moved += Y[r, j] * after[j]
-        motion.work[2 if touching.spheres[r // 3] >= 0 else 1] += (
-            0.5 * impulses[r] * (contacts.velocities_before[r] + moved)
+            velocity_after += Y[r, j] * after[j]
+        motion.work[2 if collisions.spheres[r // 3] >= 0 else 1] += (
+            0.5 * impulses[r] * (contacts.velocities_before[r] + velocity_after)
         )
     solve_lower(motion.L, model.bodies.dof_parent, after)
     for i in range(k):
-        contacts.keys[i] = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
+        contacts.keys[i] = collisions.surfaces[i] * len(contacts.centers) + collisions.spheres[i]
         x, y, z = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
         for a in range(3):
             contacts.world_impulses[i, a] = T[3 * i, a] * x + T[3 * i + 1, a] * y + T[3 * i + 2, a] * z
@@ -379,8 +396,8 @@ def complete_step(
             largest = abs(after[j])
     for j in range(len(actuated)):
         work[0] += 0.5 * dt * drives.torque[j] * (v[actuated[j]] + after[actuated[j]])
-    for each in range(len(drives.backlash_motors)):  # coupled rotors, which are not part of the robot's energy
-        i = actuated[drives.backlash_motors[each]]
+    for k_motor in range(len(drives.backlash_motors)):  # coupled rotors, which are not part of the robot's energy
+        i = actuated[drives.backlash_motors[k_motor]]
         work[0] -= 0.5 * drives.coupled_inertia[i] * (after[i] * after[i] - v[i] * v[i])
     return largest
 

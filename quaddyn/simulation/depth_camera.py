@@ -35,7 +35,7 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         resolution: number of pixel columns and rows.
         field_of_view: horizontal field of view [rad].
         depth_range: minimum and maximum measurable distance [m].
-        noise: standard deviation of a distance, divided by the distance.
+        noise: standard deviation of a distance as a fraction of the distance.
 
     Raises:
         ArgumentTypeError: `robot`, `rng` or `placement` has a wrong type.
@@ -92,7 +92,7 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         return self._dynamics.update(plant.q, plant.v).placement(self.frame) @ self.placement
 
     def read(self, plant: Plant) -> Array:
-        """Takes a picture.
+        """Measures the distance to the terrain along the ray of each pixel.
 
         Args:
             plant: plant of the camera's robot.
@@ -115,20 +115,20 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
             self._scene, self._terrain = (model, mujoco.MjData(model)), plant.terrain
             mujoco.mj_forward(*self._scene)
         pose, n = self.pose(plant), len(self._rays)
-        away, hit = np.full(n, -1.0), np.full(n, -1, dtype=np.int32)
+        distances, hit = np.full(n, -1.0), np.full(n, -1, dtype=np.int32)
         rays = np.ascontiguousarray(self._rays @ pose.rotation.T)
         model, data = self._scene
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "m": model, "d": data, "pnt": pose.translation, "vec": rays.ravel(), "geomgroup": None, "flg_static": True,
-            "bodyexclude": -1, "geomid": hit, "dist": away, "nray": n, "cutoff": self._far,
+            "bodyexclude": -1, "geomid": hit, "dist": distances, "nray": n, "cutoff": self._far,
         }  # fmt: skip
-        if "normal" in (mujoco.mj_multiRay.__doc__ or ""):  # an argument more since MuJoCo 3.4
-            asked["normal"] = None
-        mujoco.mj_multiRay(**asked)
-        away = np.where((away >= self._near) & (away <= self._far), away, np.nan)
+        if "normal" in (mujoco.mj_multiRay.__doc__ or ""):  # a further argument since MuJoCo 3.4
+            arguments["normal"] = None
+        mujoco.mj_multiRay(**arguments)
+        distances = np.where((distances >= self._near) & (distances <= self._far), distances, np.nan)
         if self._noise:
-            away *= 1.0 + self._noise * self._rng.standard_normal(n)
-        return np.asarray(self._rays * away[:, None])
+            distances *= 1.0 + self._noise * self._rng.standard_normal(n)
+        return np.asarray(self._rays * distances[:, None])
 
 
 @renamed_parameters(at="position", down="pitch")
@@ -139,7 +139,7 @@ def camera_pose(pitch: float, *, position: tuple[float, float, float] = (0.0, 0.
         pitch: angle of the optical axis below the x axis [rad].
         position: (3,) position of the camera in the frame [m].
     """
-    s, c = np.sin(check_number("down", pitch)), np.cos(pitch)
+    s, c = np.sin(check_number("pitch", pitch)), np.cos(pitch)
     ahead, right = np.array([c, 0.0, -s]), np.array([0.0, -1.0, 0.0])
     return Pose.of(
         np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("position", position, (3,), "a position")

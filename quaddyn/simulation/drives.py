@@ -1,6 +1,6 @@
 """`Drives`: motors of a plant between commanded torques and joints, with delay and backlash.
 
-A commanded torque takes effect `delay` later. A motor behind a gear with backlash is a body of its own: the two-mass
+A commanded torque takes effect `delay` later. A motor behind a gear with backlash is a separate body: the two-mass
 system with a gap of Nordin and Gutman (2002, "Controlling mechanical systems with backlash: a survey", Automatica 38),
 with rigid teeth and shaft. Within the gap motor and joint move independently,
 
@@ -96,24 +96,27 @@ def make_drives(actuators: Actuators, dt: float) -> Drives:
     """Returns the motors at rest of a plant with time step dt [s]."""
     nu, nv, index = actuators.robot.nu, actuators.robot.nv, np.array(actuators.robot.actuated_index, dtype=np.int64)
     steps = actuators.delay / dt
-    whole = np.floor(steps + 1e-9)
-    room = int(whole.max(initial=0.0)) + 2 if steps.any() else 0
-    loose = np.flatnonzero(actuators.backlash)
-    alone = []
-    for total, share in (
+    whole_steps = np.floor(steps + 1e-9)
+    buffer_rows = int(whole_steps.max(initial=0.0)) + 2 if steps.any() else 0
+    with_backlash = np.flatnonzero(actuators.backlash)
+    joint_values = []
+    for total, motor_value in (
         (actuators.damping, actuators.viscous),
         (actuators.friction, actuators.coulomb),
         (actuators.armature, actuators.motor_side_inertia),
     ):
-        own = total.copy()
-        own[index[loose]] = np.maximum(own[index[loose]] - share[loose], 0.0)
-        alone.append(own)
-    x = np.zeros
+        joint_value = total.copy()
+        joint_value[index[with_backlash]] = np.maximum(
+            joint_value[index[with_backlash]] - motor_value[with_backlash], 0.0
+        )
+        joint_values.append(joint_value)
+    zeros = np.zeros
     return Drives(
-        index, whole.astype(np.int64), np.maximum(steps - whole, 0.0), x(nu), x((room, nu)), x(nu),
-        x(1, dtype=np.int64), loose.astype(np.int64), 0.5 * actuators.backlash, actuators.motor_side_inertia.copy(),
-        actuators.viscous.copy(), actuators.coulomb.copy(), x(nu), x(nu), x(nu), x(nu), x(nv), x(nu),
-        x(nu, dtype=np.int64), x(nu), x(nu), x(nu), x(nv), actuators.damping.copy(), actuators.friction.copy(), *alone,
+        index, whole_steps.astype(np.int64), np.maximum(steps - whole_steps, 0.0), zeros(nu), zeros((buffer_rows, nu)),
+        zeros(nu), zeros(1, dtype=np.int64), with_backlash.astype(np.int64), 0.5 * actuators.backlash,
+        actuators.motor_side_inertia.copy(), actuators.viscous.copy(), actuators.coulomb.copy(), zeros(nu), zeros(nu),
+        zeros(nu), zeros(nu), zeros(nv), zeros(nu), zeros(nu, dtype=np.int64), zeros(nu), zeros(nu), zeros(nu),
+        zeros(nv), actuators.damping.copy(), actuators.friction.copy(), *joint_values,
     )  # fmt: skip
 
 
@@ -130,7 +133,7 @@ def reset_drives(drives: Drives, v: Array) -> None:
 
 
 def persistent_arrays(drives: Drives) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
-    """Returns the arrays that later steps use; none without delay and backlash."""
+    """Returns the arrays that later steps use; no arrays if there is neither delay nor backlash."""
     if not len(drives.delay_buffer) and not len(drives.backlash_motors):
         return ()
     return drives.delay_buffer, drives.buffer_row, drives.offset, drives.speed, drives.v_previous
@@ -142,22 +145,22 @@ def write_motor_torques(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, 
 
     With a delay that is not a whole number of steps, the torque is the mean over the step.
     """
-    turning, m, now = drives.motor_speed, len(drives.delay_buffer), drives.buffer_row[0]
+    motor_speed, n_rows, present_row = drives.motor_speed, len(drives.delay_buffer), drives.buffer_row[0]
     for j in range(len(out)):
-        turning[j] = v[drives.actuated[j]]
+        motor_speed[j] = v[drives.actuated[j]]
         drives.arriving[j] = tau[j]
-    for each in range(len(drives.backlash_motors)):
-        turning[drives.backlash_motors[each]] = drives.speed[drives.backlash_motors[each]]
-    if m > 0:
+    for k_motor in range(len(drives.backlash_motors)):
+        motor_speed[drives.backlash_motors[k_motor]] = drives.speed[drives.backlash_motors[k_motor]]
+    if n_rows > 0:
         for j in range(len(out)):
-            drives.delay_buffer[now, j] = tau[j]
+            drives.delay_buffer[present_row, j] = tau[j]
         for j in range(len(out)):
-            k, part = now - drives.whole_delay_steps[j], drives.fractional_delay[j]
-            k = k if k >= 0 else k + m
-            drives.arriving[j] = (1.0 - part) * drives.delay_buffer[k, j] + part * drives.delay_buffer[
-                k - 1 if k > 0 else m - 1, j
+            row, fraction = present_row - drives.whole_delay_steps[j], drives.fractional_delay[j]
+            row = row if row >= 0 else row + n_rows
+            drives.arriving[j] = (1.0 - fraction) * drives.delay_buffer[row, j] + fraction * drives.delay_buffer[
+                row - 1 if row > 0 else n_rows - 1, j
             ]
-    limit_motor_torques(motors, drives.arriving, turning, out)
+    limit_motor_torques(motors, drives.arriving, motor_speed, out)
 
 
 @compiled()
@@ -168,30 +171,35 @@ def begin_motor_step(drives: Drives) -> None:
 
 
 @compiled()
-def close_backlash(drives: Drives, given: Vector, v: Vector, before: Vector, h: float) -> None:
+def close_backlash(drives: Drives, motor_torque: Vector, v: Vector, v_previous: Vector, h: float) -> None:
     """Determines which teeth are in contact in a substep, and the resulting torque, friction and inertia at the joints.
 
     Args:
         drives: the motors.
-        given: (nu,) motor torques [N m or N].
+        motor_torque: (nu,) motor torques [N m or N].
         v: (nv,) velocity at the start of the substep.
-        before: (nv,) velocity one substep length before the start.
+        v_previous: (nv,) velocity one substep length before the start.
         h: length of the substep [s].
     """
-    for j in range(len(given)):
-        drives.torque[j] = given[j]
-    for each in range(len(drives.backlash_motors)):
-        j = drives.backlash_motors[each]
-        i, rotor, offset, speed = drives.actuated[j], drives.rotor[j], drives.offset_start[j], drives.speed_start[j]
-        pushed, brake = rotor * speed + h * given[j], h * drives.coulomb[j]
-        alone = 0.0
-        if pushed > brake:
-            alone = (pushed - brake) / (rotor + h * drives.viscous[j])
-        elif pushed < -brake:
-            alone = (pushed + brake) / (rotor + h * drives.viscous[j])
-        there = offset + h * (alone - (2.0 * v[i] - before[i]))
-        side = 1 if there > drives.half_gap[j] else -1 if there < -drives.half_gap[j] else 0
-        drives.free_speed[j], drives.teeth_contact[j] = alone, side
+    for j in range(len(motor_torque)):
+        drives.torque[j] = motor_torque[j]
+    for k_motor in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[k_motor]
+        i, rotor_inertia, offset, speed = (
+            drives.actuated[j],
+            drives.rotor[j],
+            drives.offset_start[j],
+            drives.speed_start[j],
+        )
+        momentum, friction_impulse = rotor_inertia * speed + h * motor_torque[j], h * drives.coulomb[j]
+        free_speed = 0.0
+        if momentum > friction_impulse:
+            free_speed = (momentum - friction_impulse) / (rotor_inertia + h * drives.viscous[j])
+        elif momentum < -friction_impulse:
+            free_speed = (momentum + friction_impulse) / (rotor_inertia + h * drives.viscous[j])
+        predicted_offset = offset + h * (free_speed - (2.0 * v[i] - v_previous[i]))
+        side = 1 if predicted_offset > drives.half_gap[j] else -1 if predicted_offset < -drives.half_gap[j] else 0
+        drives.free_speed[j], drives.teeth_contact[j] = free_speed, side
         drives.damping[i], drives.friction[i], drives.coupled_inertia[i] = (
             drives.joint_damping[i],
             drives.joint_friction[i],
@@ -200,31 +208,31 @@ def close_backlash(drives: Drives, given: Vector, v: Vector, before: Vector, h: 
         drives.torque[j] = 0.0
         if side != 0:
             drives.gap_speed[j] = (side * drives.half_gap[j] - offset) / h
-            drives.torque[j] = given[j] + rotor * (speed - drives.gap_speed[j] - v[i]) / h
-            drives.coupled_inertia[i] = rotor
+            drives.torque[j] = motor_torque[j] + rotor_inertia * (speed - drives.gap_speed[j] - v[i]) / h
+            drives.coupled_inertia[i] = rotor_inertia
             drives.damping[i] += drives.viscous[j]
             drives.friction[i] += drives.coulomb[j]
 
 
 @compiled()
-def advance_motors(drives: Drives, after: Vector, h: float) -> None:
-    """Advances the motors by a substep of length h [s] that ends with the joint velocities `after` (nv,)."""
-    for each in range(len(drives.backlash_motors)):
-        j = drives.backlash_motors[each]
-        moved, side = after[drives.actuated[j]], drives.teeth_contact[j]
+def advance_motors(drives: Drives, v_end: Vector, h: float) -> None:
+    """Advances the motors by a substep of length h [s] that ends with the joint velocities `v_end` (nv,)."""
+    for k_motor in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[k_motor]
+        joint_speed, side = v_end[drives.actuated[j]], drives.teeth_contact[j]
         if side != 0:
-            drives.offset_start[j], drives.speed_start[j] = side * drives.half_gap[j], moved + drives.gap_speed[j]
+            drives.offset_start[j], drives.speed_start[j] = side * drives.half_gap[j], joint_speed + drives.gap_speed[j]
         else:
-            drives.offset_start[j] += h * (drives.free_speed[j] - moved)
+            drives.offset_start[j] += h * (drives.free_speed[j] - joint_speed)
             drives.speed_start[j] = drives.free_speed[j]
 
 
 @compiled()
-def finish_motor_step(drives: Drives, given: Vector) -> None:
-    """Stores the state of the motors at the end of a step with motor torques `given` (nu,)."""
+def finish_motor_step(drives: Drives, motor_torque: Vector) -> None:
+    """Stores the state of the motors at the end of a step with motor torques `motor_torque` (nu,)."""
     drives.buffer_row[0] = drives.buffer_row[0] + 1 if drives.buffer_row[0] + 1 < len(drives.delay_buffer) else 0
-    for j in range(len(given)):
-        drives.delivered[j] = given[j]
+    for j in range(len(motor_torque)):
+        drives.delivered[j] = motor_torque[j]
         drives.offset[j], drives.speed[j] = drives.offset_start[j], drives.speed_start[j]
 
 
@@ -237,9 +245,12 @@ def start_step(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, v: Vector
 
 
 @entry("drives with delay and backlash")
-def end_step(drives: Drives, given: Vector, v: Vector, after: Vector, h: float) -> None:
-    """Advances the motors by such a step with motor torques `given` (nu,), from joint velocities v to `after` (nv,)."""
-    advance_motors(drives, after, h)
-    finish_motor_step(drives, given)
+def end_step(drives: Drives, motor_torque: Vector, v: Vector, v_end: Vector, h: float) -> None:
+    """Advances the motors by the step that `start_step` began, with the joint velocities v (nv,) and `v_end` around it.
+
+    The motor torques `motor_torque` (nu,) are those of `start_step`.
+    """
+    advance_motors(drives, v_end, h)
+    finish_motor_step(drives, motor_torque)
     for i in range(len(v)):
         drives.v_previous[i] = v[i]

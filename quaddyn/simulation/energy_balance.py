@@ -18,8 +18,8 @@ KINETIC, POTENTIAL, RISE_POWER, CORRECTION_POWER = range(4)
 
 
 @compiled(inline=False)
-def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, account: Vector) -> None:
-    """Computes kinetic and potential energy, and powers against gravity, into `account` (4,).
+def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Vector) -> None:
+    """Computes kinetic and potential energy, and powers against gravity, into `energies` (4,).
 
     The potential energy is zero with the center of mass at the world's origin.
 
@@ -28,9 +28,9 @@ def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correc
         terms: its inertia, Jacobian and composite bodies.
         v: (nv,) velocity.
         correction: (nv,) velocity that corrects positions alone.
-        account: receives the energies [J] and powers [W] by slot, see `KINETIC`.
+        energies: receives the energies [J] and powers [W] by slot, see `KINETIC`.
     """
-    gravity, M, J, whole, origin, tree = (
+    gravity, M, J, composite, origin, parent_dof = (
         bodies.gravity,
         terms.M,
         terms.J,
@@ -38,16 +38,16 @@ def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correc
         terms.origin,
         bodies.dof_parent,
     )
-    kinetic, rising, lifting, potential = 0.0, 0.0, 0.0, 0.0
+    kinetic, rise_power, correction_power, potential = 0.0, 0.0, 0.0, 0.0
     for i in range(len(v)):
         row = 0.5 * M[i, i] * v[i]
-        j = tree[i]
+        j = parent_dof[i]
         while j >= 0:
             row += M[i, j] * v[j]
-            j = tree[j]
+            j = parent_dof[j]
         kinetic += v[i] * row
     for b in range(1, len(bodies.kind)):
-        mass, x, y, z = whole[b, 0], whole[b, 1], whole[b, 2], whole[b, 3]
+        mass, x, y, z = composite[b, 0], composite[b, 1], composite[b, 2], composite[b, 3]
         for i in range(
             bodies.row[b], bodies.row[b] + bodies.dof_count[b]
         ):  # the mass that moves with it: m v_o + omega x m c
@@ -56,13 +56,13 @@ def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correc
                 + gravity[1] * (mass * J[i, 1] + J[i, 5] * x - J[i, 3] * z)
                 + gravity[2] * (mass * J[i, 2] + J[i, 3] * y - J[i, 4] * x)
             )
-            rising -= v[bodies.row_dof[i]] * weight
-            lifting -= correction[bodies.row_dof[i]] * weight
+            rise_power -= v[bodies.row_dof[i]] * weight
+            correction_power -= correction[bodies.row_dof[i]] * weight
     for a in range(3):
-        potential -= gravity[a] * (whole[0, 1 + a] + whole[0, 0] * origin[a])
-    account[KINETIC], account[POTENTIAL], account[RISE_POWER], account[CORRECTION_POWER] = (
+        potential -= gravity[a] * (composite[0, 1 + a] + composite[0, 0] * origin[a])
+    energies[KINETIC], energies[POTENTIAL], energies[RISE_POWER], energies[CORRECTION_POWER] = (
         kinetic,
         potential,
-        rising,
-        lifting,
+        rise_power,
+        correction_power,
     )

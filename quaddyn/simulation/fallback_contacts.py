@@ -66,21 +66,23 @@ class FallbackContactSolver:
     def _solve_rigid(self, problem: ContactProblem) -> tuple[Array, float, str]:
         """Solves the law "rigid" with an active set of sticking contacts; returns impulses, residual [m/s], status."""
         g = problem.offset_velocity
-        held = g[2::3] < 0.0  # contacts that would penetrate otherwise
-        impulses, moved = np.zeros(len(g)), g
-        for _ in range(4 * len(held)):
-            rows = np.flatnonzero(np.repeat(held, 3))
-            part = ContactProblem(problem.G[np.ix_(rows, rows)].copy(), g[rows].copy(), 0.0)
+        is_sticking = g[2::3] < 0.0  # contacts that would penetrate otherwise
+        impulses, velocities = np.zeros(len(g)), g
+        for _ in range(4 * len(is_sticking)):
+            rows = np.flatnonzero(np.repeat(is_sticking, 3))
+            subproblem = ContactProblem(problem.G[np.ix_(rows, rows)].copy(), g[rows].copy(), 0.0)
             impulses = np.zeros(len(g))
-            impulses[rows] = self._rigid.solve(part).impulses.ravel()
-            moved = problem.G @ impulses + g
-            pull, sink = np.where(held, impulses[2::3], 0.0), np.where(held, 0.0, moved[2::3])
-            if pull.min() < -PULL_TOLERANCE * np.abs(impulses).max():
-                held[first_largest(-pull)] = False
-            elif sink.min() < -TOLERANCE:
-                held[first_largest(-sink)] = True
+            impulses[rows] = self._rigid.solve(subproblem).impulses.ravel()
+            velocities = problem.G @ impulses + g
+            pulling, approach = np.where(is_sticking, impulses[2::3], 0.0), np.where(is_sticking, 0.0, velocities[2::3])
+            if pulling.min() < -PULL_TOLERANCE * np.abs(impulses).max():
+                is_sticking[first_largest(-pulling)] = False
+            elif approach.min() < -TOLERANCE:
+                is_sticking[first_largest(-approach)] = True
             else:
                 break
-        stuck = np.linalg.norm(moved.reshape(-1, 3)[held], axis=1).max(initial=0.0)
-        residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
+        slip_speed = np.linalg.norm(velocities.reshape(-1, 3)[is_sticking], axis=1).max(initial=0.0)
+        residual = max(
+            float(slip_speed), float(-np.minimum(velocities[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0))
+        )
         return impulses, residual, "solved" if residual <= TOLERANCE else "inaccurate"

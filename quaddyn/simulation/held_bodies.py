@@ -63,21 +63,21 @@ class HeldBody(FrozenArrays):
 
     def __post_init__(self) -> None:
         contacts = check_sequence("contacts", self.contacts, "contacts")
-        for each in contacts:
-            if not isinstance(each, Contact):
-                raise ArgumentTypeError(f"contacts: expected contacts, got {type(each).__name__}")
-        if not contacts or len({each.name for each in contacts}) < len(contacts):
+        for contact in contacts:
+            if not isinstance(contact, Contact):
+                raise ArgumentTypeError(f"contacts: expected contacts, got {type(contact).__name__}")
+        if not contacts or len({contact.name for contact in contacts}) < len(contacts):
             raise ArgumentError(f"contacts: expected one at least, every name once, got {[c.name for c in contacts]}")
         object.__setattr__(self, "contacts", tuple(contacts))
         object.__setattr__(self, "mass", check_positive("mass", self.mass))
         object.__setattr__(self, "com", frozen(check_vector("com", self.com, (3,), "in the frame")))
-        given = np.array(self.inertia, dtype=np.float64)
-        if given.shape != (3, 3) or not np.isfinite(given).all() or not np.allclose(given, given.T):
+        inertia = np.array(self.inertia, dtype=np.float64)
+        if inertia.shape != (3, 3) or not np.isfinite(inertia).all() or not np.allclose(inertia, inertia.T):
             raise ArgumentError(f"inertia: expected a symmetric matrix (3, 3), got {self.inertia!r}")
-        moments = np.linalg.eigvalsh(given)
+        moments = np.linalg.eigvalsh(inertia)
         if not moments[0] > 0.0 or moments[0] + moments[1] < moments[2] * (1.0 - 1e-9):
             raise ArgumentError(f"inertia: no body has the principal moments {moments}")
-        object.__setattr__(self, "inertia", frozen(given))
+        object.__setattr__(self, "inertia", frozen(inertia))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,18 +129,18 @@ class HeldBodySystem:
     def grasp(self, q: Array, v: Array) -> None:
         """Places the bodies in their frames at (q, v) and attaches the hands to them."""
         for body in self.bodies:
-            s = self._state(q, v)
+            s = self._update_state(q, v)
             T = s.placement(body.frame)
-            arm = T.rotation @ body.com
+            com_offset = T.rotation @ body.com
             velocity = s.velocity(body.frame).copy()
-            velocity[:3] += np.cross(velocity[3:], arm)
-            position, rotation = T.translation + arm, T.rotation.copy()
-            none = {c.name: frozen(np.zeros(c.rows)) for c in body.contacts}
-            self.states[body.name] = HeldState(frozen(position), frozen(rotation), frozen(velocity), none)
+            velocity[:3] += np.cross(velocity[3:], com_offset)
+            position, rotation = T.translation + com_offset, T.rotation.copy()
+            zero_forces = {c.name: frozen(np.zeros(c.rows)) for c in body.contacts}
+            self.states[body.name] = HeldState(frozen(position), frozen(rotation), frozen(velocity), zero_forces)
             grips = []
             for contact in body.contacts:
-                point, turn = _hand(s, contact)
-                grips.append((rotation.T @ (point - position), rotation.T @ turn))
+                hand_position, hand_rotation = _contact_placement(s, contact)
+                grips.append((rotation.T @ (hand_position - position), rotation.T @ hand_rotation))
             self._grips[body.name] = tuple(grips)
 
     def step(
@@ -157,7 +157,7 @@ class HeldBodySystem:
         Returns:
             Frame and (6,) force and moment at its origin for each hand, and the states of the bodies after the step.
         """
-        s, dt, robot = self._state(q, v), self._dt, self._robot
+        s, dt, robot = self._update_state(q, v), self._dt, self._robot
         force = -s.h - robot.damping * v
         force[robot.actuated_index] += np.clip(tau, -self._effort, self._effort)
         for name, wrench in wrenches.items():
@@ -165,81 +165,88 @@ class HeldBodySystem:
         hands = [(body, k, contact) for body in self.bodies for k, contact in enumerate(body.contacts)]
         J = np.vstack([compute_contact_jacobian(s, contact, contact_lever(s, contact)) for _, _, contact in hands])
         M_J = np.linalg.solve(s.M, np.column_stack((J.T, force)))
-        ahead, A = J @ (v + dt * M_J[:, -1]), J @ M_J[:, :-1]
-        rows, start = list[slice](), 0
+        relative_velocity, A = J @ (v + dt * M_J[:, -1]), J @ M_J[:, :-1]
+        rows, n_rows = list[slice](), 0
         for _, _, contact in hands:
-            rows.append(slice(start, start + contact.rows))
-            start += contact.rows
-        G: dict[str, Array] = {body.name: np.zeros((6, start)) for body in self.bodies}
+            rows.append(slice(n_rows, n_rows + contact.rows))
+            n_rows += contact.rows
+        G: dict[str, Array] = {body.name: np.zeros((6, n_rows)) for body in self.bodies}
         free, inverse = dict[str, Array](), dict[str, Array]()
         for body in self.bodies:
-            now = self.states[body.name]
-            inertia = now.rotation @ body.inertia @ now.rotation.T
-            omega = now.velocity[3:]
+            state = self.states[body.name]
+            inertia = state.rotation @ body.inertia @ state.rotation.T
+            omega = state.velocity[3:]
             inverse[body.name] = np.zeros((6, 6))
             inverse[body.name][:3, :3], inverse[body.name][3:, 3:] = np.eye(3) / body.mass, np.linalg.inv(inertia)
-            turning = inverse[body.name][3:, 3:] @ np.cross(omega, inertia @ omega)
-            free[body.name] = now.velocity + dt * np.concatenate((self._gravity, -turning))
-        for (body, k, contact), part in zip(hands, rows, strict=True):
-            now, (place, turn) = self.states[body.name], self._grips[body.name][k]
-            point, R = _hand(s, contact)
-            G[body.name][:, part] = grasp_map(point - now.position, contact.rows)
-            apart = np.concatenate((point - now.position - now.rotation @ place, pin.log3(R @ (now.rotation @ turn).T)))
-            ahead[part] += POSITION_CORRECTION_FRACTION / dt * apart[: contact.rows]
+            gyroscopic = inverse[body.name][3:, 3:] @ np.cross(omega, inertia @ omega)
+            free[body.name] = state.velocity + dt * np.concatenate((self._gravity, -gyroscopic))
+        for (body, k, contact), contact_rows in zip(hands, rows, strict=True):
+            state, (grip_position, grip_rotation) = self.states[body.name], self._grips[body.name][k]
+            hand_position, hand_rotation = _contact_placement(s, contact)
+            G[body.name][:, contact_rows] = grasp_map(hand_position - state.position, contact.rows)
+            displacement = np.concatenate(
+                (
+                    hand_position - state.position - state.rotation @ grip_position,
+                    pin.log3(hand_rotation @ (state.rotation @ grip_rotation).T),
+                )
+            )
+            relative_velocity[contact_rows] += POSITION_CORRECTION_FRACTION / dt * displacement[: contact.rows]
         for body in self.bodies:
-            own = G[body.name]
-            ahead -= own.T @ free[body.name]
-            A += own.T @ inverse[body.name] @ own
-        impulse = -np.linalg.solve(A + GRIP_COMPLIANCE_FRACTION * np.diag(A.diagonal()), ahead)
-        after, out = dict[str, HeldState](), []
+            grasp = G[body.name]
+            relative_velocity -= grasp.T @ free[body.name]
+            A += grasp.T @ inverse[body.name] @ grasp
+        impulse = -np.linalg.solve(A + GRIP_COMPLIANCE_FRACTION * np.diag(A.diagonal()), relative_velocity)
+        next_states, wrenches_by_frame = dict[str, HeldState](), []
         for body in self.bodies:
-            now = self.states[body.name]
+            state = self.states[body.name]
             velocity = free[body.name] - inverse[body.name] @ (G[body.name] @ impulse)
-            position = now.position + dt * velocity[:3]
-            rotation = pin.exp3(dt * velocity[3:]) @ now.rotation
+            position = state.position + dt * velocity[:3]
+            rotation = pin.exp3(dt * velocity[3:]) @ state.rotation
             forces = {
-                contact.name: frozen(impulse[part] / dt)
-                for (holder, _, contact), part in zip(hands, rows, strict=True)
+                contact.name: frozen(impulse[contact_rows] / dt)
+                for (holder, _, contact), contact_rows in zip(hands, rows, strict=True)
                 if holder is body
             }
-            after[body.name] = HeldState(frozen(position), frozen(rotation), frozen(velocity), forces)
-        for (_, _, contact), part in zip(hands, rows, strict=True):
+            next_states[body.name] = HeldState(frozen(position), frozen(rotation), frozen(velocity), forces)
+        for (_, _, contact), contact_rows in zip(hands, rows, strict=True):
             wrench = np.zeros(6)
-            wrench[: contact.rows] = impulse[part] / dt
+            wrench[: contact.rows] = impulse[contact_rows] / dt
             wrench[3:] += np.cross(contact_lever(s, contact), wrench[:3])
-            out.append((contact.frame, wrench))
-        return out, after
+            wrenches_by_frame.append((contact.frame, wrench))
+        return wrenches_by_frame, next_states
 
     @property
     def persistent_arrays(self) -> tuple[tuple[Array, ...], ...]:
         """Arrays of each body that the next step depends on; may be set."""
-        out = []
+        arrays = []
         for body in self.bodies:
-            now, grips = self.states[body.name], self._grips[body.name]
-            places, turns = (np.array([grip[i] for grip in grips]) for i in (0, 1))
-            forces = np.concatenate(list(now.forces.values()))
-            out.append((now.position, now.rotation, now.velocity, forces, places, turns))
-        return tuple(out)
+            state, grips = self.states[body.name], self._grips[body.name]
+            grip_positions, grip_rotations = (np.array([grip[i] for grip in grips]) for i in (0, 1))
+            forces = np.concatenate(list(state.forces.values()))
+            arrays.append((state.position, state.rotation, state.velocity, forces, grip_positions, grip_rotations))
+        return tuple(arrays)
 
     @persistent_arrays.setter
-    def persistent_arrays(self, kept: tuple[tuple[Array, ...], ...]) -> None:
-        for body, (position, rotation, velocity, forces, places, turns) in zip(self.bodies, kept, strict=True):
+    def persistent_arrays(self, arrays: tuple[tuple[Array, ...], ...]) -> None:
+        for body, (position, rotation, velocity, forces, grip_positions, grip_rotations) in zip(
+            self.bodies, arrays, strict=True
+        ):
             ends = np.cumsum([contact.rows for contact in body.contacts])[:-1]
             named = zip((contact.name for contact in body.contacts), np.split(forces, ends), strict=True)
             self.states[body.name] = HeldState(position, rotation, velocity, {name: frozen(f) for name, f in named})
-            self._grips[body.name] = tuple(zip(places, turns, strict=True))
+            self._grips[body.name] = tuple(zip(grip_positions, grip_rotations, strict=True))
 
-    def accepts(self, kept: tuple[tuple[Array, ...], ...]) -> bool:
-        """Returns whether `persistent_arrays` can be set to `kept`."""
-        shapes = [[np.shape(part) for part in each] for each in (*kept, *self.persistent_arrays)]
-        return len(kept) == len(self.bodies) and shapes[: len(kept)] == shapes[len(kept) :]
+    def accepts(self, arrays: tuple[tuple[Array, ...], ...]) -> bool:
+        """Returns whether `persistent_arrays` can be set to `arrays`: those of the same number of bodies and hands."""
+        shapes = [[np.shape(array) for array in body_arrays] for body_arrays in (*arrays, *self.persistent_arrays)]
+        return len(arrays) == len(self.bodies) and shapes[: len(arrays)] == shapes[len(arrays) :]
 
-    def _state(self, q: Array, v: Array) -> State:
+    def _update_state(self, q: Array, v: Array) -> State:
         assert self._dynamics is not None
         return self._dynamics.update(q, v)
 
 
-def _hand(s: State, contact: Contact) -> tuple[Array, Array]:
-    """Returns the position (3,) and the rotation (3, 3) of a contact."""
+def _contact_placement(s: State, contact: Contact) -> tuple[Array, Array]:
+    """Returns the world position (3,) [m] and rotation (3, 3) of a contact."""
     T = s.placement(contact.frame)
     return T.translation + contact_lever(s, contact), np.array(T.rotation)

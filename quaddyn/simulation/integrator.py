@@ -85,39 +85,41 @@ def step_in_substeps(
     Returns:
         `DONE`, or the help that is needed.
     """
-    p, piece, total, lengths = memory.progress, memory.substep, memory.total, memory.pending_lengths
-    while p[N_PENDING] > 0:
-        top = p[N_PENDING] - 1
-        h = lengths[top]
-        if p[UNCOLLECTED] == 0:
-            said: int = integrate_substep(model, pushes, terms, memory, motion, contacts, h, MAX_MIDPOINT_ITERATIONS)
-            if said != DONE:
-                return said
-            p[N_TRIED] += 1
-            poor = not abs(piece[ENERGY_ERROR]) <= energy_tolerance(model, memory) and p[STATUS] != INACCURATE
-            if poor and h > MIN_SUBSTEP_FRACTION * model.law.dt and p[N_TRIED] < MAX_SUBSTEP_TRIALS:
-                lengths[top], lengths[top + 1] = 0.5 * h, 0.5 * h
-                p[N_PENDING] += 1
+    progress, substep, total, lengths = memory.progress, memory.substep, memory.total, memory.pending_lengths
+    while progress[N_PENDING] > 0:
+        last = progress[N_PENDING] - 1
+        h = lengths[last]
+        if progress[UNCOLLECTED] == 0:
+            result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, h, MAX_MIDPOINT_ITERATIONS)
+            if result != DONE:
+                return result
+            progress[N_TRIED] += 1
+            is_inaccurate = (
+                not abs(substep[ENERGY_ERROR]) <= energy_tolerance(model, memory) and progress[STATUS] != INACCURATE
+            )
+            if is_inaccurate and h > MIN_SUBSTEP_FRACTION * model.law.dt and progress[N_TRIED] < MAX_SUBSTEP_TRIALS:
+                lengths[last], lengths[last + 1] = 0.5 * h, 0.5 * h
+                progress[N_PENDING] += 1
                 continue
-            for each in range(MAX_RESIDUAL):
-                total[each] += piece[each]
-            total[MAX_RESIDUAL], total[MAX_SPEED] = max(total[MAX_RESIDUAL], piece[MAX_RESIDUAL]), piece[MAX_SPEED]
-            if not piece[MAX_SPEED] < model.divergence_speed:
+            for slot in range(MAX_RESIDUAL):
+                total[slot] += substep[slot]
+            total[MAX_RESIDUAL], total[MAX_SPEED] = max(total[MAX_RESIDUAL], substep[MAX_RESIDUAL]), substep[MAX_SPEED]
+            if not substep[MAX_SPEED] < model.divergence_speed:
                 return DONE
-            p[UNCOLLECTED] = 1
-        if not accumulate_contacts(p[CONTACTS], p[STATUS], contacts, accumulated):
-            p[REQUIRED_CAPACITY] = len(accumulated.keys)
+            progress[UNCOLLECTED] = 1
+        if not accumulate_contacts(progress[CONTACTS], progress[STATUS], contacts, accumulated):
+            progress[REQUIRED_CAPACITY] = len(accumulated.keys)
             return NEEDS_CAPACITY
-        p[UNCOLLECTED], p[N_PENDING], p[N_TAKEN] = 0, top, p[N_TAKEN] + 1
-        onward = 1.0 if top == 0 else lengths[top - 1] / h
+        progress[UNCOLLECTED], progress[N_PENDING], progress[N_TAKEN] = 0, last, progress[N_TAKEN] + 1
+        length_ratio = 1.0 if last == 0 else lengths[last - 1] / h
         for j in range(len(memory.v)):
-            memory.v_previous_substep[j] = memory.v_end[j] - onward * (memory.v_end[j] - memory.v_start[j])
+            memory.v_previous_substep[j] = memory.v_end[j] - length_ratio * (memory.v_end[j] - memory.v_start[j])
         _copy(memory.v_end, memory.v_start)
         _copy(memory.q_end, memory.q_start)
         _copy(memory.at_end, memory.at_start)
         advance_motors(memory.drives, memory.v_start, h)
-    if p[N_TAKEN] > 1:
-        p[CONTACTS], p[STATUS] = publish_step(accumulated, contacts)
+    if progress[N_TAKEN] > 1:
+        progress[CONTACTS], progress[STATUS] = publish_step(accumulated, contacts)
     return DONE
 
 
@@ -136,56 +138,62 @@ def advance_step(
     Returns:
         `DONE`, `DIVERGED`, or the help that is needed.
     """
-    p, total, dt = memory.progress, memory.total, model.law.dt
-    if p[PHASE] == NOT_STARTED:
-        if p[EVALUATED] == 0:
+    progress, total, dt = memory.progress, memory.total, model.law.dt
+    if progress[PHASE] == NOT_STARTED:
+        if progress[EVALUATED] == 0:
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
         else:
             _copy(memory.at_end, memory.step_start)
-        p[EVALUATED] = 0  # until the step is taken
+        progress[EVALUATED] = 0  # until the step is taken
         begin_step(memory)
-        p[PHASE] = FLIGHT_STEP if model.is_adaptive and p[IN_FLIGHT] == 1 else FULL_STEP
-    if p[PHASE] == FLIGHT_STEP:
-        said: int = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 1)
-        if said == NEEDS_CAPACITY:
-            return said
-        if p[CONTACTS] > 0:
-            p[ITERATION] = 0
+        progress[PHASE] = FLIGHT_STEP if model.is_adaptive and progress[IN_FLIGHT] == 1 else FULL_STEP
+    if progress[PHASE] == FLIGHT_STEP:
+        result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 1)
+        if result == NEEDS_CAPACITY:
+            return result
+        if progress[CONTACTS] > 0:
+            progress[ITERATION] = 0
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
-            p[PHASE] = FULL_STEP
-    if p[PHASE] == FULL_STEP:
-        said = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 0)
-        if said != DONE:
-            return said
-    if p[PHASE] != SUBSTEPS:
+            progress[PHASE] = FULL_STEP
+    if progress[PHASE] == FULL_STEP:
+        result = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 0)
+        if result != DONE:
+            return result
+    if progress[PHASE] != SUBSTEPS:
         if model.is_adaptive and not abs(memory.substep[ENERGY_ERROR]) <= energy_tolerance(model, memory):
             begin_step(memory)
-            p[PHASE], p[N_PENDING], p[N_TRIED], p[N_TAKEN], p[IN_FLIGHT] = SUBSTEPS, 1, 0, 0, 1
+            progress[PHASE], progress[N_PENDING], progress[N_TRIED], progress[N_TAKEN], progress[IN_FLIGHT] = (
+                SUBSTEPS,
+                1,
+                0,
+                0,
+                1,
+            )
             memory.pending_lengths[0] = dt
             accumulated.n_stored[0], accumulated.worst_status[0] = 0, FREE
             fill_zeros(total)
         else:
             _copy(memory.substep, total)
             advance_motors(memory.drives, memory.v_end, dt)
-    if p[PHASE] == SUBSTEPS:
-        said = step_in_substeps(model, pushes, terms, memory, motion, contacts, accumulated)
-        if said != DONE:
-            return said
-    p[PHASE] = NOT_STARTED
+    if progress[PHASE] == SUBSTEPS:
+        result = step_in_substeps(model, pushes, terms, memory, motion, contacts, accumulated)
+        if result != DONE:
+            return result
+    progress[PHASE] = NOT_STARTED
     if not total[MAX_SPEED] < model.divergence_speed:  # also true of NaN
         return DIVERGED
     kinetic = max(memory.step_start[KINETIC], memory.at_end[KINETIC])
     if abs(total[ENERGY_ERROR]) > INACCURATE_KINETIC_FRACTION * kinetic + INACCURATE_HEIGHT * model.weight:
-        p[STATUS] = INACCURATE
-    if p[CONTACTS] > 0:
-        p[IN_FLIGHT] = 0
-    for each in range(len(memory.work)):
-        memory.work[each] += total[each]
+        progress[STATUS] = INACCURATE
+    if progress[CONTACTS] > 0:
+        progress[IN_FLIGHT] = 0
+    for slot in range(len(memory.work)):
+        memory.work[slot] += total[slot]
     _copy(memory.v, memory.v_previous)
     _copy(memory.v_end, memory.v)
     _copy(memory.q_end, memory.q)
     finish_motor_step(memory.drives, memory.tau)
-    p[EVALUATED] = 1
+    progress[EVALUATED] = 1
     return DONE
 
 
@@ -201,7 +209,7 @@ def run_steps(
     accumulated: SubstepContacts,
     torques: Matrix,
     states: Matrix,
-    again: bool,
+    resume: bool,
 ) -> int:
     """Takes a step under each row of `torques`.
 
@@ -216,16 +224,24 @@ def run_steps(
         accumulated: contacts of the substeps of a step, overwritten.
         torques: (steps, nu) commanded torques [N m or N].
         states: (steps, nq + nv) receives q and v after each step; (0, ...) if they are not needed.
-        again: whether to continue where the last call needed help.
+        resume: whether to continue where the last call needed help.
 
     Returns:
         `DONE`, `DIVERGED`, or the help that is needed.
     """
-    p = memory.progress
-    if not again:
-        if p[PHASE] != NOT_STARTED:
-            p[EVALUATED] = 0
-        p[PHASE], p[ITERATION], p[HELP_GIVEN], p[RK4_STEP_DONE], p[UNCOLLECTED], p[N_STEPS], p[N_INACCURATE] = (
+    progress = memory.progress
+    if not resume:
+        if progress[PHASE] != NOT_STARTED:
+            progress[EVALUATED] = 0
+        (
+            progress[PHASE],
+            progress[ITERATION],
+            progress[HELP_GIVEN],
+            progress[RK4_STEP_DONE],
+            progress[UNCOLLECTED],
+            progress[N_STEPS],
+            progress[N_INACCURATE],
+        ) = (
             NOT_STARTED,
             0,
             0,
@@ -235,20 +251,20 @@ def run_steps(
             0,
         )
     nq = len(memory.q)
-    while p[N_STEPS] < len(torques):
-        if p[PHASE] == NOT_STARTED:
-            write_motor_torques(motors, memory.drives, torques[p[N_STEPS]], memory.v, memory.tau)
-        said: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
-        if said != DONE:
-            return said
-        if p[STATUS] == INACCURATE:
-            p[N_INACCURATE] += 1
+    while progress[N_STEPS] < len(torques):
+        if progress[PHASE] == NOT_STARTED:
+            write_motor_torques(motors, memory.drives, torques[progress[N_STEPS]], memory.v, memory.tau)
+        result: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
+        if result != DONE:
+            return result
+        if progress[STATUS] == INACCURATE:
+            progress[N_INACCURATE] += 1
         if len(states) > 0:
             for i in range(nq):
-                states[p[N_STEPS], i] = memory.q[i]
+                states[progress[N_STEPS], i] = memory.q[i]
             for i in range(len(memory.v)):
-                states[p[N_STEPS], nq + i] = memory.v[i]
-        p[N_STEPS] += 1
+                states[progress[N_STEPS], nq + i] = memory.v[i]
+        progress[N_STEPS] += 1
     return DONE
 
 

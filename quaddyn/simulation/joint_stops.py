@@ -32,21 +32,21 @@ class JointStops(NamedTuple):
 
 def make_joint_stops(robot: Robot, *, enabled: bool = True) -> JointStops:
     """Returns all finite position limits of a robot's joints; none unless `enabled`."""
-    found = [
+    limits = [
         (q, v, side, ends[q])
         for v, (q, entries) in robot.one_dof_joints.items()
         if enabled and entries == 1
         for side, ends in ((1.0, robot.lower), (-1.0, robot.upper))
         if np.isfinite(ends[q])
     ]
-    table = np.array(found, dtype=np.float64).reshape(-1, 4)
+    table = np.array(limits, dtype=np.float64).reshape(-1, 4)
     q, v = table[:, :2].astype(np.int64).T
     return JointStops(q.copy(), v.copy(), table[:, 2].copy(), table[:, 3].copy())
 
 
 @compiled()
 def find_joint_stops(
-    stops: JointStops, q: Vector, v: Vector, reach: float, dt: float, found: CollisionBuffer, k: int
+    stops: JointStops, q: Vector, v: Vector, reach: float, dt: float, contacts: CollisionBuffer, k: int
 ) -> int:
     """Adds contacts for stops that a joint could reach within dt [s], or is closer to than `reach`, after k contacts.
 
@@ -58,9 +58,9 @@ def find_joint_stops(
     for j in range(len(stops.q)):
         gap = stops.sides[j] * (q[stops.q[j]] - stops.ends[j])
         if gap < reach + dt * abs(v[stops.v[j]]):
-            if k < len(found.gaps):
-                found.gaps[k], found.friction[k], found.spheres[k], found.surfaces[k] = gap, 0.0, -1 - j, 0
+            if k < len(contacts.gaps):
+                contacts.gaps[k], contacts.friction[k], contacts.spheres[k], contacts.surfaces[k] = gap, 0.0, -1 - j, 0
                 for a in range(3):
-                    found.normals[k, a] = 0.0
+                    contacts.normals[k, a] = 0.0
             k += 1
     return k

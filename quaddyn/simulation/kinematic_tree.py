@@ -38,7 +38,7 @@ class KinematicTree(NamedTuple):
 
     Attributes:
         kind: (n,) kind of each joint, see `REVOLUTE`.
-        parent: (n,) joint before each joint.
+        parent: (n,) parent joint of each joint.
         q: (n,) first entry of q.
         v: (n,) first entry of v.
         dof_count: (n,) number of entries of v.
@@ -46,12 +46,12 @@ class KinematicTree(NamedTuple):
         multiplier, offset: (n,) the position of the joint is ``multiplier * q + offset``.
         coupled: whether there are mimic joints or closed loops.
         row_dof: (nr,) entry of v to which each row belongs.
-        parent_row: (nr,) row before each row on the path to the root, -1 at the root.
+        parent_row: (nr,) next row of each row on the path to the root, -1 at the root.
         placements: (n, 12) placement in the frame of the parent: rotation column by column, then translation [m].
         axes: (n, 3) axis of rotation or translation in the joint's frame.
         inertias: (n, 10) inertia about the joint's origin in its axes, see `INERTIA`.
-        dof_parent: (nv,) degree of freedom before each one, -1 at the root. M has nonzero entries only along such
-            paths; with mimic joints or closed loops all degrees of freedom are on one path.
+        dof_parent: (nv,) next degree of freedom of each one on the path to the root, -1 at the root. M has nonzero
+            entries only along such paths; with mimic joints or closed loops all degrees of freedom are on one path.
         armature: (nv,) rotor inertia [kg m^2 or kg].
         gravity: (3,) acceleration of gravity [m/s^2].
         closures: closed loops.
@@ -112,58 +112,66 @@ def make_kinematic_tree(
         QuaddynError: a joint of an unsupported kind.
     """
     joints = list(model.joints)
-    kinds = [0, *(_kind(joint.shortname()) for joint in joints[1:])]
+    kinds = [0, *(_find_joint_kind(joint.shortname()) for joint in joints[1:])]
     axes = np.zeros((len(joints), 3))
     placements = np.zeros((len(joints), 12))
     inertias = np.zeros((len(joints), INERTIA))
     for i in range(len(joints)):
-        at, body = model.jointPlacements[i], model.inertias[i]
-        placements[i] = [*at.rotation.ravel(order="F"), *at.translation]
+        placement, body = model.jointPlacements[i], model.inertias[i]
+        placements[i] = [*placement.rotation.ravel(order="F"), *placement.translation]
         if i == 0:
             continue  # bodies fixed to the world
         lever = body.lever
-        about = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
-        inertias[i] = [body.mass, *(body.mass * lever), *about[np.triu_indices(3)]]
+        inertia_at_origin = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
+        inertias[i] = [body.mass, *(body.mass * lever), *inertia_at_origin[np.triu_indices(3)]]
         if kinds[i] in (REVOLUTE, CONTINUOUS, PRISMATIC):
-            axes[i] = _axis(model, i, angular=kinds[i] != PRISMATIC)
+            axes[i] = _find_joint_axis(model, i, angular=kinds[i] != PRISMATIC)
         else:
             axes[i, 2] = 1.0
 
     def integers(values: Iterable[int]) -> NDArray[np.int64]:
         return np.array(list(values), dtype=np.int64)
 
-    q, v = (np.array([max(at, 0) for at in each], dtype=np.int64) for each in (model.idx_qs, model.idx_vs))
-    gear, offset, row, above = np.ones(len(joints)), np.zeros(len(joints)), v, model.createData().parents_fromRow
-    own, tree = np.arange(model.nv, dtype=np.int64), integers(above)
-    sizes = integers(joint.nv for joint in joints)
+    q, v = (
+        np.array([max(placement, 0) for placement in indices], dtype=np.int64)
+        for indices in (model.idx_qs, model.idx_vs)
+    )
+    multiplier, offset, row, parent_row = (
+        np.ones(len(joints)),
+        np.zeros(len(joints)),
+        v,
+        model.createData().parents_fromRow,
+    )
+    row_dof, dof_parent = np.arange(model.nv, dtype=np.int64), integers(parent_row)
+    dof_count = integers(joint.nv for joint in joints)
     follows, rotors = np.full((2, len(joints)), -1, dtype=np.int64), np.zeros(len(joints))
     if isinstance(coupling, LoopCoupling):
-        q, v, row, own, above = _rows(model, coupling, q, v, sizes, follows)
+        q, v, row, row_dof, parent_row = _make_loop_rows(model, coupling, q, v, dof_count, follows)
         rotors[follows[1] >= 0] = model.armature[follows[1][follows[1] >= 0]]
-        tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
+        dof_parent = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
     elif coupling is not None:
         for i in range(1, len(joints)):
-            gear[i], offset[i] = coupling.q_scale[q[i]], coupling.q_offset[q[i]]
-        q, v, own = (
-            np.array(each, dtype=np.int64) for each in (coupling.q_from[q], coupling.v_from[v], coupling.v_from)
+            multiplier[i], offset[i] = coupling.q_scale[q[i]], coupling.q_offset[q[i]]
+        q, v, row_dof = (
+            np.array(indices, dtype=np.int64) for indices in (coupling.q_from[q], coupling.v_from[v], coupling.v_from)
         )
-        tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
+        dof_parent = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
     return KinematicTree(
         integers(kinds),
         integers(model.parents),
         q,
         v,
-        sizes,
+        dof_count,
         row,
-        gear,
+        multiplier,
         offset,
         coupling is not None,
-        own,
-        integers(above),
+        row_dof,
+        integers(parent_row),
         placements,
         axes,
         inertias,
-        tree,
+        dof_parent,
         armature.copy(),
         model.gravity.linear.copy(),
         coupling.closures if isinstance(coupling, LoopCoupling) else empty_closures(),
@@ -173,33 +181,33 @@ def make_kinematic_tree(
     )
 
 
-def _rows(
-    model: pin.Model, loops: LoopCoupling, q: IntArray, v: IntArray, sizes: IntArray, follows: IntArray
+def _make_loop_rows(
+    model: pin.Model, loops: LoopCoupling, q: IntArray, v: IntArray, dof_count: IntArray, follows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Returns entries of q and v, first row, entry of v of each row, and preceding row, for a model with closed loops.
 
     A dependent joint has the entries of the first independent joint that moves it, and a row for each joint that moves
-    it: `sizes` and `follows` are filled in.
+    it: `dof_count` and `follows` are filled in.
     """
-    first, own, above = np.zeros(len(sizes), dtype=np.int64), list[int](), list[int]()
-    q_own, v_own = np.zeros_like(first), np.zeros_like(first)
-    for i in range(1, len(sizes)):
-        movers = [int(loops.v_from[v[i] + k]) for k in range(sizes[i])]
-        q_own[i], v_own[i] = loops.q_from[q[i]], movers[0]
+    first_row, row_dof, parent_row = np.zeros(len(dof_count), dtype=np.int64), list[int](), list[int]()
+    q_index, v_index = np.zeros_like(first_row), np.zeros_like(first_row)
+    for i in range(1, len(dof_count)):
+        movers = [int(loops.v_from[v[i] + k]) for k in range(dof_count[i])]
+        q_index[i], v_index[i] = loops.q_from[q[i]], movers[0]
         if movers[0] < 0:
             follows[:, i] = q[i], v[i]
             movers = loops.chain([int(v[i])])
-            sizes[i], v_own[i] = len(movers), movers[0]
-            q_own[i] = loops.q_from[q[next(j for j in range(1, len(v)) if loops.v_from[v[j]] == movers[0])]]
-        first[i] = len(own)
-        before = int(model.parents[i])
-        above += [int(first[before] + sizes[before]) - 1 if before else -1]
-        above += range(len(own), len(own) + len(movers) - 1)
-        own += movers
-    return q_own, v_own, first, np.array(own, dtype=np.int64), np.array(above, dtype=np.int64)
+            dof_count[i], v_index[i] = len(movers), movers[0]
+            q_index[i] = loops.q_from[q[next(j for j in range(1, len(v)) if loops.v_from[v[j]] == movers[0])]]
+        first_row[i] = len(row_dof)
+        parent = int(model.parents[i])
+        parent_row += [int(first_row[parent] + dof_count[parent]) - 1 if parent else -1]
+        parent_row += range(len(row_dof), len(row_dof) + len(movers) - 1)
+        row_dof += movers
+    return q_index, v_index, first_row, np.array(row_dof, dtype=np.int64), np.array(parent_row, dtype=np.int64)
 
 
-def _kind(name: str) -> int:
+def _find_joint_kind(name: str) -> int:
     """Returns the kind of a joint from its name in Pinocchio."""
     for start, kind in KINDS.items():
         if name.startswith(start):
@@ -207,7 +215,7 @@ def _kind(name: str) -> int:
     raise QuaddynError(f"joints of Pinocchio's kind {name} cannot be simulated")
 
 
-def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
+def _find_joint_axis(model: pin.Model, i: int, *, angular: bool) -> Array:
     """Returns the axis (3,) of a joint in its own frame."""
     data, joint = model.createData(), model.joints[i]
     pin.computeJointJacobians(model, data, pin.neutral(model))
@@ -216,12 +224,12 @@ def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
     return np.asarray(column[3:] if angular else column[:3])
 
 
-def last_mover(bodies: KinematicTree, joint: int) -> int:
+def last_moving_row(bodies: KinematicTree, joint: int) -> int:
     """Returns the last row of the Jacobian that moves the body of a joint, -1 for the world."""
     return int(bodies.row[joint] + bodies.dof_count[joint] - 1) if joint else -1
 
 
 def make_point_forces(count: int = 0) -> PointForces:
-    """Returns buffers for `count` forces."""
+    """Returns buffers for `count` forces on points of the robot, all zero."""
     integers = np.zeros((2, count), dtype=np.int64)
     return PointForces(integers[0], integers[1], np.zeros((count, 3)), np.zeros((count, 6)))

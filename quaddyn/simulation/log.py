@@ -69,8 +69,8 @@ class Log:
     @property
     def positions(self) -> Array:
         """Positions of the actuated joints (n, nu) [rad or m]."""
-        _, at, entries = self.joint_slices.astype(np.intp).T
-        return JointPositions(at, entries == 2).of(self.q)
+        _, first_entry, entries = self.joint_slices.astype(np.intp).T
+        return JointPositions(first_entry, entries == 2).of(self.q)
 
     @property
     def velocities(self) -> Array:
@@ -83,24 +83,26 @@ class Log:
         return self.q[:, :7] if self.root == "free" else None
 
     def __repr__(self) -> str:
-        said = "".join(f", {n} {word}" for word, n in Counter(self.status).most_common() if word)
+        outcomes = "".join(f", {n} {outcome}" for outcome, n in Counter(self.status).most_common() if outcome)
         start = self.initial_checkpoint
-        return f"Log({start.robot!r}, {len(self.time)} ticks of {1e3 * start.dt * self.steps_per_tick:g} ms{said})"
+        return f"Log({start.robot!r}, {len(self.time)} ticks of {1e3 * start.dt * self.steps_per_tick:g} ms{outcomes})"
 
     def columns(self) -> dict[str, Array]:
         """Returns each quantity as an array (n,) by name and unit, such as "tau FL_hip_joint [N m]"."""
-        out, force = {"time [s]": self.time}, {"rad": "N m", "m": "N"}
+        columns, torque_unit = {"time [s]": self.time}, {"rad": "N m", "m": "N"}
         positions, velocities = self.positions, self.velocities
         for i, (joint, unit) in enumerate(zip(self.joint_names, self.joint_units, strict=True)):
-            out[f"position {joint} [{unit}]"] = positions[:, i]
-            out[f"velocity {joint} [{unit}/s]"] = velocities[:, i]
-            out[f"tau {joint} [{force[unit]}]"] = self.tau[:, i]
+            columns[f"position {joint} [{unit}]"] = positions[:, i]
+            columns[f"velocity {joint} [{unit}/s]"] = velocities[:, i]
+            columns[f"tau {joint} [{torque_unit[unit]}]"] = self.tau[:, i]
         if self.base is not None:
             names = ("x [m]", "y [m]", "z [m]", "qx [1]", "qy [1]", "qz [1]", "qw [1]")
-            out |= {f"base {name}": self.base[:, i] for i, name in enumerate(names)}
+            columns |= {f"base {name}": self.base[:, i] for i, name in enumerate(names)}
         for s, sphere in enumerate(self.spheres):
-            out |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
-        return out | {f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)}
+            columns |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
+        return columns | {
+            f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)
+        }
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Writes `columns`, and the status if there is one, as a table with a header line.
@@ -114,13 +116,13 @@ class Log:
         Raises:
             OSError: the file cannot be written.
         """
-        columns, said = self.columns(), self.status if any(self.status) else ()
+        columns, outcomes = self.columns(), self.status if any(self.status) else ()
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow([*columns, *(["status"] if said else [])])
+            writer.writerow([*columns, *(["status"] if outcomes else [])])
             table = np.column_stack(list(columns.values()))
             for i, row in enumerate(table.tolist()):
-                writer.writerow([*row, *([said[i]] if said else [])])
+                writer.writerow([*row, *([outcomes[i]] if outcomes else [])])
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -148,8 +150,8 @@ class Log:
             ArgumentError: the file is not a saved log.
             OSError: the file cannot be read.
         """
-        found: Log = load(path, (Log, Checkpoint, ActivePush, ContactPoint))
-        return found
+        log: Log = load(path, (Log, Checkpoint, ActivePush, ContactPoint))
+        return log
 
     def to_mcap(self, path: str | os.PathLike[str]) -> Path:
         """Writes an MCAP file for Foxglove and PlotJuggler, see `quaddyn.simulation.mcap_file` (extra: mcap).
@@ -178,21 +180,21 @@ class Log:
         Raises:
             QuaddynError: matplotlib is not installed.
         """
-        turns = set(self.joint_units) <= {"rad"}
+        all_revolute = set(self.joint_units) <= {"rad"}
         panels: list[tuple[str, Array, tuple[str, ...]]] = [
-            (f"position [{'rad' if turns else 'rad, m'}]", self.positions, self.joint_names),
-            (f"velocity [{'rad/s' if turns else 'rad/s, m/s'}]", self.velocities, self.joint_names),
-            (f"torque [{'N m' if turns else 'N m, N'}]", self.tau, self.joint_names),
+            (f"position [{'rad' if all_revolute else 'rad, m'}]", self.positions, self.joint_names),
+            (f"velocity [{'rad/s' if all_revolute else 'rad/s, m/s'}]", self.velocities, self.joint_names),
+            (f"torque [{'N m' if all_revolute else 'N m, N'}]", self.tau, self.joint_names),
         ]
-        touching = [s for s in range(len(self.spheres)) if self.forces[:, s].any()]
-        if touching:
-            panels.append(("vertical force [N]", self.forces[:, touching, 2], tuple(self.spheres[s] for s in touching)))
+        loaded = [s for s in range(len(self.spheres)) if self.forces[:, s].any()]
+        if loaded:
+            panels.append(("vertical force [N]", self.forces[:, loaded, 2], tuple(self.spheres[s] for s in loaded)))
         if self.base is not None:
             panels.append(("base [m]", self.base[:, :3], ("x", "y", "z")))
         if self.level_residuals.size:
             panels.append(
                 (
-                    "lost [m/s$^2$]",
+                    "residual [m/s$^2$]",
                     self.level_residuals,
                     tuple(f"level {k}" for k in range(self.level_residuals.shape[1])),
                 )
@@ -223,12 +225,12 @@ def plot_panels(
         raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
     panels = [panel for panel in panels if panel[2]]  # a free body has no joints
     figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
-    for axes, (label, table, names) in zip(
+    for axes, (label, values, names) in zip(
         np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)), panels, strict=True
     ):
         palette = colormaps["tab10" if len(names) <= 10 else "tab20"]
         axes.set_prop_cycle(color=list(palette(np.arange(len(names)) % palette.N)))
-        axes.plot(time, table, linewidth=1.0, label=names)
+        axes.plot(time, values, linewidth=1.0, label=names)
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=6, ncols=1 + len(names) // 7, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -240,9 +242,9 @@ def plot_panels(
 
 def log_joint_fields(robot: Robot) -> dict[str, Any]:
     """Returns the fields of a `Log` that describe the joints of a robot."""
-    single, slides = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
-    rows = [(v, *single[v]) for v in map(robot.velocity_index, robot.actuated)]
-    units = tuple("m" if name in slides else "rad" for name in robot.actuated)
+    one_dof, prismatic = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
+    rows = [(v, *one_dof[v]) for v in map(robot.velocity_index, robot.actuated)]
+    units = tuple("m" if name in prismatic else "rad" for name in robot.actuated)
     return {
         "root": robot.root,
         "joint_names": robot.actuated,

@@ -83,8 +83,8 @@ class LogBuilder:
         for contact in contacts:
             name = contact.sphere if contact.link is None else contact.link
             self._forces.setdefault(name, np.zeros((len(self._time), 3)))[i] += contact.force
-        self._outcomes.append(_outcome(command))
-        self._residuals.append(_level_residuals(command) if self._record_residuals else [])
+        self._outcomes.append(_read_outcome(command))
+        self._residuals.append(_read_level_residuals(command) if self._record_residuals else [])
 
     def build(self) -> Log:
         """Returns the log of all ticks."""
@@ -99,27 +99,27 @@ class LogBuilder:
             frozen(forces),
             tuple(self._forces),
             status=tuple(self._outcomes),
-            level_residuals=_table(self._residuals),
+            level_residuals=_pad_rows(self._residuals),
             **log_joint_fields(self._robot),
         )
 
 
-def _outcome(command: object) -> str:
+def _read_outcome(command: object) -> str:
     """Returns the outcome of a command's whole-body control; its mode without that; "" for torques only."""
-    whole = getattr(command, "wbc_command", command)
-    if whole is None:
+    wbc_command = getattr(command, "wbc_command", command)
+    if wbc_command is None:
         return str(getattr(getattr(command, "mode", None), "value", ""))
-    return str(getattr(getattr(whole, "status", None), "outcome", ""))
+    return str(getattr(getattr(wbc_command, "status", None), "outcome", ""))
 
 
-def _level_residuals(command: object) -> list[float]:
+def _read_level_residuals(command: object) -> list[float]:
     """Returns the residual of each level of a command's whole-body control [m/s^2]."""
     return [level.residual for level in getattr(getattr(command, "wbc_command", command), "levels", ())]
 
 
-def _table(rows: list[list[float]]) -> Array:
+def _pad_rows(rows: list[list[float]]) -> Array:
     """Returns rows of different lengths as one array, padded with NaN."""
     out = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
-    for to, row in zip(out, rows, strict=True):
-        to[: len(row)] = row
+    for padded, row in zip(out, rows, strict=True):
+        padded[: len(row)] = row
     return frozen(out)

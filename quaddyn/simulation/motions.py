@@ -14,7 +14,7 @@ SMALL_ANGLE = 0.3
 
 @compiled(inline=False)
 def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
-    """Computes the placement (12,) of a joint's moved frame relative to its frame at zero."""
+    """Computes the placement (12,) of a joint's frame at q relative to its frame at zero."""
     x, y, z, c, s = axis[0], axis[1], axis[2], 1.0, 0.0
     out[9], out[10], out[11] = 0.0, 0.0, 0.0
     if kind == REVOLUTE:
@@ -47,29 +47,29 @@ def integrate_configuration(bodies: KinematicTree, q: Vector, v: Vector, h: floa
     """Computes ``out = q (+) h v``; `out` must be a different array."""
     for i in range(1, len(bodies.kind)):
         kind = bodies.kind[i]
-        here, move, there = q[bodies.q[i] :], v[bodies.v[i] :], out[bodies.q[i] :]
+        q_joint, v_joint, q_next = q[bodies.q[i] :], v[bodies.v[i] :], out[bodies.q[i] :]
         if kind == FREE:
-            _integrate_free(here, move, h, there)
+            _integrate_free(q_joint, v_joint, h, q_next)
         elif kind == PLANAR:
-            _integrate_planar(here, move, h, there)
+            _integrate_planar(q_joint, v_joint, h, q_next)
         elif kind == CONTINUOUS:
-            _rotate_unit_vector(here, h * move[0], there)
+            _rotate_unit_vector(q_joint, h * v_joint[0], q_next)
         else:
-            there[0] = here[0] + h * move[0]
+            q_next[0] = q_joint[0] + h * v_joint[0]
 
 
 @compiled()
-def _rotate_unit_vector(here: Vector, angle: float, there: Vector) -> None:
+def _rotate_unit_vector(direction: Vector, angle: float, out: Vector) -> None:
     """Rotates (cos, sin) by an angle [rad]; the result has unit norm."""
     c, s = math.cos(angle), math.sin(angle)
-    x, y = c * here[0] - s * here[1], s * here[0] + c * here[1]
+    x, y = c * direction[0] - s * direction[1], s * direction[0] + c * direction[1]
     scale = 1.5 - 0.5 * (x * x + y * y)
-    there[0], there[1] = scale * x, scale * y
+    out[0], out[1] = scale * x, scale * y
 
 
 @compiled()
 def _exponential_coefficients(angle: float) -> tuple[float, float]:
-    """Returns ``(1 - cos a) / a^2`` and ``(a - sin a) / a^3``."""
+    """Returns ``(1 - cos a) / a^2`` and ``(a - sin a) / a^3``, the coefficients of the exponential map."""
     square = angle * angle
     if angle > SMALL_ANGLE:
         half = math.sin(0.5 * angle)
@@ -80,36 +80,36 @@ def _exponential_coefficients(angle: float) -> tuple[float, float]:
 
 
 @compiled()
-def _integrate_planar(here: Vector, move: Vector, h: float, there: Vector) -> None:
-    """Computes position and (cos, sin) after a motion in the joint's own axes."""
-    x, y, angle = h * move[0], h * move[1], h * move[2]
-    cosine, sine = _exponential_coefficients(abs(angle))
-    along, across = 1.0 - angle * angle * sine, angle * cosine  # sin a / a, (1 - cos a) / a
+def _integrate_planar(q: Vector, v: Vector, h: float, out: Vector) -> None:
+    """Integrates a planar joint, position and (cos, sin), with the velocity v in the joint's axes over a time h [s]."""
+    x, y, angle = h * v[0], h * v[1], h * v[2]
+    cosine_term, sine_term = _exponential_coefficients(abs(angle))
+    along, across = 1.0 - angle * angle * sine_term, angle * cosine_term  # sin a / a, (1 - cos a) / a
     u, w = along * x - across * y, across * x + along * y
-    there[0] = here[0] + here[2] * u - here[3] * w
-    there[1] = here[1] + here[3] * u + here[2] * w
-    _rotate_unit_vector(here[2:], angle, there[2:])
+    out[0] = q[0] + q[2] * u - q[3] * w
+    out[1] = q[1] + q[3] * u + q[2] * w
+    _rotate_unit_vector(q[2:], angle, out[2:])
 
 
 @compiled()
-def _integrate_free(here: Vector, move: Vector, h: float, there: Vector) -> None:
-    """Computes position and quaternion after a motion in the joint's own axes."""
+def _integrate_free(q: Vector, v: Vector, h: float, out: Vector) -> None:
+    """Integrates a free joint, position and quaternion, with the velocity v in the joint's axes over a time h [s]."""
     R, u = local(9), local(3)
-    x, y, z, a, b, c = h * move[0], h * move[1], h * move[2], h * move[3], h * move[4], h * move[5]
+    x, y, z, a, b, c = h * v[0], h * v[1], h * v[2], h * v[3], h * v[4], h * v[5]
     angle = math.sqrt(a * a + b * b + c * c)
     first, second = _exponential_coefficients(angle)
-    p, q, r = b * z - c * y, c * x - a * z, a * y - b * x
-    u[0] = x + first * p + second * (b * r - c * q)
-    u[1] = y + first * q + second * (c * p - a * r)
-    u[2] = z + first * r + second * (a * q - b * p)
-    _quaternion_rotation(here[3:], R)
+    axis_x, axis_y, axis_z = b * z - c * y, c * x - a * z, a * y - b * x
+    u[0] = x + first * axis_x + second * (b * axis_z - c * axis_y)
+    u[1] = y + first * axis_y + second * (c * axis_x - a * axis_z)
+    u[2] = z + first * axis_z + second * (a * axis_y - b * axis_x)
+    _quaternion_rotation(q[3:], R)
     for k in range(3):
-        there[k] = here[k] + R[k] * u[0] + R[3 + k] * u[1] + R[6 + k] * u[2]
+        out[k] = q[k] + R[k] * u[0] + R[3 + k] * u[1] + R[6 + k] * u[2]
     # sin(a / 2) / a = (1 - (a / 2)^2 (a / 2 - sin(a / 2)) / (a / 2)^3) / 2
     quarter = 0.25 * angle * angle
     _, half_sine = _exponential_coefficients(0.5 * angle)
     part, w = 0.5 * (1.0 - quarter * half_sine), math.cos(0.5 * angle)
-    i, j, k_, l_ = here[3], here[4], here[5], here[6]
+    i, j, k_, l_ = q[3], q[4], q[5], q[6]
     a, b, c = part * a, part * b, part * c
     qx = w * i + l_ * a + j * c - k_ * b
     qy = w * j + l_ * b + k_ * a - i * c
@@ -118,4 +118,4 @@ def _integrate_free(here: Vector, move: Vector, h: float, there: Vector) -> None
     scale = 1.5 - 0.5 * (qx * qx + qy * qy + qz * qz + qw * qw)
     if qx * i + qy * j + qz * k_ + qw * l_ < 0.0:
         scale = -scale
-    there[3], there[4], there[5], there[6] = scale * qx, scale * qy, scale * qz, scale * qw
+    out[3], out[4], out[5], out[6] = scale * qx, scale * qy, scale * qz, scale * qw

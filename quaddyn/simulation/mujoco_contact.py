@@ -16,8 +16,8 @@ CONES = ("elliptic", "pyramidal")
 CONTACT_DIMENSIONS = (3, 4, 6)
 
 
-def _numbers(name: str, values: object, count: int) -> tuple[float, ...]:
-    """Returns `count` finite numbers, or raises."""
+def _validate_numbers(name: str, values: object, count: int) -> tuple[float, ...]:
+    """Returns a tuple of `count` finite numbers; raises if `values` is not one."""
     if not isinstance(values, tuple) or len(values) != count:
         raise ArgumentTypeError(f"{name}: expected a tuple of {count} numbers, got {values!r}")
     for value in values:
@@ -67,11 +67,17 @@ class MujocoContact:
         for name in ("torsional", "rolling"):
             check_positive(name, getattr(self, name), zero=True)
         if self.solref is not None:
-            time, damping = _numbers("solref", self.solref, 2)
+            time, damping = _validate_numbers("solref", self.solref, 2)
             if not ((time > 0.0 and damping > 0.0) or (time < 0.0 and damping < 0.0)):
                 raise ArgumentError(f"solref: expected two positive or two negative numbers, got {self.solref}")
-        least, most, width, midpoint, power = _numbers("solimp", self.solimp, 5)
-        if not (0.0 < least <= 1.0 and 0.0 < most <= 1.0 and width > 0.0 and 0.0 < midpoint < 1.0 and power >= 1.0):
+        min_impedance, max_impedance, width, midpoint, power = _validate_numbers("solimp", self.solimp, 5)
+        if not (
+            0.0 < min_impedance <= 1.0
+            and 0.0 < max_impedance <= 1.0
+            and width > 0.0
+            and 0.0 < midpoint < 1.0
+            and power >= 1.0
+        ):
             raise ArgumentError(
                 "solimp: expected two impedances in (0, 1], a positive width, a midpoint in (0, 1) and a power of at "
                 f"least 1, got {self.solimp}"
@@ -80,7 +86,7 @@ class MujocoContact:
 
 #: Presets by name.  "stiff": as rigid as the time step allows, friction cones circular.  "mujoco": MuJoCo's defaults.
 #: "menagerie": feet of quadrupeds in MuJoCo Menagerie (Go2, A1, ANYmal C), where the width of `solimp` is about the
-#: foot's radius.  "soft": a mat in which feet sink by some millimetres and creep under tangential load.
+#: foot's radius.  "soft": a mat in which feet sink by some millimeters and creep under tangential load.
 PRESETS: Mapping[str, MujocoContact] = MappingProxyType(
     {
         "stiff": MujocoContact(cone="elliptic", impratio=100.0, solref=None, torsional=0.0, rolling=0.0),
@@ -98,7 +104,7 @@ PRESETS: Mapping[str, MujocoContact] = MappingProxyType(
 )
 
 
-def contact_named(contact: str | MujocoContact) -> MujocoContact:
+def find_contact_parameters(contact: str | MujocoContact) -> MujocoContact:
     """Returns contact parameters by the name of a preset, or as given.
 
     Raises:

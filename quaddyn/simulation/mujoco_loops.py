@@ -29,20 +29,20 @@ def add_loops(mujoco: Any, spec: Any, bodies: Sequence[Any], robot: Robot) -> No
     """
     kinds, sites = mujoco.mjtEq, mujoco.mjtObj.mjOBJ_SITE
     for loop in robot.loops:
-        for k in range(2 if loop.kind == "revolute" else 1):
-            names = [f"loop {loop.name} {side} {k}" for side in "AB"]
+        for n_point in range(2 if loop.kind == "revolute" else 1):
+            names = [f"loop {loop.name} {side} {n_point}" for side in "AB"]
             ends = ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b))
             for name, (link, placement) in zip(names, ends, strict=True):
-                i, pose = _carrier(robot, link)
-                at = pose @ placement
-                place = at.translation + k * HINGE_POINT_DISTANCE * at.rotation[:, 2]
-                bodies[i].add_site(name=name, pos=place, quat=wxyz(at.rotation))
+                body_index, link_pose = _find_body_of_link(robot, link)
+                pose_in_body = link_pose @ placement
+                position = pose_in_body.translation + n_point * HINGE_POINT_DISTANCE * pose_in_body.rotation[:, 2]
+                bodies[body_index].add_site(name=name, pos=position, quat=mujoco_quaternion(pose_in_body.rotation))
             kind = kinds.mjEQ_WELD if loop.kind == "weld" else kinds.mjEQ_CONNECT
-            made = spec.add_equality(type=kind, objtype=sites, name1=names[0], name2=names[1])
+            equality = spec.add_equality(type=kind, objtype=sites, name1=names[0], name2=names[1])
             if loop.kind == "weld":
-                data = np.zeros(len(made.data))
+                data = np.zeros(len(equality.data))
                 data[10] = 1.0  # torque per force: rotation and translation alike
-                made.data = data
+                equality.data = data
 
 
 class LoopJoints:
@@ -50,25 +50,27 @@ class LoopJoints:
 
     Args:
         loops: loops of the robot.
-        places: entries (q_all, v_all, qpos, qvel) of each joint.
+        entries: indices of each joint in q_all, v_all, qpos and qvel.
     """
 
-    def __init__(self, loops: LoopCoupling, places: Sequence[tuple[int, int, int, int]]) -> None:
+    def __init__(self, loops: LoopCoupling, entries: Sequence[tuple[int, int, int, int]]) -> None:
         self.loops = loops
-        self.q, self.v, self.qpos, self.qvel = np.array(places, dtype=np.intp).reshape(-1, 4).T
+        self.q, self.v, self.qpos, self.qvel = np.array(entries, dtype=np.intp).reshape(-1, 4).T
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array, zero: Array) -> None:
         """Writes the positions and velocities of the joints at (q, v) to `qpos` and `qvel`."""
-        at = self.loops.at(q)
-        qpos[self.qpos], qvel[self.qvel] = at.q[self.q] + zero[self.qpos], at.velocity(v)[self.v]
+        joint_state = self.loops.at(q)
+        qpos[self.qpos], qvel[self.qvel] = joint_state.q[self.q] + zero[self.qpos], joint_state.velocity(v)[self.v]
 
 
-def _carrier(robot: Robot, link: str) -> tuple[int, Pose]:
-    """Returns the index of the body of a link, and the placement of the link in it."""
-    return next((i, pose) for i, body in enumerate(robot.bodies) for x, pose in body.links if x.name == link)
+def _find_body_of_link(robot: Robot, link: str) -> tuple[int, Pose]:
+    """Returns the index of the body that contains a link, and the placement of the link in that body."""
+    return next(
+        (i, pose) for i, body in enumerate(robot.bodies) for body_link, pose in body.links if body_link.name == link
+    )
 
 
-def wxyz(rotation: Array) -> Array:
+def mujoco_quaternion(rotation: Array) -> Array:
     """Returns the quaternion (4,) of a rotation in MuJoCo's order, w first."""
     x, y, z, w = pin.Quaternion(np.array(rotation)).coeffs()
     return np.array([w, x, y, z])

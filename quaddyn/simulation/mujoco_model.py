@@ -21,7 +21,7 @@ from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
-from .mujoco_loops import LoopJoints, add_loops, wxyz
+from .mujoco_loops import LoopJoints, add_loops, mujoco_quaternion
 from .spheres import PlacedSphere
 from .terrain import Box, Plane, Terrain
 
@@ -61,61 +61,62 @@ class MujocoCoordinateMap:
     Attributes:
         q, qpos: entries that are equal in both apart from `zero`.
         v, qvel: entries of the velocities that are equal in both.
-        turning: floating and planar joints, whose linear velocities differ by a rotation.
-        circles: (first entry in q, entry in qpos) of joints that are (cos, sin) in Pinocchio and an angle in MuJoCo.
+        rotated_joints: floating and planar joints, whose linear velocities differ by a rotation.
+        continuous_joints: (first entry in q, entry in qpos) of joints that are (cos, sin) in Pinocchio and an angle in
+            MuJoCo.
         zero: (nqpos,) MuJoCo's coordinates of slides and hinges at Pinocchio's zero; zero elsewhere.
         mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of mimic joints, which are equality constraints
             in MuJoCo.
-        followers: dependent joints of closed loops; None without loops.
+        dependent_joints: dependent joints of closed loops; None without loops.
     """
 
     q: NDArray[np.intp]
     qpos: NDArray[np.intp]
     v: NDArray[np.intp]
     qvel: NDArray[np.intp]
-    turning: tuple[RotatedJoint, ...]
-    circles: tuple[tuple[int, int], ...]
+    rotated_joints: tuple[RotatedJoint, ...]
+    continuous_joints: tuple[tuple[int, int], ...]
     zero: Array
     mimics: tuple[tuple[int, int, int, int, float, float], ...] = ()
-    followers: LoopJoints | None = None
+    dependent_joints: LoopJoints | None = None
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
         """Writes (q, v) to MuJoCo's `qpos` and `qvel`, with continuous joints within (-pi, pi] of their zero."""
         qpos[self.qpos], qvel[self.qvel] = q[self.q] + self.zero[self.qpos], v[self.v]
-        for cos, angle in self.circles:
+        for cos, angle in self.continuous_joints:
             qpos[angle] = np.arctan2(q[cos + 1], q[cos]) + self.zero[angle]
-        for own_q, own_v, angle, speed, multiplier, offset in self.mimics:
-            qpos[angle] = multiplier * q[own_q] + offset + self.zero[angle]
-            qvel[speed] = multiplier * v[own_v]
-        if self.followers is not None:
-            self.followers.to_mujoco(q, v, qpos, qvel, self.zero)
-        for t in self.turning:
-            if t.size == 3:
-                x, y, z, w = q[t.q + 3 : t.q + 7]
-                qpos[t.qpos + 3 : t.qpos + 7] = w, x, y, z
-            n = t.size
-            qvel[t.qvel : t.qvel + n] = _rotation(t, q) @ v[t.v : t.v + n]
+        for entry_q, entry_v, angle, speed, multiplier, offset in self.mimics:
+            qpos[angle] = multiplier * q[entry_q] + offset + self.zero[angle]
+            qvel[speed] = multiplier * v[entry_v]
+        if self.dependent_joints is not None:
+            self.dependent_joints.to_mujoco(q, v, qpos, qvel, self.zero)
+        for joint in self.rotated_joints:
+            if joint.size == 3:
+                x, y, z, w = q[joint.q + 3 : joint.q + 7]
+                qpos[joint.qpos + 3 : joint.qpos + 7] = w, x, y, z
+            n = joint.size
+            qvel[joint.qvel : joint.qvel + n] = _joint_rotation(joint, q) @ v[joint.v : joint.v + n]
 
     def from_mujoco(self, qpos: Array, qvel: Array, q: Array, v: Array) -> None:
         """Writes MuJoCo's state to `q` and `v`."""
         q[self.q], v[self.v] = qpos[self.qpos] - self.zero[self.qpos], qvel[self.qvel]
-        for cos, angle in self.circles:
-            turn = qpos[angle] - self.zero[angle]
-            q[cos], q[cos + 1] = np.cos(turn), np.sin(turn)
-        for t in self.turning:
-            if t.size == 3:
-                w, x, y, z = qpos[t.qpos + 3 : t.qpos + 7]
-                q[t.q + 3 : t.q + 7] = x, y, z, w
-            n = t.size
-            v[t.v : t.v + n] = _rotation(t, q).T @ qvel[t.qvel : t.qvel + n]
+        for cos, angle in self.continuous_joints:
+            position = qpos[angle] - self.zero[angle]
+            q[cos], q[cos + 1] = np.cos(position), np.sin(position)
+        for joint in self.rotated_joints:
+            if joint.size == 3:
+                w, x, y, z = qpos[joint.qpos + 3 : joint.qpos + 7]
+                q[joint.q + 3 : joint.q + 7] = x, y, z, w
+            n = joint.size
+            v[joint.v : joint.v + n] = _joint_rotation(joint, q).T @ qvel[joint.qvel : joint.qvel + n]
 
 
-def _rotation(t: RotatedJoint, q: Array) -> Array:
-    """Returns the rotation from the axes of a joint to those of its parent."""
-    if t.size == 2:
-        c, s = q[t.q + 2 : t.q + 4]
+def _joint_rotation(joint: RotatedJoint, q: Array) -> Array:
+    """Returns the rotation at q from the axes of a planar (2, 2) or floating (3, 3) joint to those of its parent."""
+    if joint.size == 2:
+        c, s = q[joint.q + 2 : joint.q + 4]
         return np.array([[c, -s], [s, c]])
-    x, y, z, w = q[t.q + 3 : t.q + 7].tolist()
+    x, y, z, w = q[joint.q + 3 : joint.q + 7].tolist()
     return np.array(
         [
             [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
@@ -150,13 +151,15 @@ def make_specification(
     bodies: list[Any] = []
     for i, body in enumerate(robot.bodies):
         parent = spec.worldbody if body.parent < 0 else bodies[body.parent]
-        made = parent.add_body(name=body_name(body), pos=body.placement.translation, quat=wxyz(body.placement.rotation))
-        bodies.append(made)
-        _inertial(made, body.inertial)
+        mujoco_body = parent.add_body(
+            name=body_name(body), pos=body.placement.translation, quat=mujoco_quaternion(body.placement.rotation)
+        )
+        bodies.append(mujoco_body)
+        _set_inertia(mujoco_body, body.inertial)
         if i == 0:
-            _root(mujoco, made, robot.root)
+            _add_root_joint(mujoco, mujoco_body, robot.root)
         else:
-            _joint(mujoco, made, robot, body, joint_stops)
+            _add_joint(mujoco, mujoco_body, robot, body, joint_stops)
     for sphere in spheres:
         bodies[sphere.body].add_geom(
             name=sphere.name,
@@ -168,10 +171,10 @@ def make_specification(
         )
     add_loops(mujoco, spec, bodies, robot)
     for name, mimic in {j.name: j.mimic for j in robot.tree.joints if j.mimic is not None}.items():
-        follows = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
-        polynomial = np.zeros(len(follows.data))
+        equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
+        polynomial = np.zeros(len(equality.data))
         polynomial[:2] = mimic.offset, mimic.multiplier
-        follows.data = polynomial
+        equality.data = polynomial
     for name, limit in zip(robot.actuated, actuators.effort, strict=True):
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.set_to_motor()
@@ -181,7 +184,7 @@ def make_specification(
 
 
 def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
-    """Adds the surfaces of a terrain to `spec`, with friction coefficient `friction` if they have none of their own."""
+    """Adds the surfaces of a terrain to `spec`; `friction` is the coefficient of surfaces without one."""
     mujoco = import_mujoco()
     kinds = mujoco.mjtGeom
     for i, surface in enumerate(terrain.surfaces):
@@ -191,23 +194,26 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
                 "type": kinds.mjGEOM_PLANE,
                 "size": [0.0, 0.0, 1.0],
                 "pos": surface.point,
-                "quat": wxyz(rotation_to(surface.normal)),
+                "quat": mujoco_quaternion(rotation_to(surface.normal)),
             }
         elif isinstance(surface, Box):
             shape = {
                 "type": kinds.mjGEOM_BOX,
                 "size": 0.5 * surface.size,
                 "pos": surface.center,
-                "quat": wxyz(surface.rotation),
+                "quat": mujoco_quaternion(surface.rotation),
             }
         else:
-            low, span = float(surface.heights.min()), max(float(np.ptp(surface.heights)), MIN_FIELD_HEIGHT)
+            min_height, height_range = (
+                float(surface.heights.min()),
+                max(float(np.ptp(surface.heights)), MIN_FIELD_HEIGHT),
+            )
             half = 0.5 * surface.spacing * (np.array(surface.heights.shape) - 1)
             columns, rows = surface.heights.shape
-            made = spec.add_hfield(name=name, nrow=rows, ncol=columns, size=[*half, span, span])
-            made.userdata = (surface.heights.T.ravel() - low) / span
+            field = spec.add_hfield(name=name, nrow=rows, ncol=columns, size=[*half, height_range, height_range])
+            field.userdata = (surface.heights.T.ravel() - min_height) / height_range
             middle = surface.origin + half
-            shape = {"type": kinds.mjGEOM_HFIELD, "hfieldname": name, "pos": [*middle, low]}
+            shape = {"type": kinds.mjGEOM_HFIELD, "hfieldname": name, "pos": [*middle, min_height]}
         geom = spec.worldbody.add_geom(contype=TERRAIN_BIT, conaffinity=ROBOT_BIT, **shape)
         geom.priority = 1  # its friction applies, not that of the sphere
         geom.friction = [friction if surface.friction is None else surface.friction, 0.0, 0.0]
@@ -222,49 +228,53 @@ def compile_model(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, M
     mujoco = import_mujoco()
     model = spec.compile()
     for body in robot.bodies:
-        b = model.body(body_name(body)).id
-        model.body_mass[b] = body.inertial.mass
-        model.body_inertia[b] = _principal(body.inertial)[0]
-    followed = _mimic_losses(robot)
+        body_id = model.body(body_name(body)).id
+        model.body_mass[body_id] = body.inertial.mass
+        model.body_inertia[body_id] = _principal_inertia(body.inertial)[0]
+    mimic_losses = _mimic_losses(robot)
     for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
         dof = model.joint(name).dofadr[0]
-        model.dof_armature[dof] = actuators.armature[i] - followed[0][i]
-        model.dof_damping[dof] = actuators.damping[i] - followed[1][i]
-        model.dof_frictionloss[dof] = actuators.friction[i] - followed[2][i]
+        model.dof_armature[dof] = actuators.armature[i] - mimic_losses[0][i]
+        model.dof_damping[dof] = actuators.damping[i] - mimic_losses[1][i]
+        model.dof_frictionloss[dof] = actuators.friction[i] - mimic_losses[2][i]
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model, make_coordinate_map(model, robot)
 
 
 def _mimic_losses(robot: Robot) -> tuple[Array, Array, Array]:
-    """Returns what mimic joints add to the joints that they follow, which MuJoCo adds itself.
+    """Returns the inertia and friction of mimic joints at the joints that they follow, which MuJoCo adds itself.
 
     Returns:
         Rotor inertia, damping and friction, (nv,) each.
     """
-    out = np.zeros((3, robot.nv))
+    losses = np.zeros((3, robot.nv))
     if robot.coupling is not None:
         for name, joint in independent_joints(robot.bodies).items():
             v = robot.velocity_index(name)
-            out[:, v] = robot.armature[v], robot.damping[v], robot.friction[v]
-            out[:, v] -= joint.armature, joint.damping, joint.friction
-    return out[0], out[1], out[2]
+            losses[:, v] = robot.armature[v], robot.damping[v], robot.friction[v]
+            losses[:, v] -= joint.armature, joint.damping, joint.friction
+    return losses[0], losses[1], losses[2]
 
 
 def body_name(body: CompositeBody) -> str:
-    """Returns the name of `body` in the MuJoCo model: its own, unless MuJoCo reserves that for the world."""
+    """Returns the name of a body in MuJoCo: "world (link)" for "world", which MuJoCo reserves, else its name."""
     return "world (link)" if body.name == "world" else body.name
 
 
-def _inertial(made: Any, inertial: Inertial) -> None:
+def _set_inertia(mujoco_body: Any, inertial: Inertial) -> None:
     """Sets the inertia of a MuJoCo body, enlarged where MuJoCo's compiler would reject it."""
-    moments, axes = _principal(inertial)
-    made.explicitinertial = True
-    made.mass, made.ipos, made.iquat = max(inertial.mass, MIN_BODY_MASS), inertial.com, wxyz(axes)
+    moments, axes = _principal_inertia(inertial)
+    mujoco_body.explicitinertial = True
+    mujoco_body.mass, mujoco_body.ipos, mujoco_body.iquat = (
+        max(inertial.mass, MIN_BODY_MASS),
+        inertial.com,
+        mujoco_quaternion(axes),
+    )
     # Moments that the compiler accepts; `compile_model` sets those of points, rods and massless bodies.
-    made.inertia = np.full(3, max(float(moments.max()), MIN_BODY_MASS))
+    mujoco_body.inertia = np.full(3, max(float(moments.max()), MIN_BODY_MASS))
 
 
-def _principal(inertial: Inertial) -> tuple[Array, Array]:
+def _principal_inertia(inertial: Inertial) -> tuple[Array, Array]:
     """Returns the principal moments (3,) about the center of mass [kg m^2], and the rotation (3, 3) to their axes."""
     moments, axes = np.linalg.eigh(inertial.inertia)
     if np.linalg.det(axes) < 0.0:
@@ -272,18 +282,18 @@ def _principal(inertial: Inertial) -> tuple[Array, Array]:
     return np.maximum(moments, 0.0), axes
 
 
-def _root(mujoco: Any, made: Any, root: str) -> None:
-    """Adds the joint of the root."""
+def _add_root_joint(mujoco: Any, mujoco_body: Any, root: str) -> None:
+    """Adds the joints of a free or planar root to its MuJoCo body; a fixed root has none."""
     if root == "free":
-        made.add_freejoint(name="root_joint")
+        mujoco_body.add_freejoint(name="root_joint")
     elif root == "planar":
         slide, hinge = mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE
         axes = ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0])
         for (name, _), kind, axis in zip(PLANAR_ROOT, (slide, slide, hinge), axes, strict=True):
-            made.add_joint(name=name, type=kind, axis=axis)
+            mujoco_body.add_joint(name=name, type=kind, axis=axis)
 
 
-def _joint(mujoco: Any, made: Any, robot: Robot, body: CompositeBody, stops: bool) -> None:
+def _add_joint(mujoco: Any, mujoco_body: Any, robot: Robot, body: CompositeBody, stops: bool) -> None:
     """Adds the joint of a body, with damping, friction and armature."""
     joint, kinds = body.joint, mujoco.mjtJoint
     assert joint is not None
@@ -291,21 +301,21 @@ def _joint(mujoco: Any, made: Any, robot: Robot, body: CompositeBody, stops: boo
     if joint.type == "floating":
         # A free joint must be at the world; three slides and a ball have the same coordinates.
         for letter, axis in zip("xyz", np.eye(3), strict=True):
-            made.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
-        made.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_BALL, **losses)
+            mujoco_body.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
+        mujoco_body.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_BALL, **losses)
     elif joint.type == "planar":
         for letter, axis in zip("xy", rotation_to(joint.axis).T[:2], strict=True):
-            made.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
-        made.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_HINGE, axis=joint.axis, **losses)
+            mujoco_body.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
+        mujoco_body.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_HINGE, axis=joint.axis, **losses)
     else:
         kind = kinds.mjJNT_SLIDE if joint.type == "prismatic" else kinds.mjJNT_HINGE
-        one = made.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
+        mujoco_joint = mujoco_body.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
         if not joint.independent:
             return  # limited by its equality constraint and the stops of the joint that it follows
         q = robot.configuration_index(joint.name)
-        ends = np.array([robot.lower[q], robot.upper[q]])
-        if stops and joint.type != "continuous" and np.isfinite(ends).any():
-            one.limited, one.range = True, np.clip(ends, -1e6, 1e6)
+        limits = np.array([robot.lower[q], robot.upper[q]])
+        if stops and joint.type != "continuous" and np.isfinite(limits).any():
+            mujoco_joint.limited, mujoco_joint.range = True, np.clip(limits, -1e6, 1e6)
 
 
 def make_coordinate_map(
@@ -326,65 +336,68 @@ def make_coordinate_map(
     """
     q: list[tuple[int, int]] = []
     v: list[tuple[int, int]] = []
-    turning: list[RotatedJoint] = []
-    circles: list[tuple[int, int]] = []
+    rotated_joints: list[RotatedJoint] = []
+    continuous_joints: list[tuple[int, int]] = []
 
     names = [model.joint(j).name for j in range(model.njnt)]
 
-    def same(pairs: list[tuple[int, int]], ours: int, theirs: int, count: int) -> None:
-        pairs += [(ours + i, theirs + i) for i in range(count)]
+    def add_equal_entries(pairs: list[tuple[int, int]], first_pinocchio: int, first_mujoco: int, count: int) -> None:
+        pairs += [(first_pinocchio + i, first_mujoco + i) for i in range(count)]
 
-    def place(name: str | int, kind: str = "hinge or slide") -> tuple[int, int]:
+    def find_addresses(name: str | int, kind: str = "hinge or slide") -> tuple[int, int]:
         if isinstance(name, str) and name not in names:
             raise UnknownNameError("MuJoCo joint", name, names)
         joint = model.joint(name)
-        found = KINDS[int(joint.type[0])]
-        if found not in kind:
-            raise ModelError(f"MuJoCo joint {name!r}: expected a {kind} joint, as {robot.name!r} has it, found {found}")
+        joint_kind = KINDS[int(joint.type[0])]
+        if joint_kind not in kind:
+            raise ModelError(
+                f"MuJoCo joint {name!r}: expected a {kind} joint, as {robot.name!r} has it, found {joint_kind}"
+            )
         return int(joint.qposadr[0]), int(joint.dofadr[0])
 
-    def floating(at_q: int, at_v: int, qpos: int, qvel: int) -> None:
-        same(q, at_q, qpos, 3)
-        same(v, at_v + 3, qvel + 3, 3)
-        turning.append(RotatedJoint(at_q, at_v, qpos, qvel, 3))
+    def add_floating_joint(q_first: int, v_first: int, qpos: int, qvel: int) -> None:
+        add_equal_entries(q, q_first, qpos, 3)
+        add_equal_entries(v, v_first + 3, qvel + 3, 3)
+        rotated_joints.append(RotatedJoint(q_first, v_first, qpos, qvel, 3))
 
     if robot.root == "free":
-        floating(0, 0, *place(root_joint, "free"))
+        add_floating_joint(0, 0, *find_addresses(root_joint, "free"))
     elif robot.root == "planar":
         for i, (name, _) in enumerate(PLANAR_ROOT):
-            at = place(prefix + name)
-            same(q, i, at[0], 1)
-            same(v, i, at[1], 1)
-    mimics, followers = [], []
+            addresses = find_addresses(prefix + name)
+            add_equal_entries(q, i, addresses[0], 1)
+            add_equal_entries(v, i, addresses[1], 1)
+    mimics, dependent_joints = [], []
     for body in robot.bodies[1:]:
         joint = body.joint
         assert joint is not None
         if joint.loop is not None:
-            at = robot.model.joints[robot.model.getJointId(joint.name)]
-            followers.append((int(at.idx_q), int(at.idx_v), *place(prefix + joint.name)))
+            addresses = robot.model.joints[robot.model.getJointId(joint.name)]
+            dependent_joints.append((int(addresses.idx_q), int(addresses.idx_v), *find_addresses(prefix + joint.name)))
             continue
         mimic = joint.mimic
-        own = joint.name if mimic is None else mimic.joint
-        ours_q, ours_v = robot.configuration_index(own), robot.velocity_index(own)
-        qpos, qvel = place(prefix + (joint.name if joint.nv == 1 else f"{joint.name} x"))
+        independent_name = joint.name if mimic is None else mimic.joint
+        q_index, v_index = robot.configuration_index(independent_name), robot.velocity_index(independent_name)
+        qpos, qvel = find_addresses(prefix + (joint.name if joint.nv == 1 else f"{joint.name} x"))
         if mimic is not None:
-            mimics.append((ours_q, ours_v, qpos, qvel, mimic.multiplier, mimic.offset))
+            mimics.append((q_index, v_index, qpos, qvel, mimic.multiplier, mimic.offset))
         elif joint.type == "floating":
-            floating(ours_q, ours_v, qpos, qvel)
+            add_floating_joint(q_index, v_index, qpos, qvel)
         elif joint.type == "planar":
-            same(q, ours_q, qpos, 2)
-            same(v, ours_v + 2, qvel + 2, 1)
-            circles.append((ours_q + 2, qpos + 2))
-            turning.append(RotatedJoint(ours_q, ours_v, qpos, qvel, 2))
+            add_equal_entries(q, q_index, qpos, 2)
+            add_equal_entries(v, v_index + 2, qvel + 2, 1)
+            continuous_joints.append((q_index + 2, qpos + 2))
+            rotated_joints.append(RotatedJoint(q_index, v_index, qpos, qvel, 2))
         else:
-            same(v, ours_v, qvel, 1)
+            add_equal_entries(v, v_index, qvel, 1)
             if joint.type == "continuous":
-                circles.append((ours_q, qpos))
+                continuous_joints.append((q_index, qpos))
             else:
-                same(q, ours_q, qpos, 1)
+                add_equal_entries(q, q_index, qpos, 1)
     pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
     zero = np.zeros(model.nq) if zero is None else zero
     return MujocoCoordinateMap(
-        pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics),
-        LoopJoints(robot.coupling, followers) if isinstance(robot.coupling, LoopCoupling) else None,
+        pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(rotated_joints), tuple(continuous_joints), zero,
+        tuple(mimics),
+        LoopJoints(robot.coupling, dependent_joints) if isinstance(robot.coupling, LoopCoupling) else None,
     )  # fmt: skip

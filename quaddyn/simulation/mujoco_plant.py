@@ -19,7 +19,7 @@ from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import end_step, start_step
 from .held_bodies import HeldBody
-from .mujoco_contact import MujocoContact, contact_named
+from .mujoco_contact import MujocoContact, find_contact_parameters
 from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compile_model, make_specification
 from .plant import DIVERGENCE_SPEED, Plant, set_attribute
 from .records import ContactPoint
@@ -53,12 +53,12 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     Args:
         robot: robot with a free, planar or fixed root, with or without feet.
         dt: time step, at most 0.01 [s].
-        friction: friction coefficient of surfaces that have none of their own.
+        friction: friction coefficient of surfaces without a coefficient.
         floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
             is given.
-        terrain: one or several of `Plane`, `Box` and `HeightField`; None: only the floor.
-        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None:
-            `body_spheres`, on which a robot that falls comes to rest; {}: only the feet have contacts.
+        terrain: one or several of `Plane`, `Box` and `HeightField`; None for the floor only.
+        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None for
+            `body_spheres`, on which a robot that falls comes to rest; {} for contacts of the feet only.
         actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
         soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
             default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
@@ -76,9 +76,10 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     Attributes:
         robot: robot that is simulated.
         dt: time step [s].
-        friction: friction coefficient of surfaces that have none of their own; may be set.
-        terrain: `Terrain` with all surfaces, including the floor.
-        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name.
+        friction: friction coefficient of surfaces without a coefficient; may be set.
+        terrain: `Terrain` with all surfaces, including the floor; for None only with the floor.
+        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name, without the
+            default spheres of None.
         model: ``mujoco.MjModel`` of the robot and its terrain.
         data: ``mujoco.MjData``; its body positions are those at the start of the last step.
 
@@ -112,44 +113,48 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
             soles=soles, held_bodies=held_bodies,
         )  # fmt: skip
-        feet = contact_named(contact)
-        soft = 2.0 * self.dt if time_constant is None else check_number("time_constant", time_constant)
-        ratio = feet.impratio if impratio is None else check_number("impratio", impratio)
-        for name, value in (("time_constant", soft), ("impratio", ratio)):
+        contact_parameters = find_contact_parameters(contact)
+        spring_time = 2.0 * self.dt if time_constant is None else check_number("time_constant", time_constant)
+        impedance_ratio = contact_parameters.impratio if impratio is None else check_number("impratio", impratio)
+        for name, value in (("time_constant", spring_time), ("impratio", impedance_ratio)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._check_integrator(integrator, INTEGRATORS)
         self._mujoco = mujoco = import_mujoco()
         spec = make_specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
         add_terrain(spec, self.terrain, self.friction)
-        solref = [soft, 1.0] if feet.solref is None or time_constant is not None else list(feet.solref)
+        solref = (
+            [spring_time, 1.0]
+            if contact_parameters.solref is None or time_constant is not None
+            else list(contact_parameters.solref)
+        )
         for geom in spec.geoms:
-            geom.condim, geom.solref, geom.solimp = feet.condim, solref, list(feet.solimp)
-            geom.friction = [geom.friction[0], feet.torsional, feet.rolling]
+            geom.condim, geom.solref, geom.solimp = contact_parameters.condim, solref, list(contact_parameters.solimp)
+            geom.friction = [geom.friction[0], contact_parameters.torsional, contact_parameters.rolling]
         for joint in spec.joints:
-            joint.solref_limit, joint.solref_friction = [soft, 1.0], [soft, 1.0]
+            joint.solref_limit, joint.solref_friction = [spring_time, 1.0], [spring_time, 1.0]
         for equality in spec.equalities:
-            equality.solref = [soft, 1.0]
-        spec.option.timestep, spec.option.impratio = self.dt, ratio
+            equality.solref = [spring_time, 1.0]
+        spec.option.timestep, spec.option.impratio = self.dt, impedance_ratio
         cones = {"elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC, "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL}
-        spec.option.cone = cones[feet.cone]
+        spec.option.cone = cones[contact_parameters.cone]
         spec.option.integrator = getattr(mujoco.mjtIntegrator, INTEGRATORS[integrator])
         spec.option.tolerance = 1e-10
         # MuJoCo would reset a diverged state; this plant raises an error instead.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
         self.model, self._coordinates = compile_model(spec, robot, self.actuators)
         self.data: Any = mujoco.MjData(self.model)
-        self._geoms = {self.model.geom(sphere.name).id: sphere.part for sphere in self._spheres}
+        self._geoms = {self.model.geom(sphere.name).id: sphere.reported_name for sphere in self._spheres}
         self._body_of_frame: dict[str, tuple[int, Array]] = {}
         motors = [robot.actuated[j] for j in self._drives.backlash_motors]
         self._backlash_motors = np.array([self.model.actuator(name).id for name in motors], dtype=np.intp)
         self._backlash_dofs = np.array([self.model.joint(name).dofadr[0] for name in motors], dtype=np.intp)
         # Inertia and friction of mimic joints, which MuJoCo adds to those of the joint that they follow.
-        at, dofs = robot.actuated_index[self._drives.backlash_motors], self._backlash_dofs
+        motor_dofs, dofs = robot.actuated_index[self._drives.backlash_motors], self._backlash_dofs
         self._mimic_losses = (
-            self.model.dof_armature[dofs] - self.actuators.armature[at],
-            self.model.dof_damping[dofs] - self.actuators.damping[at],
-            self.model.dof_frictionloss[dofs] - self.actuators.friction[at],
+            self.model.dof_armature[dofs] - self.actuators.armature[motor_dofs],
+            self.model.dof_damping[dofs] - self.actuators.damping[motor_dofs],
+            self.model.dof_frictionloss[dofs] - self.actuators.friction[motor_dofs],
         )
         self.reset()
 
@@ -170,10 +175,17 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     def _read_contacts(self) -> Iterator[ContactPoint]:
         """Yields the contact points with a nonzero force from MuJoCo's data."""
-        wrench, found = np.zeros(6), self.data.contact
+        wrench, mujoco_contacts = np.zeros(6), self.data.contact
         # Read for all contacts at once, since each access costs the same.
-        parts = zip(found.geom.tolist(), found.frame, found.pos, found.dist, found.friction, strict=True)
-        for i, ((first, second), axes, place, distance, friction) in enumerate(parts):
+        contact_rows = zip(
+            mujoco_contacts.geom.tolist(),
+            mujoco_contacts.frame,
+            mujoco_contacts.pos,
+            mujoco_contacts.dist,
+            mujoco_contacts.friction,
+            strict=True,
+        )
+        for i, ((first, second), axes, position, distance, friction) in enumerate(contact_rows):
             self._mujoco.mj_contactForce(self.model, self.data, i, wrench)
             if not any(wrench[:3].tolist()):
                 continue
@@ -183,16 +195,16 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             name = self._geoms[second if sign > 0.0 else first]
             yield ContactPoint(
                 name,
-                frozen(place - 0.5 * distance * frame[0]),
+                frozen(position - 0.5 * distance * frame[0]),
                 frozen(frame[0]),
                 frozen(frame.T @ wrench[:3]),
                 float(friction[0]),
-                self._link_of[name],
+                self._link_of_sphere[name],
             )
 
     def _apply_friction(self) -> None:
-        of_world = np.flatnonzero((self.model.geom_bodyid == 0) & (self.model.geom_contype == TERRAIN_BIT))
-        for geom, surface in zip(of_world, self.terrain.surfaces, strict=True):
+        terrain_geoms = np.flatnonzero((self.model.geom_bodyid == 0) & (self.model.geom_contype == TERRAIN_BIT))
+        for geom, surface in zip(terrain_geoms, self.terrain.surfaces, strict=True):
             self.model.geom_friction[geom, 0] = self.friction if surface.friction is None else surface.friction
 
     def _reset_internal_state(self) -> None:
@@ -210,8 +222,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     def _state_difference(self, inner: tuple[Any, ...]) -> str:
         size = self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION)
         if len(inner) != 3 or np.shape(inner[0]) != (size,):
-            found = np.shape(inner[0]) if inner else "none"
-            return f"state of MuJoCo has shape {found}, here ({size},): its model was made with other arguments"
+            shape = np.shape(inner[0]) if inner else "none"
+            return f"state of MuJoCo has shape {shape}, here ({size},): its model was made with other arguments"
         return ""
 
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
@@ -220,24 +232,24 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         mujoco, model, data = self._mujoco, self.model, self.data
-        asked, tau = np.ascontiguousarray(tau), np.empty(self.robot.nu)
-        start_step(self.actuators.torque_speed_limits, self._drives, asked, self._v, self.dt, tau)
+        commanded, tau = np.ascontiguousarray(tau), np.empty(self.robot.nu)
+        start_step(self.actuators.torque_speed_limits, self._drives, commanded, self._v, self.dt, tau)
         data.ctrl[:] = tau
         data.qfrc_applied[:] = 0.0
         if len(self._backlash_dofs):
             self._apply_backlash()
         if wrenches:
-            self._apply(wrenches)
-        wild = (
+            self._apply_wrenches(wrenches)
+        may_diverge = (
             np.abs(self._v).max(initial=0.0) > NEAR_DIVERGENCE_SPEED
             or np.abs(tau).max(initial=0.0) > NEAR_DIVERGENCE_TORQUE
         )
-        with _silence(mujoco) if wild else contextlib.nullcontext():
+        with _silence(mujoco) if may_diverge else contextlib.nullcontext():
             mujoco.mj_step(model, data)
         if not np.abs(data.qvel).max(initial=0.0) < DIVERGENCE_SPEED:  # also true of NaN
             self._reset_internal_state()
             data.time = self.time
-            raise self._diverged()
+            raise self._make_divergence_error()
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
         self._coordinates.from_mujoco(data.qpos, data.qvel, q, v)
         end_step(self._drives, tau, self._v, v, self.dt)
@@ -254,38 +266,38 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     def _apply_backlash(self) -> None:
         """Sets the inertia, friction and driving force of joints whose motors have backlash."""
         drives, model, dofs = self._drives, self.model, self._backlash_dofs
-        at = drives.actuated[drives.backlash_motors]
+        motor_dofs = drives.actuated[drives.backlash_motors]
         armature, damping, friction = self._mimic_losses
-        model.dof_armature[dofs] = drives.armature[at] + drives.coupled_inertia[at] + armature
-        model.dof_damping[dofs] = drives.damping[at] + damping
-        model.dof_frictionloss[dofs] = drives.friction[at] + friction
+        model.dof_armature[dofs] = drives.armature[motor_dofs] + drives.coupled_inertia[motor_dofs] + armature
+        model.dof_damping[dofs] = drives.damping[motor_dofs] + damping
+        model.dof_frictionloss[dofs] = drives.friction[motor_dofs] + friction
         self.data.ctrl[self._backlash_motors] = 0.0
         self.data.qfrc_applied[dofs] = drives.torque[drives.backlash_motors]
 
-    def _apply(self, wrenches: Mapping[str, Array]) -> None:
+    def _apply_wrenches(self, wrenches: Mapping[str, Array]) -> None:
         """Writes forces and moments (6,) at frames to ``qfrc_applied``."""
         mujoco, model, data = self._mujoco, self.model, self.data
         mujoco.mj_kinematics(model, data)  # positions are those of the last step's start
         mujoco.mj_comPos(model, data)
         for name, wrench in wrenches.items():
-            body, place = self._find_body(name)
-            point = data.xpos[body] + data.xmat[body].reshape(3, 3) @ place
+            body, frame_origin = self._find_body(name)
+            point = data.xpos[body] + data.xmat[body].reshape(3, 3) @ frame_origin
             mujoco.mj_applyFT(model, data, wrench[:3], wrench[3:], point, body, data.qfrc_applied)
 
     def _find_body(self, frame: str) -> tuple[int, Array]:
         """Returns the MuJoCo body that carries a frame, and the origin of the frame in it (3,) [m]."""
         if frame not in self._body_of_frame:
-            index, place, _, _ = locate_point(self.robot, frame, np.zeros(3))
-            self._body_of_frame[frame] = self.model.body(body_name(self.robot.bodies[index])).id, place
+            index, frame_origin, _, _ = locate_point(self.robot, frame, np.zeros(3))
+            self._body_of_frame[frame] = self.model.body(body_name(self.robot.bodies[index])).id, frame_origin
         return self._body_of_frame[frame]
 
 
 @contextlib.contextmanager
 def _silence(mujoco: Any) -> Iterator[None]:
     """Suppresses MuJoCo's warnings on the terminal and in its log file within the ``with`` block."""
-    before = mujoco.get_mju_user_warning()
+    previous_handler = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda message: None)
     try:
         yield
     finally:
-        mujoco.set_mju_user_warning(before)
+        mujoco.set_mju_user_warning(previous_handler)

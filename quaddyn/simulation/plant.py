@@ -50,12 +50,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     Args:
         robot: robot with a free, planar or fixed root, with or without feet.
         dt: time step, at most 0.01 [s].
-        friction: friction coefficient of surfaces that have none of their own.
+        friction: friction coefficient of surfaces without a coefficient.
         floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
             is given.
-        terrain: one or several of `Plane`, `Box` and `HeightField`; None: only the floor.
-        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None:
-            `body_spheres`, on which a robot that falls comes to rest; {}: only the feet have contacts.
+        terrain: one or several of `Plane`, `Box` and `HeightField`; None for the floor only.
+        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None for
+            `body_spheres`, on which a robot that falls comes to rest; {} for contacts of the feet only.
         actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
         soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
             default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
@@ -64,7 +64,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     Attributes:
         robot: robot that is simulated.
         dt: time step [s].
-        friction: friction coefficient of surfaces that have none of their own; may be set at any time and applies from
+        friction: friction coefficient of surfaces without a coefficient; may be set at any time and applies from
             the next step on.
         terrain: `Terrain` with all surfaces, including the floor.
         actuators: motors of the robot.
@@ -102,7 +102,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 "would miss swings and touchdowns"
             )
         self.robot, self.dt, self._friction = robot, dt, _check_friction(friction)
-        self.terrain = _terrain(robot, floor, terrain)
+        self.terrain = _make_terrain(robot, floor, terrain)
         if actuators is None:
             actuators = Actuators(robot)
         elif not isinstance(actuators, Actuators):
@@ -113,15 +113,14 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             )
         self.actuators = actuators
         self._spheres = place_spheres(robot, spheres, soles)
-        self.spheres = tuple(dict.fromkeys(sphere.part for sphere in self._spheres if sphere.link is None))
-        self._link_of = {sphere.part: sphere.link for sphere in self._spheres}
+        self.spheres = tuple(dict.fromkeys(sphere.reported_name for sphere in self._spheres if sphere.link is None))
+        self._link_of_sphere = {sphere.reported_name: sphere.link for sphere in self._spheres}
         self._drives = make_drives(actuators, dt)
         rotors = self._drives.armature
         if robot.loops and robot.coupling is not None:  # rotors of dependent joints turn, too
             rotors = np.array(robot.model.armature)
             rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
-        self._nothing = frozen(np.zeros(robot.nv))
         self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
         self._exclusive_step = ExclusiveCall("plant")
 
@@ -163,7 +162,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @property
     def friction(self) -> float:
-        """Friction coefficient of surfaces that have none of their own; a new value applies from the next step on."""
+        """Friction coefficient of surfaces without a coefficient; a new value applies from the next step on."""
         return self._friction
 
     @friction.setter
@@ -173,7 +172,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @abstractmethod
     def _apply_friction(self) -> None:
-        """Applies `friction` to the surfaces that have no coefficient of their own."""
+        """Applies `friction` to the surfaces without a coefficient."""
 
     @property
     def time(self) -> float:
@@ -194,9 +193,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         drives = self._drives
         if not len(drives.backlash_motors):
             return None
-        faster = np.zeros(self.robot.nu)
-        faster[drives.backlash_motors] = (drives.speed - self._v[drives.actuated])[drives.backlash_motors]
-        return frozen(drives.offset), frozen(faster)
+        relative_speed = np.zeros(self.robot.nu)
+        relative_speed[drives.backlash_motors] = (drives.speed - self._v[drives.actuated])[drives.backlash_motors]
+        return frozen(drives.offset), frozen(relative_speed)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
@@ -285,17 +284,19 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         wrenches = dict[str, Array]()
         if external is not None or self._pushes:
             self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
-            wrenches = self._wrenches([(name, self._wrench(name, force)) for name, force in (external or {}).items()])
+            wrenches = self._sum_wrenches(
+                [(name, self._make_wrench(name, force)) for name, force in (external or {}).items()]
+            )
         if self._held_system.bodies:
-            grips, held = self._held_system.step(self._q, self._v, tau, wrenches)
+            grips, held_states = self._held_system.step(self._q, self._v, tau, wrenches)
             for name, wrench in grips:
                 wrenches[name] = wrenches.get(name, 0.0) + wrench
-            given = self._advance(tau, wrenches)
-            self._held_system.states.update(held)
+            motor_torques = self._advance(tau, wrenches)
+            self._held_system.states.update(held_states)
         else:
-            given = self._advance(tau, wrenches)
-        given.flags.writeable = False
-        set_attribute(self, "_tau", given)
+            motor_torques = self._advance(tau, wrenches)
+        motor_torques.flags.writeable = False
+        set_attribute(self, "_tau", motor_torques)
         set_attribute(self, "_steps", self._steps + 1)
 
     def push(self, frame: str, force: Numbers, *, duration: float) -> None:
@@ -316,7 +317,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if len(self._pushes) >= self.MAX_PUSHES:
             raise ArgumentError(f"push: {self.MAX_PUSHES} pushes are active already; use a shorter duration")
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
-        self._pushes += (ActivePush(frame, self._wrench(frame, force), self._steps + steps),)
+        self._pushes += (ActivePush(frame, self._make_wrench(frame, force), self._steps + steps),)
 
     @renamed_parameters(lost_levels="record_residuals", seconds="duration", watch="on_tick")
     def run(
@@ -348,30 +349,30 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 other than `control_dt`, or the torques are rejected by `step`.
             DivergenceError: the state became non-finite.
         """
-        ratio = (
+        steps_per_tick = (
             1
             if control_dt is None
             else _whole_multiple("control_dt", check_number("control_dt", control_dt), self.dt, "dt")
         )
-        ticks = _whole_multiple("duration", check_number("duration", duration), ratio * self.dt, "control_dt")
+        ticks = _whole_multiple("duration", check_number("duration", duration), steps_per_tick * self.dt, "control_dt")
         if not callable(controller):
             raise ArgumentTypeError(f"controller: expected a callable, got {type(controller).__name__}")
         if ticks > self.MAX_TICKS:
             raise ArgumentError(f"duration: expected at most {self.MAX_TICKS} ticks, which a Log can hold, got {ticks}")
         start, robot = self.checkpoint(), self.robot
-        recording = LogBuilder(robot, start, ratio, ticks, self.spheres, record_residuals)
+        log = LogBuilder(robot, start, steps_per_tick, ticks, self.spheres, record_residuals)
         for i in range(ticks):
-            recording.record_state(i, self.time, self._q, self._v)
-            answer = controller(self)
+            log.record_state(i, self.time, self._q, self._v)
+            command = controller(self)
             if i == 0:
-                _check_period(controller, answer, ratio * self.dt)
-            asked = getattr(answer, "tau", answer)
-            for _ in range(ratio):
-                self.step(asked)
-            recording.record_command(i, answer, asked, self.contacts)
+                _check_period(controller, command, steps_per_tick * self.dt)
+            torques = getattr(command, "tau", command)
+            for _ in range(steps_per_tick):
+                self.step(torques)
+            log.record_command(i, command, torques, self.contacts)
             if on_tick is not None:
                 on_tick(self)
-        return recording.build()
+        return log.build()
 
     def replay(self, log: Log) -> None:
         """Restores the state at the start of `log` and applies its torques again; the final state is equal bit for bit.
@@ -409,7 +410,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._steps,
             self._pushes,
             self._internal_state(),
-            tuple(each.copy() for each in persistent_arrays(self._drives)),
+            tuple(array.copy() for array in persistent_arrays(self._drives)),
             self._held_system.persistent_arrays,
         )
 
@@ -425,42 +426,42 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
-        c = checkpoint
-        if differences := self._differences(c):
+        state = checkpoint
+        if differences := self._differences(state):
             raise ArgumentError(
                 f"checkpoint: of another plant: {'; '.join(differences)}; restore it in a plant made with the same "
                 "arguments"
             )
         motors = persistent_arrays(self._drives)
-        self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
-        for to, kept in zip(motors, c.drives, strict=True):
-            to[:] = kept
-        self._held_system.persistent_arrays = c.held
-        self._restore_internal_state(c.inner)
+        self._q, self._v, self._tau, self._steps, self._pushes = state.q, state.v, state.tau, state.steps, state.pushes
+        for array, saved in zip(motors, state.drives, strict=True):
+            array[:] = saved
+        self._held_system.persistent_arrays = state.held
+        self._restore_internal_state(state.inner)
 
-    def _differences(self, c: Checkpoint) -> list[str]:
+    def _differences(self, checkpoint: Checkpoint) -> list[str]:
         """Returns descriptions of the differences between a checkpoint and this plant."""
         spheres = tuple(sphere.name for sphere in self._spheres)
-        motors = [np.shape(x) for x in persistent_arrays(self._drives)]
-        found = [
-            f"{name} {theirs!r}, here {own!r}"
-            for name, theirs, own in (
-                ("plant", c.kind, type(self).__name__),
-                ("robot", c.robot, self.robot.name),
-                ("dt", c.dt, self.dt),
-                ("spheres", c.spheres, spheres),
-                ("shape of q", np.shape(c.q), self._q.shape),
-                ("shape of v", np.shape(c.v), self._v.shape),
-                ("shape of tau", np.shape(c.tau), self._tau.shape),
-                ("shapes of the motors' memory", [np.shape(x) for x in c.drives], motors),
+        motors = [np.shape(array) for array in persistent_arrays(self._drives)]
+        differences = [
+            f"{name} {theirs!r}, here {here!r}"
+            for name, theirs, here in (
+                ("plant", checkpoint.kind, type(self).__name__),
+                ("robot", checkpoint.robot, self.robot.name),
+                ("dt", checkpoint.dt, self.dt),
+                ("spheres", checkpoint.spheres, spheres),
+                ("shape of q", np.shape(checkpoint.q), self._q.shape),
+                ("shape of v", np.shape(checkpoint.v), self._v.shape),
+                ("shape of tau", np.shape(checkpoint.tau), self._tau.shape),
+                ("shapes of the motors' memory", [np.shape(array) for array in checkpoint.drives], motors),
             )
-            if theirs != own
+            if theirs != here
         ]
-        if not self._held_system.accepts(c.held):
-            found.append("other held bodies than here")
-        if not found and (inner := self._state_difference(c.inner)):
-            found.append(inner)
-        return found
+        if not self._held_system.accepts(checkpoint.held):
+            differences.append("other held bodies than here")
+        if not differences and (inner := self._state_difference(checkpoint.inner)):
+            differences.append(inner)
+        return differences
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(
@@ -468,16 +469,16 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             "and restore the checkpoint() of this one, which can be"
         )
 
-    # -- what a plant is made of -------------------------------------------------------------------------------
-    def _check_integrator(self, integrator: str, known: Iterable[str]) -> None:
+    # -- implementation by the simulator -----------------------------------------------------------------------
+    def _check_integrator(self, integrator: str, supported: Iterable[str]) -> None:
         """Raises if `integrator` is unknown or does not support the motors."""
-        if integrator not in known:
-            raise ArgumentError(f"integrator: expected one of {', '.join(known)}, got {integrator!r}")
+        if integrator not in supported:
+            raise ArgumentError(f"integrator: expected one of {', '.join(supported)}, got {integrator!r}")
         if integrator == "rk4" and self.actuators.backlash.any():
             raise ArgumentError("integrator: 'rk4' does not support motors with backlash; use another integrator")
 
     def _state_difference(self, inner: tuple[Any, ...]) -> str:
-        """Returns why `_restore_internal_state` cannot accept a state of `_internal_state`, or "" if it can."""
+        """Returns the reason why `_restore_internal_state` would reject a state, or "" if it would not."""
         return ""
 
     @abstractmethod
@@ -504,14 +505,14 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
         """Restores a state that `_internal_state` returned."""
 
-    def _wrenches(self, forces: Iterable[tuple[str, Array]] = ()) -> dict[str, Array]:
-        """Returns the sum of active pushes and of `forces` by frame, (6,) each, world axes [N, N m]."""
+    def _sum_wrenches(self, forces: Iterable[tuple[str, Array]] = ()) -> dict[str, Array]:
+        """Returns the sum of active pushes and of `forces` at each frame, (6,) each, world axes [N, N m]."""
         wrenches: dict[str, Array] = {}
         for name, wrench in [*((push.frame, push.wrench) for push in self._pushes), *forces]:
             wrenches[name] = wrenches.get(name, 0.0) + wrench
         return wrenches
 
-    def _diverged(self) -> DivergenceError:
+    def _make_divergence_error(self) -> DivergenceError:
         """Returns the exception for a state that became non-finite."""
         return DivergenceError(
             f"the simulation of {self.robot.name!r} diverged at t = {self.time:.6g} s; is dt = {self.dt:g} s too "
@@ -521,11 +522,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._v,
         )
 
-    def _wrench(self, frame: str, force: Numbers) -> Array:
-        """Returns a force or force and moment as (6,) [N, N m]; raises if it or the frame is invalid."""
+    def _make_wrench(self, frame: str, force: Numbers) -> Array:
+        """Returns a force (3,), or force and moment (6,), as (6,) [N, N m]; raises if it or the frame is invalid."""
         self.robot.frame_id(frame)
-        given = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
-        return np.concatenate((given, np.zeros(6 - len(given))))
+        values = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
+        return np.concatenate((values, np.zeros(6 - len(values))))
 
 
 def _check_friction(friction: float) -> float:
@@ -536,7 +537,7 @@ def _check_friction(friction: float) -> float:
     return value
 
 
-def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
+def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
     """Returns the terrain with its floor."""
     surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
     if floor is None:
@@ -547,10 +548,10 @@ def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Ite
     return Terrain((*surfaces, Plane.floor(floor)) if floor > -np.inf else surfaces)
 
 
-def _check_period(controller: object, answer: object, period: float) -> None:
+def _check_period(controller: object, command: object, period: float) -> None:
     """Raises if the controller or its command has a control period `dt` other than `period` [s]."""
-    for part in (answer, controller):
-        dt = getattr(part, "dt", None)
+    for source in (command, controller):
+        dt = getattr(source, "dt", None)
         if isinstance(dt, float) and abs(dt - period) > 1e-6 * period:
             raise ArgumentError(
                 f"controller: made for a tick every {dt:g} s (its dt), but it is called every {period:g} s; make it "

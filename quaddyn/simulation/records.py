@@ -41,7 +41,22 @@ class ActivePush(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint(FrozenArrays):
-    """Complete state of a plant; opaque, picklable, valid for plants made with the same arguments."""
+    """Complete state of a plant; opaque, picklable, valid for plants made with the same arguments.
+
+    Attributes:
+        kind: class name of the plant.
+        robot: name of the robot.
+        spheres: names of the contact spheres.
+        dt: time step [s].
+        q: (nq,) configuration.
+        v: (nv,) velocity [m/s, rad/s].
+        tau: (nu,) motor torques of the last step [N m or N].
+        steps: number of steps since the last reset.
+        pushes: pushes that are active.
+        inner: internal state of the simulator.
+        drives: arrays of the motors with delay or backlash.
+        held: arrays of the held bodies.
+    """
 
     kind: str
     robot: str
@@ -63,12 +78,12 @@ class Work:
     """Work done on the robot since the last reset [J]: forces times the mean velocity of each step.
 
     Attributes:
-        actuators: by the motor torques; for gears with backlash by the teeth on the joints.
-        joints: by viscous and Coulomb friction in the joints, and by their stops.
-        contacts: by ground contacts; positive only for energy that compliant ground had stored.
-        pushes: by external forces.
-        constraint_corrections: by the correction of penetrations, which lifts the robot.
-        integration_error: remaining change of mechanical energy, created (or, if negative, lost) by the integrator.
+        actuators: work of the motor torques, for gears with backlash of the teeth on the joints [J].
+        joints: work of viscous and Coulomb friction in the joints, and of their stops [J].
+        contacts: work of ground contacts; positive only for energy that compliant ground had stored [J].
+        pushes: work of external forces [J].
+        constraint_corrections: work of the correction of penetrations, which lifts the robot [J].
+        integration_error: remaining change of mechanical energy, created or, if negative, lost by the integrator [J].
     """
 
     actuators: float = 0.0

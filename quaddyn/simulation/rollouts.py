@@ -25,7 +25,7 @@ class Rollout(FrozenArrays):
 
     Attributes:
         q: (n, steps, nq) configurations after each step, read-only.
-        v: (n, steps, nv) velocities after each step, read-only.
+        v: (n, steps, nv) velocities after each step, read-only [m/s, rad/s].
         n_steps: (n,) number of steps taken. If it is less than in `q`, the motion diverged, and the remaining rows
             repeat the last state.
         n_inaccurate_steps: (n,) number of steps with status "inaccurate", see `Simulation.status`.
@@ -70,71 +70,73 @@ def rollout(
         ArgumentTypeError: a plant is not a `Simulation`, or an array is not numeric.
         ArgumentError: no plant or one twice, robots of different sizes, a wrong shape, or an entry that is not finite.
     """
-    sims = _plants(plants)
-    robot, count = sims[0].robot, len(sims)
-    starts = None
+    simulations = _validate_plants(plants)
+    robot, count = simulations[0].robot, len(simulations)
+    initial_states = None
     if q is not None:
         configurations = np.atleast_2d(check_array("q", q))
         count = len(configurations)
         configurations = check_vector("q", configurations, (count, robot.nq), f"n, nq of {robot.name}")
-        for each in configurations:
-            check_unit_norms(robot, each)
+        for array in configurations:
+            check_unit_norms(robot, array)
         velocities = check_array("v", np.zeros(robot.nv) if v is None else v)
         if velocities.shape == (robot.nv,):
             velocities = np.tile(velocities, (count, 1))
-        starts = configurations, check_vector("v", velocities, (count, robot.nv), f"n, nv of {robot.name}")
+        initial_states = configurations, check_vector("v", velocities, (count, robot.nv), f"n, nv of {robot.name}")
     elif v is not None:
         raise ArgumentError("v: initial velocities need initial configurations q")
-    given = check_array("torques", torques)
-    if given.ndim not in (2, 3):
-        wanted = f"(steps, {robot.nu}) or ({count}, steps, {robot.nu})"
-        raise ArgumentError(f"torques: expected shape {wanted}, got {given.shape}")
-    steps = given.shape[-2]
-    shape = (steps, robot.nu) if given.ndim == 2 else (count, steps, robot.nu)
-    given = np.ascontiguousarray(check_vector("torques", given, shape, "steps, nu, or n, steps, nu"))
+    torque_array = check_array("torques", torques)
+    if torque_array.ndim not in (2, 3):
+        expected = f"(steps, {robot.nu}) or ({count}, steps, {robot.nu})"
+        raise ArgumentError(f"torques: expected shape {expected}, got {torque_array.shape}")
+    steps = torque_array.shape[-2]
+    shape = (steps, robot.nu) if torque_array.ndim == 2 else (count, steps, robot.nu)
+    torque_array = np.ascontiguousarray(check_vector("torques", torque_array, shape, "steps, nu, or n, steps, nu"))
     states = np.empty((count, steps, robot.nq + robot.nv))
-    taken, inaccurate = np.zeros((2, count), dtype=np.int64)
+    n_taken, n_inaccurate = np.zeros((2, count), dtype=np.int64)
 
-    def go(first: int) -> None:
+    def run_plant(plant_index: int) -> None:
         """Computes all rollouts of one plant."""
-        sim = sims[first]
-        for i in range(first, count, len(sims)):
-            if starts is not None:
-                sim.reset(starts[0][i], starts[1][i])
-            taken[i], inaccurate[i] = sim._run_torques(given if given.ndim == 2 else given[i], states[i])
+        simulation = simulations[plant_index]
+        for i in range(plant_index, count, len(simulations)):
+            if initial_states is not None:
+                simulation.reset(initial_states[0][i], initial_states[1][i])
+            n_taken[i], n_inaccurate[i] = simulation._run_torques(
+                torque_array if torque_array.ndim == 2 else torque_array[i], states[i]
+            )
 
-    workers = min(_threads(threads), len(sims), count)
-    if workers > 1:
-        with ThreadPoolExecutor(workers, "rollout") as pool:
-            for _ in pool.map(go, range(min(len(sims), count))):
+    n_workers = min(_max_threads(threads), len(simulations), count)
+    if n_workers > 1:
+        with ThreadPoolExecutor(n_workers, "rollout") as pool:
+            for _ in pool.map(run_plant, range(min(len(simulations), count))):
                 pass
     else:
-        for first in range(min(len(sims), count)):
-            go(first)
-    for each in (states, taken, inaccurate):
-        each.flags.writeable = False
-    return Rollout(states[:, :, : robot.nq], states[:, :, robot.nq :], taken, inaccurate)
+        for plant_index in range(min(len(simulations), count)):
+            run_plant(plant_index)
+    for array in (states, n_taken, n_inaccurate):
+        array.flags.writeable = False
+    return Rollout(states[:, :, : robot.nq], states[:, :, robot.nq :], n_taken, n_inaccurate)
 
 
-def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]:
+def _validate_plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]:
     """Returns the plants as a tuple, or raises if they cannot be used together."""
-    sims = (plants,) if isinstance(plants, Simulation) else check_sequence("plants", plants, "Simulations")
-    for sim in sims:
-        if not isinstance(sim, Simulation):
-            raise ArgumentTypeError(f"plants: expected Simulations, got {type(sim).__name__}")
-    if not sims:
+    simulations = (plants,) if isinstance(plants, Simulation) else check_sequence("plants", plants, "Simulations")
+    for simulation in simulations:
+        if not isinstance(simulation, Simulation):
+            raise ArgumentTypeError(f"plants: expected Simulations, got {type(simulation).__name__}")
+    if not simulations:
         raise ArgumentError("plants: expected at least one")
-    if any(sim.held_bodies for sim in sims):
+    if any(simulation.held_bodies for simulation in simulations):
         raise ArgumentError("plants: held_bodies= is not supported in rollouts; use `step`")
-    if len(set(map(id, sims))) < len(sims):
+    if len(set(map(id, simulations))) < len(simulations):
         raise ArgumentError("plants: a plant is given twice; a plant has one state, make others")
-    sizes = {(sim.robot.nq, sim.robot.nv, sim.robot.nu) for sim in sims}
+    sizes = {(simulation.robot.nq, simulation.robot.nv, simulation.robot.nu) for simulation in simulations}
     if len(sizes) > 1:
         raise ArgumentError(f"plants: their robots have different sizes (nq, nv, nu): {sorted(sizes)}")
-    return sims
+    return simulations
 
 
-def _threads(threads: int | None) -> int:
+def _max_threads(threads: int | None) -> int:
     """Returns the maximum number of threads."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -40,12 +40,12 @@ def rk4_step(
     """
     theta, rates, accelerations = np.zeros(len(v)), [], []
     velocity = v
-    for share in (0.5, 0.5, 1.0, 0.0):
-        here = algorithms.integrate(model, q, theta)
+    for step_fraction in (0.5, 0.5, 1.0, 0.0):
+        q_stage = algorithms.integrate(model, q, theta)
         A = algorithms.dIntegrate(model, q, theta, pin.ARG1)
         rates.append(np.linalg.solve(A, velocity))
-        accelerations.append(algorithms.aba(model, data, here, velocity, force(here)).copy())
-        theta, velocity = share * dt * rates[-1], v + share * dt * accelerations[-1]
+        accelerations.append(algorithms.aba(model, data, q_stage, velocity, force(q_stage)).copy())
+        theta, velocity = step_fraction * dt * rates[-1], v + step_fraction * dt * accelerations[-1]
     weights = dt * np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
-    moved: Array = weights @ np.array(rates)
-    return algorithms.integrate(model, q, moved), v + weights @ np.array(accelerations)
+    displacement: Array = weights @ np.array(rates)
+    return algorithms.integrate(model, q, displacement), v + weights @ np.array(accelerations)

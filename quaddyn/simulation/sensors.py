@@ -63,16 +63,16 @@ class Observable(ABC):
 Observable.register(Plant)  # type: ignore[type-abstract]
 
 
-def read_motor_state(world: Plant | Observable, joints: JointPositions) -> tuple[Array, Array]:
+def read_motor_state(source: Plant | Observable, joints: JointPositions) -> tuple[Array, Array]:
     """Returns positions and velocities of the motors (nu,) each, divided by gear ratio [rad or m, rad/s or m/s].
 
     Args:
-        world: plant or other source of the state.
+        source: plant or other source of the state.
         joints: actuated joints of the robot.
     """
-    position, velocity = joints.of(world.q), world.v[world.robot.actuated_index]
-    if (play := world.backlash_state) is not None:
-        position, velocity = position + play[0], velocity + play[1]
+    position, velocity = joints.of(source.q), source.v[source.robot.actuated_index]
+    if (backlash := source.backlash_state) is not None:
+        position, velocity = position + backlash[0], velocity + backlash[1]
     return position, velocity
 
 
@@ -95,7 +95,7 @@ class Encoders:
     torque_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        _validate_noise(self)
 
 
 @renamed_fields(
@@ -127,7 +127,7 @@ class Imu:
     accelerometer_bias_walk: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        _validate_noise(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class FootSensors:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        _validate_noise(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,9 +154,10 @@ class Measurement(FrozenArrays):
         gyro: (3,) angular velocity, IMU axes [rad/s].
         accelerometer: (3,) specific force, acceleration minus gravity, IMU axes [m/s^2]: the mean since the last
             reading, as of an integrating sensor, which is finite at impacts; at the first reading that of rest.
-        torque: (nu,) measured or estimated motor torques [N m or N].
-        foot_forces: (nf,) magnitude of the ground reaction force by foot, in the order of ``robot.feet`` [N].
-        temperature: (nu,) motor temperature [degrees Celsius].
+        torque: (nu,) measured or estimated motor torques [N m or N]; None without torque measurement.
+        foot_forces: (nf,) magnitude of the ground reaction force by foot, in the order of ``robot.feet`` [N]; None
+            without foot sensors.
+        temperature: (nu,) motor temperature [degrees Celsius]; None without temperature sensors.
     """
 
     time: float
@@ -178,10 +179,10 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
     Args:
         robot: robot of the plant.
         rng: random generator of all noise.
-        encoders: noise of the joint sensors; None: none.
+        encoders: noise of the joint sensors; None for sensors without noise.
         imu: frame and noise of the IMU; None: root link, no noise.
         feet: noise of the foot sensors; None: the robot has no foot sensors.
-        delay: age of the returned reading [s]: the newest one at least so old, or the first.
+        delay: minimum age of the returned reading [s], the newest one of at least this age; at first the first one.
 
     Raises:
         ArgumentError: `delay` or `rng` is invalid.
@@ -206,11 +207,15 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         self.robot = robot
         self.encoders, self.imu = Encoders() if encoders is None else encoders, Imu() if imu is None else imu
         self.feet = feet
-        wanted = ("encoders", self.encoders, Encoders), ("imu", self.imu, Imu), ("feet", feet, FootSensors | None)
-        for name, value, kind in wanted:
-            if not isinstance(value, kind):
+        expected_types = (
+            ("encoders", self.encoders, Encoders),
+            ("imu", self.imu, Imu),
+            ("feet", feet, FootSensors | None),
+        )
+        for name, value, expected in expected_types:
+            if not isinstance(value, expected):
                 raise ArgumentTypeError(
-                    f"{name}: expected {getattr(kind, '__name__', kind)}, got {type(value).__name__}"
+                    f"{name}: expected {getattr(expected, '__name__', expected)}, got {type(value).__name__}"
                 )
         self._frame = robot.frame_id(self.imu.frame or robot.bodies[0].name)
         self._model, self._data = robot.model, robot.model.createData()
@@ -231,8 +236,8 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         self._rng = rng
         self._gyro_bias = self.imu.initial_gyro_bias * rng.standard_normal(3)
         self._accelerometer_bias = self.imu.initial_accelerometer_bias * rng.standard_normal(3)
-        self._waiting: deque[Measurement] = deque()
-        self._before: tuple[float, Array] | None = None
+        self._delayed_readings: deque[Measurement] = deque()
+        self._last_reading: tuple[float, Array] | None = None
 
     def read(self, plant: Plant | Observable) -> Measurement:
         """Takes a reading of the present state of the plant, and returns the reading that is due after the delay.
@@ -247,47 +252,47 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
             raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
-        if self._before is not None and plant.time < self._before[0]:
+        if self._last_reading is not None and plant.time < self._last_reading[0]:
             raise ArgumentError(f"plant: its time decreased to {plant.time:g} s; call `reset` of the sensors")
-        self._waiting.append(self._sense(plant))
-        due = plant.time - self.delay + 1e-9
-        while len(self._waiting) > 1 and self._waiting[1].time <= due:
-            self._waiting.popleft()
-        return self._waiting[0]
+        self._delayed_readings.append(self._measure(plant))
+        latest_time = plant.time - self.delay + 1e-9
+        while len(self._delayed_readings) > 1 and self._delayed_readings[1].time <= latest_time:
+            self._delayed_readings.popleft()
+        return self._delayed_readings[0]
 
     def checkpoint(self) -> tuple[Any, ...]:
         """Returns the complete present state, including the generator's, for `restore`."""
         biases = self._gyro_bias.copy(), self._accelerometer_bias.copy()
-        return copy.deepcopy(self._rng.bit_generator.state), *biases, tuple(self._waiting), self._before
+        return copy.deepcopy(self._rng.bit_generator.state), *biases, tuple(self._delayed_readings), self._last_reading
 
     def restore(self, checkpoint: tuple[Any, ...]) -> None:
         """Restores a state that `checkpoint` returned."""
-        state, gyro, accelerometer, waiting, self._before = checkpoint
+        state, gyro, accelerometer, waiting, self._last_reading = checkpoint
         self._rng.bit_generator.state = copy.deepcopy(state)
         self._gyro_bias, self._accelerometer_bias = gyro.copy(), accelerometer.copy()
-        self._waiting = deque(waiting)
+        self._delayed_readings = deque(waiting)
 
-    def _sense(self, plant: Plant | Observable) -> Measurement:
-        """Returns a reading of the present state."""
+    def _measure(self, plant: Plant | Observable) -> Measurement:
+        """Returns a reading of the present state, with noise."""
         robot, model, data, rng, imu, encoders = self.robot, self._model, self._data, self._rng, self.imu, self.encoders
         q, v, time = plant.q, plant.v, plant.time
         self.robot.algorithms.forwardKinematics(model, data, q, v)
         R = pin.updateFramePlacement(model, data, self._frame).rotation
         twist = pin.getFrameVelocity(model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
         acceleration = np.zeros(3)
-        if self._before is not None and time > self._before[0]:
-            acceleration = (twist.linear - self._before[1]) / (time - self._before[0])
-            root = np.sqrt(time - self._before[0])
-            self._gyro_bias = self._gyro_bias + imu.gyro_bias_walk * root * rng.standard_normal(3)
+        if self._last_reading is not None and time > self._last_reading[0]:
+            acceleration = (twist.linear - self._last_reading[1]) / (time - self._last_reading[0])
+            sqrt_dt = np.sqrt(time - self._last_reading[0])
+            self._gyro_bias = self._gyro_bias + imu.gyro_bias_walk * sqrt_dt * rng.standard_normal(3)
             self._accelerometer_bias = (
-                self._accelerometer_bias + imu.accelerometer_bias_walk * root * rng.standard_normal(3)
+                self._accelerometer_bias + imu.accelerometer_bias_walk * sqrt_dt * rng.standard_normal(3)
             )
-        self._before = time, twist.linear.copy()
-        true, turning = read_motor_state(plant, self._joints)
-        position = true + encoders.position_noise * rng.standard_normal(robot.nu)
+        self._last_reading = time, twist.linear.copy()
+        true_position, true_velocity = read_motor_state(plant, self._joints)
+        position = true_position + encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)
-        velocity = turning + encoders.velocity_noise * rng.standard_normal(robot.nu)
+        velocity = true_velocity + encoders.velocity_noise * rng.standard_normal(robot.nu)
         gyro = R.T @ twist.angular + self._gyro_bias + imu.gyro_noise * rng.standard_normal(3)
         accelerometer = (
             R.T @ (acceleration - model.gravity.linear)
@@ -301,8 +306,10 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         )
         forces = None
         if self.feet is not None:
-            felt = plant.contact_forces
-            forces = np.array([math.hypot(*felt[foot].tolist()) if foot in felt else 0.0 for foot in robot.feet])
+            contact_forces = plant.contact_forces
+            forces = np.array(
+                [math.hypot(*contact_forces[foot].tolist()) if foot in contact_forces else 0.0 for foot in robot.feet]
+            )
             forces = frozen(np.abs(forces + self.feet.noise * rng.standard_normal(len(forces))))
         return Measurement(
             time,
@@ -315,7 +322,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         )
 
 
-def _check(sensor: Encoders | Imu | FootSensors) -> None:
+def _validate_noise(sensor: Encoders | Imu | FootSensors) -> None:
     """Raises if a standard deviation is negative or not finite."""
     for name in sensor.__slots__:
         value = getattr(sensor, name)

@@ -25,7 +25,7 @@ from .contact_step import RESIDUAL
 from .fallback_contacts import FallbackContactSolver
 from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
-from .kinematic_tree import PointForces, last_mover, make_point_forces
+from .kinematic_tree import PointForces, last_moving_row, make_point_forces
 from .plant import Plant, set_attribute
 from .records import ContactPoint, Work
 from .runge_kutta import rk4_step
@@ -55,9 +55,9 @@ from .terrain import Surface, Terrain
 INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")
 
-#: SphereContacts that a step takes at once: one matrix couples them all, and its cost grows with their cube.
+#: Maximum number of simultaneous contacts: one matrix couples them all, and its cost grows with their cube.
 MAX_CONTACTS = 200
-#: SphereContacts of all pieces of a step that there is room for at first, at most.
+#: Maximum initial capacity of the contact buffers, in contacts of all substeps of a step.
 INITIAL_CAPACITY = 512
 
 
@@ -97,12 +97,12 @@ class Simulation(Plant):
         robot: robot with a free, planar or fixed root, with or without feet.
         dt: time step, at most 0.01 [s].
         contact: contact law: "frictional", "rigid" or "compliant".
-        friction: friction coefficient of surfaces that have none of their own.
+        friction: friction coefficient of surfaces without a coefficient.
         floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
             is given.
-        terrain: one or several of `Plane`, `Box` and `HeightField`; None: only the floor.
-        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None:
-            `body_spheres`, on which a robot that falls comes to rest; {}: only the feet have contacts.
+        terrain: one or several of `Plane`, `Box` and `HeightField`; None for the floor only.
+        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None for
+            `body_spheres`, on which a robot that falls comes to rest; {} for contacts of the feet only.
         actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
         soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
             default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
@@ -120,9 +120,10 @@ class Simulation(Plant):
     Attributes:
         robot: robot that is simulated.
         dt: time step [s].
-        friction: friction coefficient of surfaces that have none of their own; may be set.
-        terrain: `Terrain` with all surfaces, including the floor.
-        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name.
+        friction: friction coefficient of surfaces without a coefficient; may be set.
+        terrain: `Terrain` with all surfaces, including the floor; for None only with the floor.
+        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name, without the
+            default spheres of None.
 
     Raises:
         ArgumentError: an argument has a wrong value; in a step also if there are more than `MAX_CONTACTS` contacts at
@@ -159,13 +160,13 @@ class Simulation(Plant):
         law = make_contact_law(robot, contact, self.dt, stiffness, damping, creep)
         self._fallback_solver = FallbackContactSolver(contact)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # spheres fixed to the world have no contacts
-        self._sphere_of = tuple(sphere.part for sphere in movable)
+        self._reported_names = tuple(sphere.reported_name for sphere in movable)
         ground, stops = self.terrain.to_arrays(self.friction), make_joint_stops(robot, enabled=bool(joint_stops))
         self._step_model = make_step_model(robot, self._drives, movable, ground, stops, law, integrator)
         self._terms, self._motion = make_step_terms(self._step_model.bodies), contact_data.make_step_dynamics(robot.nv)
         self._memory = make_step_memory(robot.nq, robot.nv, self._drives)
         self._commanded, self._no_states = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
-        self._no_pushes = self._pushing = make_point_forces()
+        self._no_pushes = self._active_pushes = make_point_forces()
         self._frame_locations: dict[str, tuple[int, int, Array]] = {}
         # Unused zero pages take no memory; the buffers grow when there are more contacts.
         self._contacts, self._accumulated = self._make_buffers(min(max(8, 2 * len(movable)), INITIAL_CAPACITY))
@@ -175,21 +176,21 @@ class Simulation(Plant):
     @property
     def contacts(self) -> tuple[ContactPoint, ...]:
         """Contact points with a nonzero force in the last step."""
-        out, where = [], self._contacts.collisions
+        points, collisions = [], self._contacts.collisions
         for i in range(self._n_contacts):
             force = self._contacts.world_impulses[i] / self.dt
-            s = where.spheres[i]
+            s = collisions.spheres[i]
             if force.any() and s >= 0:
-                name = self._sphere_of[s]
-                depth = self._step_model.radii[s] + where.gaps[i]
-                point = self._contacts.centers[s] - depth * where.normals[i]
-                out.append(
+                name = self._reported_names[s]
+                depth = self._step_model.radii[s] + collisions.gaps[i]
+                point = self._contacts.centers[s] - depth * collisions.normals[i]
+                points.append(
                     ContactPoint(
-                        name, frozen(point), frozen(where.normals[i]), frozen(force),
-                        float(where.friction[i]), self._link_of[name],
+                        name, frozen(point), frozen(collisions.normals[i]), frozen(force),
+                        float(collisions.friction[i]), self._link_of_sphere[name],
                     )
                 )  # fmt: skip
-        return tuple(out)
+        return tuple(points)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
@@ -200,13 +201,13 @@ class Simulation(Plant):
         forces = {name: np.zeros(3) for name in self.spheres}
         for i in range(self._n_contacts):
             s = self._contacts.collisions.spheres[i]
-            if s >= 0 and (name := self._sphere_of[s]) in forces:
+            if s >= 0 and (name := self._reported_names[s]) in forces:
                 forces[name] += self._contacts.world_impulses[i] / self.dt
         return forces
 
     def _apply_friction(self) -> None:
-        for packed, now in zip(self._step_model.terrain, self.terrain.to_arrays(self.friction), strict=True):
-            packed[:] = now
+        for array, new_values in zip(self._step_model.terrain, self.terrain.to_arrays(self.friction), strict=True):
+            array[:] = new_values
 
     @property
     def residual(self) -> float:
@@ -241,12 +242,12 @@ class Simulation(Plant):
             The time it took [s].
         """
         start = time.perf_counter()
-        here = self.checkpoint()
+        initial_state = self.checkpoint()
         with silence_messages() if quiet else nullcontext():
             integrator.run_steps.compile()
             solve_contact_problem.compile()
             self.step(np.zeros(self.robot.nu))
-        self.restore(here)
+        self.restore(initial_state)
         return time.perf_counter() - start
 
     # -- time ------------------------------------------------------------------------------------------------
@@ -267,40 +268,48 @@ class Simulation(Plant):
     def _internal_state(self) -> tuple[Any, ...]:
         memory = self._memory
         outcome = tuple(memory.progress[[CONTACTS, STATUS, IN_FLIGHT]].tolist()), float(memory.total[MAX_RESIDUAL])
-        contacts = tuple(each.copy() for each in contact_data.persistent_arrays(self._contacts))
+        contacts = tuple(array.copy() for array in contact_data.persistent_arrays(self._contacts))
         return memory.v_previous.copy(), memory.work.copy(), outcome, contacts
 
     def _state_difference(self, inner: tuple[Any, ...]) -> str:
         if len(inner) != 4 or len(inner[2]) != 2 or np.shape(inner[2][0]) != (3,):
             return "its internal state is not that of a Simulation"
-        here, (before, work, _, contacts) = self._internal_state(), inner
-        for name, theirs, own in (
-            ("shapes of the last step", [np.shape(before), np.shape(work)], [here[0].shape, here[1].shape]),
+        own_state, (v_previous, work, _, contacts) = self._internal_state(), inner
+        for name, given_shape, own_shape in (
+            (
+                "shapes of the last step",
+                [np.shape(v_previous), np.shape(work)],
+                [own_state[0].shape, own_state[1].shape],
+            ),
             # The number of contacts may differ, the size of each not.
-            ("shapes of contacts", [np.shape(x)[1:] for x in contacts], [x.shape[1:] for x in here[3]]),
+            (
+                "shapes of contacts",
+                [np.shape(array)[1:] for array in contacts],
+                [array.shape[1:] for array in own_state[3]],
+            ),
         ):
-            if theirs != own:
-                return f"{name} {theirs!r}, here {own!r}"
+            if given_shape != own_shape:
+                return f"{name} {given_shape!r}, here {own_shape!r}"
         return ""
 
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
-        before, work, (counts, residual), contacts = inner
+        v_previous, work, (counts, residual), contacts = inner
         memory = self._memory
-        memory.q[:], memory.v[:], memory.v_previous[:], memory.work[:] = self._q, self._v, before, work
+        memory.q[:], memory.v[:], memory.v_previous[:], memory.work[:] = self._q, self._v, v_previous, work
         memory.progress[:], memory.total[:] = 0, 0.0
         memory.progress[[CONTACTS, STATUS, IN_FLIGHT]], memory.total[MAX_RESIDUAL] = counts, residual
-        room = len(contacts[0])
-        if room != len(self._contacts.keys):
-            self._contacts, self._accumulated = self._make_buffers(room)
-        for to, kept in zip(contact_data.persistent_arrays(self._contacts), contacts, strict=True):
-            to[:] = kept
+        capacity = len(contacts[0])
+        if capacity != len(self._contacts.keys):
+            self._contacts, self._accumulated = self._make_buffers(capacity)
+        for array, saved in zip(contact_data.persistent_arrays(self._contacts), contacts, strict=True):
+            array[:] = saved
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         self._commanded[0] = tau
-        set_attribute(self, "_pushing", self._pushes_of(wrenches) if wrenches else self._no_pushes)
+        set_attribute(self, "_active_pushes", self._make_point_forces(wrenches) if wrenches else self._no_pushes)
         if not self._run(self._commanded, self._no_states):
             self._clear_contacts()  # of the step that was not completed
-            raise self._diverged()
+            raise self._make_divergence_error()
         self._read_state()
         return self._memory.tau.copy()
 
@@ -314,24 +323,28 @@ class Simulation(Plant):
         Returns:
             The number of steps taken, and how many of them were inaccurate.
         """
-        taken = poor = 0
-        going = True
-        while going and taken < len(torques):
+        n_taken = n_inaccurate = 0
+        is_finite = True
+        while is_finite and n_taken < len(torques):
             self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
-            end = min([len(torques), *(taken + push.end - self._steps for push in self._pushes)])
-            self._pushing = self._pushes_of(self._wrenches())
-            part = slice(taken, int(end))
-            going = self._run(torques[part], states[part])
+            end = min([len(torques), *(n_taken + push.end - self._steps for push in self._pushes)])
+            self._active_pushes = self._make_point_forces(self._sum_wrenches())
+            rows = slice(n_taken, int(end))
+            is_finite = self._run(torques[rows], states[rows])
             progress = self._memory.progress
-            count = int(progress[N_STEPS])
-            taken, poor, self._steps = taken + count, poor + int(progress[N_INACCURATE]), self._steps + count
+            n_steps = int(progress[N_STEPS])
+            n_taken, n_inaccurate, self._steps = (
+                n_taken + n_steps,
+                n_inaccurate + int(progress[N_INACCURATE]),
+                self._steps + n_steps,
+            )
             self._read_state()
-        if taken:
+        if n_taken:
             self._tau = frozen(self._drives.delivered)
-        if not going:
+        if not is_finite:
             self._clear_contacts()
-            states[taken:] = np.concatenate((self._q, self._v))
-        return taken, poor
+            states[n_taken:] = np.concatenate((self._q, self._v))
+        return n_taken, n_inaccurate
 
     def _read_state(self) -> None:
         """Copies the state from the compiled step into ``_q`` and ``_v``."""
@@ -341,7 +354,7 @@ class Simulation(Plant):
         set_attribute(self, "_v", v)
 
     def _run(self, torques: Array, states: Array) -> bool:
-        """Takes a step under each row of `torques` by compiled code, and gives it the help that it requests.
+        """Takes a step under each row of `torques` by compiled code, and provides the results that this code requests.
 
         Args:
             torques: (steps, nu) commanded torques [N m or N].
@@ -350,43 +363,43 @@ class Simulation(Plant):
         Returns:
             False if the motion diverged.
         """
-        again = False
+        resume = False
         while True:
-            said = integrator.run_steps(
-                self._step_model, self.actuators.torque_speed_limits, self._pushing, self._terms, self._memory,
-                self._motion, self._contacts, self._accumulated, torques, states, again,
+            result = integrator.run_steps(
+                self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
+                self._motion, self._contacts, self._accumulated, torques, states, resume,
             )  # fmt: skip
-            if said in (DONE, DIVERGED):
-                return bool(said == DONE)
-            if said == NEEDS_CONTACT_SOLVER:
+            if result in (DONE, DIVERGED):
+                return bool(result == DONE)
+            if result == NEEDS_CONTACT_SOLVER:
                 residual, status = self._fallback_solver.solve(self._contacts, self._n_contacts)
                 self._motion.report[RESIDUAL] = residual
                 self._memory.progress[[HELP_GIVEN, STATUS]] = 1, STATUSES.index(status)
-            elif said == NEEDS_RK4_STEP:
+            elif result == NEEDS_RK4_STEP:
                 self._step_rk4()
             else:
                 self._enlarge_buffers(int(self._memory.progress[REQUIRED_CAPACITY]))
-            again = True
+            resume = True
 
-    # -- help ------------------------------------------------------------------------------------------------
+    # -- Runge-Kutta steps and point forces --------------------------------------------------------------------
     def _step_rk4(self) -> None:
         """Integrates the pending step without contacts by Runge-Kutta, and then joint friction implicitly."""
         memory, dt = self._memory, self.dt
         torques = self.robot.generalized_torques(memory.tau)
 
         def force(q: Array) -> Array:
-            out = np.zeros(self.robot.nv)
-            integrator.push_forces_at(self._step_model.bodies, q, self._pushing, self._terms, out)
-            return torques + out
+            push_forces = np.zeros(self.robot.nv)
+            integrator.push_forces_at(self._step_model.bodies, q, self._active_pushes, self._terms, push_forces)
+            return torques + push_forces
 
         model = self._smooth_model
         data = model.createData()
         with np.errstate(all="ignore"):  # an overflow is detected by its speed
-            q, free = rk4_step(self.robot.algorithms, model, data, memory.q.copy(), memory.v.copy(), force, dt)
+            q, free_velocity = rk4_step(self.robot.algorithms, model, data, memory.q.copy(), memory.v.copy(), force, dt)
             if self._motion.f.any():
-                free = free - self._friction_velocity_change(data, q, free)
+                free_velocity = free_velocity - self._friction_velocity_change(data, q, free_velocity)
         memory.q_end[:] = q
-        self._motion.free_velocity[:] = free if np.isfinite(q).all() else np.nan
+        self._motion.free_velocity[:] = free_velocity if np.isfinite(q).all() else np.nan
         memory.progress[[HELP_GIVEN, RK4_STEP_DONE]] = 1
 
     def _friction_velocity_change(self, data: pin.Data, q: Array, v: Array) -> Array:
@@ -405,19 +418,19 @@ class Simulation(Plant):
             model.armature[robot.coupling.v_index] += self.actuators.armature - robot.armature
         return model
 
-    def _pushes_of(self, wrenches: Mapping[str, Array]) -> PointForces:
+    def _make_point_forces(self, wrenches: Mapping[str, Array]) -> PointForces:
         """Returns forces and moments (6,) at frames as arrays for compiled code."""
         pushes = make_point_forces(len(wrenches))
         for i, (name, wrench) in enumerate(wrenches.items()):
             if name not in self._frame_locations:
                 frame = self.robot.model.frames[self.robot.frame_id(name)]
-                last = last_mover(self._step_model.bodies, frame.parentJoint)
+                last = last_moving_row(self._step_model.bodies, frame.parentJoint)
                 self._frame_locations[name] = frame.parentJoint, last, frame.placement.translation.copy()
             pushes.joints[i], pushes.last[i], pushes.points[i] = self._frame_locations[name]
             pushes.wrenches[i] = wrench
         return pushes
 
-    # -- making ----------------------------------------------------------------------------------------------
+    # -- buffers ---------------------------------------------------------------------------------------------
     def _make_buffers(self, n: int) -> tuple[contact_data.SphereContacts, SubstepContacts]:
         """Returns buffers for n contacts over all substeps of a step, of which at most `MAX_CONTACTS` act at once."""
         return contact_data.make_contact_buffers(
@@ -430,14 +443,22 @@ class Simulation(Plant):
         Raises:
             ArgumentError: n is more than `MAX_CONTACTS` at once.
         """
-        old, before = self._contacts, self._accumulated
-        if n > MAX_CONTACTS and n != len(before.keys):  # the latter is the capacity over all substeps
+        old_contacts, old_accumulated = self._contacts, self._accumulated
+        if n > MAX_CONTACTS and n != len(old_accumulated.keys):  # the latter is the capacity over all substeps
             self._reset_internal_state()
             raise ArgumentError(
                 f"spheres: {n} contacts at t = {self.time:.6g} s, of at most {MAX_CONTACTS} at once; pass fewer spheres"
             )
-        self._contacts, self._accumulated = new, after = self._make_buffers(max(2 * n, len(before.keys)))
-        for to, kept in zip(contact_data.persistent_arrays(new), contact_data.persistent_arrays(old), strict=True):
-            to[: len(kept)] = kept
-        for to, kept in zip((*after.collisions, *after[1:]), (*before.collisions, *before[1:]), strict=True):
-            to[: len(kept)] = kept
+        self._contacts, self._accumulated = new_contacts, new_accumulated = self._make_buffers(
+            max(2 * n, len(old_accumulated.keys))
+        )
+        for array, old_array in zip(
+            contact_data.persistent_arrays(new_contacts), contact_data.persistent_arrays(old_contacts), strict=True
+        ):
+            array[: len(old_array)] = old_array
+        for array, old_array in zip(
+            (*new_accumulated.collisions, *new_accumulated[1:]),
+            (*old_accumulated.collisions, *old_accumulated[1:]),
+            strict=True,
+        ):
+            array[: len(old_array)] = old_array

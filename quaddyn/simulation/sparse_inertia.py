@@ -46,7 +46,7 @@ def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None
     """Computes ``x <- L^-T x`` for an x that is zero except at `last` and its ancestors."""
     i = last
     while i >= 0:
-        _climb(L, parent, x, i)
+        _eliminate_entry(L, parent, x, i)
         i = parent[i]
 
 
@@ -54,11 +54,11 @@ def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None
 def solve_all_transposed(L: Matrix, parent: IntVector, x: Vector) -> None:
     """Computes ``x <- L^-T x``."""
     for i in range(len(x) - 1, -1, -1):
-        _climb(L, parent, x, i)
+        _eliminate_entry(L, parent, x, i)
 
 
 @compiled()
-def _climb(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
+def _eliminate_entry(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
     """Computes entry i of ``L^-T x`` and subtracts its contribution from its ancestors."""
     x[i] /= L[i, i]
     j = parent[i]

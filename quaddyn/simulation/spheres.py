@@ -81,7 +81,8 @@ class PlacedSphere(FrozenArrays):
 
     Attributes:
         name: name of the sphere.
-        part: name under which its contacts are reported: that of the sphere, or of the sole of which it is a corner.
+        reported_name: name under which its contacts are reported: that of the sphere, or of the sole of which it is a
+            corner.
         link: link of a default sphere; None for a foot and for a sphere requested by name.
         body: index in ``robot.bodies``.
         in_body: (3,) center in body axes [m].
@@ -91,7 +92,7 @@ class PlacedSphere(FrozenArrays):
     """
 
     name: str
-    part: str
+    reported_name: str
     link: str | None
     body: int
     in_body: Array
@@ -111,31 +112,37 @@ def place_spheres(
         UnknownNameError: no frame of a name.
         ArgumentError: a sphere has the name of a foot, or a sole is not a surface contact.
     """
-    flat = check_surfaces("soles", soles)
-    corners = [(c, i, locate_point(robot, c.frame, corner)) for c in flat for i, corner in enumerate(c.corners)]
-    shod = {place[0] for _, _, place in corners}
+    surfaces = check_surfaces("soles", soles)
+    corners = [
+        (sole, i, locate_point(robot, sole.frame, corner)) for sole in surfaces for i, corner in enumerate(sole.corners)
+    ]
+    bodies_with_sole = {location[0] for _, _, location in corners}
     if spheres is not None and not isinstance(spheres, Mapping):
         raise ArgumentTypeError(f"spheres: expected a mapping of names, got {type(spheres).__name__}")
-    wanted = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
-    wanted = {foot: x for foot, x in wanted.items() if locate_point(robot, foot, x.offset)[0] not in shod}
-    taken = {*wanted, *(c.name for c in flat), *(f"{c.name} {i}" for c, i, _ in corners)}
+    named = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
+    named = {
+        foot: foot_sphere
+        for foot, foot_sphere in named.items()
+        if locate_point(robot, foot, foot_sphere.offset)[0] not in bodies_with_sole
+    }
+    used_names = {*named, *(sole.name for sole in surfaces), *(f"{sole.name} {i}" for sole, i, _ in corners)}
     for name, sphere in (spheres or {}).items():
         if not isinstance(sphere, ContactSphere):
             raise ArgumentTypeError(f"spheres[{name!r}]: expected a ContactSphere, got {type(sphere).__name__}")
         if not (isinstance(name, str) and name):
             raise ArgumentTypeError(f"spheres: expected names, got {name!r}")
-        if name in taken:
+        if name in used_names:
             raise ArgumentError(f"spheres: {name!r} is the name of a foot")
-        wanted[name] = sphere
-    by_default = body_spheres(robot) if spheres is None else {}
-    links = {name: sphere.frame for name, sphere in by_default.items()}
-    round_ones = [
+        named[name] = sphere
+    default_spheres = body_spheres(robot) if spheres is None else {}
+    links = {name: sphere.frame for name, sphere in default_spheres.items()}
+    placed = [
         PlacedSphere(name, name, links.get(name), *locate_point(robot, sphere.frame, sphere.offset), sphere.radius)
-        for name, sphere in (wanted | by_default).items()
+        for name, sphere in (named | default_spheres).items()
     ]
     return (
-        *(PlacedSphere(f"{c.name} {i}", c.name, None, *place, 0.0) for c, i, place in corners),
-        *(each for each in round_ones if each.link is None or each.body not in shod),
+        *(PlacedSphere(f"{sole.name} {i}", sole.name, None, *location, 0.0) for sole, i, location in corners),
+        *(sphere for sphere in placed if sphere.link is None or sphere.body not in bodies_with_sole),
     )
 
 
@@ -149,11 +156,11 @@ def locate_point(robot: Robot, frame: str, offset: Array) -> tuple[int, Array, i
     Raises:
         UnknownNameError: no frame of that name.
     """
-    model, carrier = robot.model, robot.model.frames[robot.frame_id(frame)]
-    index = next(i for i, b in enumerate(robot.bodies) if body_joint(model, b) == carrier.parentJoint)
-    centre = carrier.placement.act(np.array(offset))
-    own = model.frames[model.getFrameId(robot.bodies[index].name, pin.FrameType.BODY)].placement
-    return index, frozen(own.actInv(centre)), carrier.parentJoint, frozen(centre)
+    model, frame_data = robot.model, robot.model.frames[robot.frame_id(frame)]
+    index = next(i for i, b in enumerate(robot.bodies) if body_joint(model, b) == frame_data.parentJoint)
+    point = frame_data.placement.act(np.array(offset))
+    body_placement = model.frames[model.getFrameId(robot.bodies[index].name, pin.FrameType.BODY)].placement
+    return index, frozen(body_placement.actInv(point)), frame_data.parentJoint, frozen(point)
 
 
 def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[str, ContactSphere]:
@@ -161,7 +168,7 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
 
     A sphere represents itself; a capsule and a cylinder have one at either end, with their own radius; a box has points
     at its corners; an STL or OBJ mesh has its outermost vertices in 26 directions; other meshes are left out. Shapes
-    that contain the center of a foot are left out, too, since feet have spheres of their own.
+    that contain the center of a foot are left out, too, since the feet have spheres already.
 
     Args:
         robot: any robot.
@@ -173,22 +180,22 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
     Raises:
         UnknownNameError: no link of that name.
     """
-    known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
-    chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
-    out: dict[str, ContactSphere] = {}
-    for name in chosen:
-        if name not in known:
-            raise UnknownNameError("link", name, known)
-        body, link = known[name]
-        feet = _feet_on(robot, body, name)
-        count = 0
+    bodies_by_link = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
+    selected = tuple(bodies_by_link) if links is None else check_sequence("links", links, "link names")
+    spheres: dict[str, ContactSphere] = {}
+    for name in selected:
+        if name not in bodies_by_link:
+            raise UnknownNameError("link", name, bodies_by_link)
+        body, link = bodies_by_link[name]
+        feet = _find_foot_centers(robot, body, name)
+        n_spheres = 0
         for geometry in link.collisions:
             if any(_contains_point(geometry, foot) for foot in feet):
                 continue
-            for centre, radius in _shape_spheres(geometry):
-                out[f"{name} {count}"] = ContactSphere(name, radius, centre)
-                count += 1
-    return out
+            for center, radius in _shape_spheres(geometry):
+                spheres[f"{name} {n_spheres}"] = ContactSphere(name, radius, center)
+                n_spheres += 1
+    return spheres
 
 
 def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
@@ -210,57 +217,62 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
     model = robot.model
     data = model.createData()
     robot.algorithms.framesForwardKinematics(model, data, np.array(robot.q_home))
-    out: dict[str, ContactSphere] = {}
-    read = functools.cache(_vertices)  # several legs use the same files
+    selected: dict[str, ContactSphere] = {}
+    read_mesh = functools.cache(_read_small_mesh)  # several legs use the same files
     for index, body in enumerate(robot.bodies):
         feet = [leg.foot.name for leg in robot.legs.values() if any(leg.foot.frame == x.name for x, _ in body.links)]
-        own = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
-        ends = [own.actInv(model.frames[robot.frame_id(foot)].placement.translation) for foot in feet]
-        found: list[tuple[str, Array, Array, float]] = []  # link, centre in it and in the body, radius
-        unread = False
+        body_placement = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
+        foot_centers = [
+            body_placement.actInv(model.frames[robot.frame_id(foot)].placement.translation) for foot in feet
+        ]
+        candidates: list[tuple[str, Array, Array, float]] = []  # link, centre in it and in the body, radius
+        has_unread_shape = False
         for link, placement in body.links:
             for geometry in link.collisions:
-                spheres = _shape_spheres(geometry, read)
-                unread |= not spheres
-                found += [(link.name, centre, placement.apply(centre), radius) for centre, radius in spheres]
-        if unread and not found:
+                spheres = _shape_spheres(geometry, read_mesh)
+                has_unread_shape |= not spheres
+                candidates += [(link.name, center, placement.apply(center), radius) for center, radius in spheres]
+        if has_unread_shape and not candidates:
             joints = [b.placement.translation for b in robot.bodies if b.parent == index]
-            found = [(body.name, at, at, 0.0) for at in joints]
-        found = [
+            candidates = [(body.name, position, position, 0.0) for position in joints]
+        candidates = [
             x
-            for x in found
-            if all(np.linalg.norm(x[2]) < np.linalg.norm(x[2] - end) - EQUAL_LENGTH_TOLERANCE for end in ends)
+            for x in candidates
+            if all(
+                np.linalg.norm(x[2]) < np.linalg.norm(x[2] - foot_center) - EQUAL_LENGTH_TOLERANCE
+                for foot_center in foot_centers
+            )
         ]
         if robot.legs:
-            place = data.oMi[body_joint(model, body)] * own
-            found = [x for x in found if place.act(np.array(x[2]))[2] - x[3] > EQUAL_LENGTH_TOLERANCE]
-        for link_name, centre, _, radius in _outermost(found):
-            count = sum(sphere.frame == link_name for sphere in out.values())
-            out[f"{link_name} {count}"] = ContactSphere(link_name, radius, centre)
-    return out
+            body_pose = data.oMi[body_joint(model, body)] * body_placement
+            candidates = [x for x in candidates if body_pose.act(np.array(x[2]))[2] - x[3] > EQUAL_LENGTH_TOLERANCE]
+        for link_name, center, _, radius in _select_outermost(candidates):
+            number = sum(sphere.frame == link_name for sphere in selected.values())
+            selected[f"{link_name} {number}"] = ContactSphere(link_name, radius, center)
+    return selected
 
 
-def _vertices(path: Path) -> Array | None:
+def _read_small_mesh(path: Path) -> Array | None:
     """Returns the vertices of a mesh (n, 3), or None if its file is too large or of another format."""
     return read_vertices(path) if path.stat().st_size <= MAX_MESH_BYTES else None
 
 
-def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, Array, Array, float]]:
+def _select_outermost(candidates: list[tuple[str, Array, Array, float]]) -> list[tuple[str, Array, Array, float]]:
     """Returns the spheres that extend farthest in one of the directions `OUTERMOST`."""
-    if not found:
-        return found
-    centres, radii = np.array([x[2] for x in found]), np.array([x[3] for x in found])
-    away = OUTERMOST / np.linalg.norm(OUTERMOST, axis=1)[:, None]
-    return [found[i] for i in np.unique(np.argmax(centres @ away.T + radii[:, None], axis=0))]
+    if not candidates:
+        return candidates
+    centers, radii = np.array([x[2] for x in candidates]), np.array([x[3] for x in candidates])
+    directions = OUTERMOST / np.linalg.norm(OUTERMOST, axis=1)[:, None]
+    return [candidates[i] for i in np.unique(np.argmax(centers @ directions.T + radii[:, None], axis=0))]
 
 
-def _feet_on(robot: Robot, body: CompositeBody, link: str) -> list[Array]:
+def _find_foot_centers(robot: Robot, body: CompositeBody, link: str) -> list[Array]:
     """Returns the centers of the feet on a body, in the frame of one of its links [m]."""
-    here = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
+    link_frame = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
     return [
-        here.placement.actInv(robot.model.frames[robot.frame_id(leg.foot.name)].placement.translation)
+        link_frame.placement.actInv(robot.model.frames[robot.frame_id(leg.foot.name)].placement.translation)
         for leg in robot.legs.values()
-        if any(leg.foot.frame == x.name for x, _ in body.links)
+        if any(leg.foot.frame == body_link.name for body_link, _ in body.links)
     ]
 
 
@@ -272,8 +284,8 @@ def _contains_point(geometry: Geometry, point: Array) -> bool:
     if isinstance(shape, BoxShape):
         return bool((np.abs(local) <= 0.5 * np.array(shape.size)).all())
     if isinstance(shape, CylinderShape | CapsuleShape):
-        long = 0.5 * shape.length + (shape.radius if isinstance(shape, CapsuleShape) else 0.0)
-        return bool(abs(local[2]) <= long and np.hypot(local[0], local[1]) <= shape.radius)
+        half_length = 0.5 * shape.length + (shape.radius if isinstance(shape, CapsuleShape) else 0.0)
+        return bool(abs(local[2]) <= half_length and np.hypot(local[0], local[1]) <= shape.radius)
     if isinstance(shape, MeshShape) and shape.path is not None and (points := read_vertices(shape.path)) is not None:
         points = points * np.array(shape.scale)
         return bool((points.min(axis=0) <= local).all() and (local <= points.max(axis=0)).all())
@@ -281,7 +293,7 @@ def _contains_point(geometry: Geometry, point: Array) -> bool:
 
 
 def _shape_spheres(
-    geometry: Geometry, read: Callable[[Path], Array | None] = read_vertices
+    geometry: Geometry, read_mesh: Callable[[Path], Array | None] = read_vertices
 ) -> list[tuple[Array, float]]:
     """Returns center and radius of the spheres that represent a collision shape, in the frame of its link [m]."""
     pose: Pose = geometry.placement
@@ -289,12 +301,12 @@ def _shape_spheres(
     if isinstance(shape, SphereShape):
         return [(pose.translation, shape.radius)]
     if isinstance(shape, MeshShape):
-        points = None if shape.path is None else read(shape.path)
+        points = None if shape.path is None else read_mesh(shape.path)
         if points is None:
             return []
         points = points * np.array(shape.scale)
-        outmost = np.unique(np.argmax(points @ DIRECTIONS.T, axis=0))
-        return [(pose.apply(p), 0.0) for p in points[outmost]]
+        outermost = np.unique(np.argmax(points @ DIRECTIONS.T, axis=0))
+        return [(pose.apply(p), 0.0) for p in points[outermost]]
     if isinstance(shape, BoxShape):
         half = 0.5 * np.array(shape.size)
         signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])

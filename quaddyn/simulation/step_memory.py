@@ -92,8 +92,9 @@ class StepMemory(NamedTuple):
 
 def make_step_memory(nq: int, nv: int, drives: Drives) -> StepMemory:
     """Returns the memory for a robot with nq, nv and these motors."""
-    x = np.zeros
+    zeros = np.zeros
     return StepMemory(
-        x(nq), x(nv), x(nv), x(6), x(15, dtype=np.int64), x(len(drives.actuated)), x(nv), x(4), x(4), x(4),
-        x(9), x(9), x(16), x(nq), x(nv), x(nv), x(nq), x(nv), x(nv), x(nv), x(nv), x(nq), x(nv), drives,
+        zeros(nq), zeros(nv), zeros(nv), zeros(6), zeros(15, dtype=np.int64), zeros(len(drives.actuated)), zeros(nv),
+        zeros(4), zeros(4), zeros(4), zeros(9), zeros(9), zeros(16), zeros(nq), zeros(nv), zeros(nv), zeros(nq),
+        zeros(nv), zeros(nv), zeros(nv), zeros(nv), zeros(nq), zeros(nv), drives,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from . import contact_data, contact_step
 from .collisions import TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops
-from .kinematic_tree import last_mover, make_kinematic_tree
+from .kinematic_tree import last_moving_row, make_kinematic_tree
 from .plant import DIVERGENCE_SPEED
 from .spheres import PlacedSphere
 
@@ -37,7 +37,7 @@ def make_contact_law(
     """Returns the contact law for arguments of `Simulation`.
 
     Raises:
-        ArgumentError: stiffness, damping or creep is out of range, or given for a law without it.
+        ArgumentError: stiffness, damping or creep is out of range, or the law does not have this parameter.
     """
     compliant, creep = contact == "compliant", check_number("creep", creep)
     if not 0.0 <= creep < np.inf:
@@ -46,18 +46,26 @@ def make_contact_law(
         raise ArgumentError(f'creep: not accepted with contact={contact!r}; use contact="compliant"')
     if not compliant and not (stiffness is damping is None):
         raise ArgumentError(f'stiffness, damping: not accepted with contact={contact!r}; use contact="compliant"')
-    k, c = np.inf, 0.0
+    ground_stiffness, ground_damping = np.inf, 0.0
     if compliant:
-        w, share = 2.0 * np.pi * GROUND_FREQUENCY, robot.mass / max(len(robot.feet), 1)
-        k = share * w * w if stiffness is None else check_number("stiffness", stiffness)
-        if not 0.0 < k < np.inf:
+        angular_frequency, mass_per_foot = 2.0 * np.pi * GROUND_FREQUENCY, robot.mass / max(len(robot.feet), 1)
+        ground_stiffness = (
+            mass_per_foot * angular_frequency * angular_frequency
+            if stiffness is None
+            else check_number("stiffness", stiffness)
+        )
+        if not 0.0 < ground_stiffness < np.inf:
             raise ArgumentError(f"stiffness: expected a positive number [N/m], got {stiffness}")
-        c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else check_number("damping", damping)
-        if not 0.0 <= c < np.inf:
+        ground_damping = (
+            2.0 * GROUND_DAMPING * np.sqrt(mass_per_foot * ground_stiffness)
+            if damping is None
+            else check_number("damping", damping)
+        )
+        if not 0.0 <= ground_damping < np.inf:
             raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
     return contact_data.ContactLaw(
-        dt, dt, MAX_APPROACH_SPEED * dt, SLOP, RECOVERY_FRACTION, RECOVERY_SPEED, float(k), float(c), creep,
-        STICTION_SPEED,
+        dt, dt, MAX_APPROACH_SPEED * dt, SLOP, RECOVERY_FRACTION, RECOVERY_SPEED, float(ground_stiffness),
+        float(ground_damping), creep, STICTION_SPEED,
         -1.0 if contact == "rigid" else contact_step.TOLERANCE,
         PASSIVE_WORK_FRACTION * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
     )  # fmt: skip
@@ -74,18 +82,18 @@ def make_step_model(
 ) -> contact_data.StepModel:
     """Returns the constant data of a plant: kinematic tree, contact spheres, terrain, joint stops and contact law."""
     model, coupling = robot.model, robot.coupling
-    bodies, (clusters, around) = make_kinematic_tree(model, drives.armature, coupling), _clusters(spheres)
-    last = np.array([last_mover(bodies, s.joint) for s in spheres], dtype=np.int64)
+    bodies, (clusters, cluster_spheres) = make_kinematic_tree(model, drives.armature, coupling), _group_spheres(spheres)
+    last_rows = np.array([last_moving_row(bodies, s.joint) for s in spheres], dtype=np.int64)
     return contact_data.StepModel(
         bodies,
         drives.actuated,
         np.array([s.in_joint for s in spheres], dtype=np.float64).reshape(-1, 3),
         np.array([s.radius for s in spheres], dtype=np.float64),
         np.array([s.joint for s in spheres], dtype=np.int64),
-        last,
-        last if coupling is None else np.where(last < 0, -1, robot.nv - 1),
+        last_rows,
+        last_rows if coupling is None else np.where(last_rows < 0, -1, robot.nv - 1),
         clusters,
-        around,
+        cluster_spheres,
         ground,
         stops,
         law,
@@ -97,22 +105,24 @@ def make_step_model(
     )
 
 
-def _clusters(spheres: list[PlacedSphere]) -> tuple[NDArray[np.int64], Array]:
+def _group_spheres(spheres: list[PlacedSphere]) -> tuple[NDArray[np.int64], Array]:
     """Groups consecutive spheres on one joint.
 
     Returns:
         Index after the last sphere of each group (c,), and a bounding sphere of each: center and radius (c, 4) [m].
     """
     ends: list[int] = []
-    around: list[list[float]] = []
-    first = 0
+    bounding_spheres: list[list[float]] = []
+    first_sphere = 0
     for end in range(1, len(spheres) + 1):
-        if end < len(spheres) and spheres[end].joint == spheres[first].joint:
+        if end < len(spheres) and spheres[end].joint == spheres[first_sphere].joint:
             continue
-        centres = np.array([s.in_joint for s in spheres[first:end]])
-        middle = 0.5 * (centres.min(axis=0) + centres.max(axis=0))
-        radii = np.array([s.radius for s in spheres[first:end]])
+        centers = np.array([s.in_joint for s in spheres[first_sphere:end]])
+        cluster_center = 0.5 * (centers.min(axis=0) + centers.max(axis=0))
+        radii = np.array([s.radius for s in spheres[first_sphere:end]])
         ends.append(end)
-        around.append([*middle, float((np.linalg.norm(centres - middle, axis=1) + radii).max())])
-        first = end
-    return np.array(ends, dtype=np.int64), np.array(around, dtype=np.float64).reshape(-1, 4)
+        bounding_spheres.append(
+            [*cluster_center, float((np.linalg.norm(centers - cluster_center, axis=1) + radii).max())]
+        )
+        first_sphere = end
+    return np.array(ends, dtype=np.int64), np.array(bounding_spheres, dtype=np.float64).reshape(-1, 4)

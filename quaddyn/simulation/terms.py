@@ -61,38 +61,38 @@ class StepTerms(NamedTuple):
 
 
 def make_step_terms(bodies: KinematicTree) -> StepTerms:
-    """Returns the terms for a kinematic tree."""
-    n, nv, nr, whole = len(bodies.kind), len(bodies.dof_parent), len(bodies.row_dof), np.zeros
-    poses = whole((n, 12))
+    """Returns buffers for the rigid-body terms of a kinematic tree."""
+    n, nv, nr, zeros = len(bodies.kind), len(bodies.dof_parent), len(bodies.row_dof), np.zeros
+    poses = zeros((n, 12))
     poses[0, [0, 4, 8]] = 1.0
-    followers = int((bodies.follows_q >= 0).sum())
-    nq_all, nv_all = len(bodies.closures.q_index) + followers, len(bodies.closures.v_index) + followers
+    n_dependent = int((bodies.follows_q >= 0).sum())
+    nq_all, nv_all = len(bodies.closures.q_index) + n_dependent, len(bodies.closures.v_index) + n_dependent
     return StepTerms(
-        whole((nv, nv)), whole(nv), whole((nr, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
-        whole((n, 6)), whole((n, 6)), whole((n, 6)),
-        whole(nq_all), whole(nv_all), whole(nv_all), whole((nv_all, nv)), make_closure_workspace(bodies.closures),
+        zeros((nv, nv)), zeros(nv), zeros((nr, 6)), poses, zeros(3), zeros((n, INERTIA)), zeros((n, INERTIA)),
+        zeros((n, 6)), zeros((n, 6)), zeros((n, 6)),
+        zeros(nq_all), zeros(nv_all), zeros(nv_all), zeros((nv_all, nv)), make_closure_workspace(bodies.closures),
     )  # fmt: skip
 
 
-# -- where everything is ---------------------------------------------------------------------------------------------
+# -- placements and Jacobian -----------------------------------------------------------------------------------------
 @compiled(inline=False)
 def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
     """Computes the placements of the joints, `origin`, and the Jacobian at q."""
     poses, origin = terms.poses, terms.origin
-    before, moved, at = local(12), local(12), local(1)
+    joint_frame, motion, position = local(12), local(12), local(1)
     if len(terms.q_all) > 0:
         close_all(bodies.closures, terms.closing, q, terms.q_all, terms.G)
     for i in range(1, len(bodies.kind)):
-        compose(poses[bodies.parent[i]], bodies.placements[i], before)
+        compose(poses[bodies.parent[i]], bodies.placements[i], joint_frame)
         if bodies.follows_q[i] >= 0:
-            at[0] = terms.q_all[bodies.follows_q[i]]
-            joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
+            position[0] = terms.q_all[bodies.follows_q[i]]
+            joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
         elif bodies.multiplier[i] != 1.0 or bodies.offset[i] != 0.0:
-            at[0] = bodies.multiplier[i] * q[bodies.q[i]] + bodies.offset[i]
-            joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
+            position[0] = bodies.multiplier[i] * q[bodies.q[i]] + bodies.offset[i]
+            joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
         else:
-            joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], moved)
-        compose(before, moved, poses[i])
+            joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], motion)
+        compose(joint_frame, motion, poses[i])
         if i == 1:
             for a in range(3):
                 origin[a] = poses[1, 9 + a]
@@ -105,20 +105,20 @@ def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
 
 
 @compiled()
-def _distribute_rows(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> None:
+def _distribute_rows(rates: Vector, row_dof: IntVector, row: int, size: int, J: Matrix) -> None:
     """Expands the Jacobian row of a dependent joint to one row for each joint that moves it."""
-    alone = local(6)
+    joint_row = local(6)
     for a in range(6):
-        alone[a] = J[row, a]
+        joint_row[a] = J[row, a]
     for d in range(row, row + size):
         for a in range(6):
-            J[d, a] = rates[own[d]] * alone[a]
+            J[d, a] = rates[row_dof[d]] * joint_row[a]
 
 
 @compiled()
 def _write_jacobian_rows(kind: int, axis: Vector, pose: Vector, origin: Vector, J: Matrix) -> None:
     """Writes the Jacobian rows of one joint."""
-    turned = local(3)
+    world_axis = local(3)
     if kind == FREE:
         for d in range(3):
             _write_translation(pose[3 * d : 3 * d + 3], J[d])
@@ -129,40 +129,40 @@ def _write_jacobian_rows(kind: int, axis: Vector, pose: Vector, origin: Vector, 
         _write_rotation(pose[6:9], pose, origin, J[2])
     else:
         for a in range(3):
-            turned[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
+            world_axis[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
         if kind == PRISMATIC:
-            _write_translation(turned, J[0])
+            _write_translation(world_axis, J[0])
         else:
-            _write_rotation(turned, pose, origin, J[0])
+            _write_rotation(world_axis, pose, origin, J[0])
 
 
 @compiled()
-def _write_translation(along: Vector, out: Vector) -> None:
-    """Writes the motion along an axis."""
+def _write_translation(axis: Vector, out: Vector) -> None:
+    """Writes the spatial velocity (6,) of a unit translation along an axis."""
     for a in range(3):
-        out[a], out[3 + a] = along[a], 0.0
+        out[a], out[3 + a] = axis[a], 0.0
 
 
 @compiled()
-def _write_rotation(about: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
-    """Writes the motion about an axis through a joint's origin."""
+def _write_rotation(axis: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
+    """Writes the spatial velocity (6,) about `origin` of a unit rotation about an axis through a joint's origin."""
     x, y, z = pose[9] - origin[0], pose[10] - origin[1], pose[11] - origin[2]
-    out[0], out[1], out[2] = y * about[2] - z * about[1], z * about[0] - x * about[2], x * about[1] - y * about[0]
-    out[3], out[4], out[5] = about[0], about[1], about[2]
+    out[0], out[1], out[2] = y * axis[2] - z * axis[1], z * axis[0] - x * axis[2], x * axis[1] - y * axis[0]
+    out[3], out[4], out[5] = axis[0], axis[1], axis[2]
 
 
 @compiled()
-def transform_point(pose: Vector, place: Vector, out: Vector) -> None:
+def transform_point(pose: Vector, point: Vector, out: Vector) -> None:
     """Transforms a point from a joint's frame to the world."""
     for a in range(3):
-        out[a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
+        out[a] = pose[a] * point[0] + pose[3 + a] * point[1] + pose[6 + a] * point[2] + pose[9 + a]
 
 
 # -- inertia ---------------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
     """Computes M by the composite-rigid-body algorithm, from the leaves to the root."""
-    n, M, J, own, whole, tree = (
+    n, M, J, body_inertias, composite, parent_dof = (
         len(bodies.kind),
         terms.M,
         terms.J,
@@ -171,35 +171,35 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
         bodies.dof_parent,
     )
     if bodies.coupled:
-        for d in range(len(tree)):
+        for d in range(len(parent_dof)):
             for j in range(d):
                 M[d, j] = 0.0
             M[d, d] = bodies.armature[d]
         for i in range(1, n):
             if bodies.follows_v[i] >= 0:
                 rates = terms.G[bodies.follows_v[i]]
-                for d in range(len(tree)):
+                for d in range(len(parent_dof)):
                     for j in range(d + 1):
                         M[d, j] += bodies.rotors[i] * rates[d] * rates[j]
     momentum = local(6)
     for e in range(INERTIA):
-        whole[0, e] = 0.0
+        composite[0, e] = 0.0
     for i in range(1, n):
-        _transform_inertia(bodies.inertias[i], terms.poses[i], terms.origin, own[i])
+        _transform_inertia(bodies.inertias[i], terms.poses[i], terms.origin, body_inertias[i])
         for e in range(INERTIA):
-            whole[i, e] = own[i, e]
+            composite[i, e] = body_inertias[i, e]
     for i in range(n - 1, 0, -1):
         for e in range(INERTIA):
-            whole[bodies.parent[i], e] += whole[i, e]
+            composite[bodies.parent[i], e] += composite[i, e]
         for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
-            _multiply_inertia(whole[i], J[d], momentum)
+            _multiply_inertia(composite[i], J[d], momentum)
             if bodies.coupled:
                 _add_inertia(bodies, d, J, momentum, M)
             else:
                 j = d
                 while j >= 0:
                     M[d, j] = _power(J[j], momentum)
-                    j = tree[j]
+                    j = parent_dof[j]
                 M[d, d] += bodies.armature[d]
 
 
@@ -226,28 +226,28 @@ def _transform_inertia(body: Vector, pose: Vector, origin: Vector, out: Vector) 
     gx = pose[0] * body[1] + pose[3] * body[2] + pose[6] * body[3]
     gy = pose[1] * body[1] + pose[4] * body[2] + pose[7] * body[3]
     gz = pose[2] * body[1] + pose[5] * body[2] + pose[8] * body[3]
-    turned = local(3, 3)  # R I
+    RI = local(3, 3)  # R I
     for a in range(3):
         x, y, z = pose[a], pose[3 + a], pose[6 + a]
-        turned[a, 0] = x * body[4] + y * body[5] + z * body[6]
-        turned[a, 1] = x * body[5] + y * body[7] + z * body[8]
-        turned[a, 2] = x * body[6] + y * body[8] + z * body[9]
+        RI[a, 0] = x * body[4] + y * body[5] + z * body[6]
+        RI[a, 1] = x * body[5] + y * body[7] + z * body[8]
+        RI[a, 2] = x * body[6] + y * body[8] + z * body[9]
     hx, hy, hz = gx + m * dx, gy + m * dy, gz + m * dz
     # with r = d + rho: the sum of m (r.r 1 - r r^T), of which the part of rho alone is R I R^T
     trace = gx * dx + gy * dy + gz * dz + hx * dx + hy * dy + hz * dz
     out[0], out[1], out[2], out[3] = m, hx, hy, hz
-    out[4] = _entry(turned, pose, 0, 0) + trace - (gx * dx + hx * dx)
-    out[5] = _entry(turned, pose, 0, 1) - (dx * gy + hx * dy)
-    out[6] = _entry(turned, pose, 0, 2) - (dx * gz + hx * dz)
-    out[7] = _entry(turned, pose, 1, 1) + trace - (gy * dy + hy * dy)
-    out[8] = _entry(turned, pose, 1, 2) - (dy * gz + hy * dz)
-    out[9] = _entry(turned, pose, 2, 2) + trace - (gz * dz + hz * dz)
+    out[4] = _rotated_inertia_entry(RI, pose, 0, 0) + trace - (gx * dx + hx * dx)
+    out[5] = _rotated_inertia_entry(RI, pose, 0, 1) - (dx * gy + hx * dy)
+    out[6] = _rotated_inertia_entry(RI, pose, 0, 2) - (dx * gz + hx * dz)
+    out[7] = _rotated_inertia_entry(RI, pose, 1, 1) + trace - (gy * dy + hy * dy)
+    out[8] = _rotated_inertia_entry(RI, pose, 1, 2) - (dy * gz + hy * dz)
+    out[9] = _rotated_inertia_entry(RI, pose, 2, 2) + trace - (gz * dz + hz * dz)
 
 
 @compiled()
-def _entry(turned: Matrix, pose: Vector, a: int, b: int) -> float:
+def _rotated_inertia_entry(RI: Matrix, pose: Vector, a: int, b: int) -> float:
     """Returns entry (a, b) of ``R I R^T`` from ``R I``."""
-    out: float = turned[a, 0] * pose[b] + turned[a, 1] * pose[3 + b] + turned[a, 2] * pose[6 + b]
+    out: float = RI[a, 0] * pose[b] + RI[a, 1] * pose[3 + b] + RI[a, 2] * pose[6 + b]
     return out
 
 
@@ -277,7 +277,7 @@ def _power(motion: Vector, force: Vector) -> float:
 @compiled(inline=False)
 def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     """Computes the bias h at v by the recursive Newton-Euler algorithm; gravity is an acceleration of the world."""
-    J, V, A, F, own, n = (
+    J, V, A, F, body_inertias, n = (
         terms.J,
         terms.velocities,
         terms.accelerations,
@@ -285,7 +285,7 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
         terms.body_inertias,
         len(bodies.kind),
     )
-    turn, inertial, speed = local(6), local(6), bodies.row_dof
+    joint_motion, inertial, row_dof = local(6), local(6), bodies.row_dof
     if bodies.coupled:
         for d in range(len(terms.h)):
             terms.h[d] = 0.0
@@ -298,25 +298,25 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     for i in range(1, n):
         b = bodies.parent[i]
         for a in range(6):
-            turn[a] = 0.0
+            joint_motion[a] = 0.0
         for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             for a in range(6):
-                turn[a] += J[d, a] * v[speed[d]]
-        _motion_cross(V[b], turn, A[i])
+                joint_motion[a] += J[d, a] * v[row_dof[d]]
+        _motion_cross(V[b], joint_motion, A[i])
         if bodies.follows_v[i] >= 0:
             _add_drift(bodies, i, terms, A[i])
         for a in range(6):
-            V[i, a] = V[b, a] + turn[a]
+            V[i, a] = V[b, a] + joint_motion[a]
             A[i, a] += A[b, a]
-        _multiply_inertia(own[i], V[i], turn)
-        _force_cross(V[i], turn, F[i])
-        _multiply_inertia(own[i], A[i], inertial)
+        _multiply_inertia(body_inertias[i], V[i], joint_motion)
+        _force_cross(V[i], joint_motion, F[i])
+        _multiply_inertia(body_inertias[i], A[i], inertial)
         for a in range(6):
             F[i, a] += inertial[a]
     for i in range(n - 1, 0, -1):
         for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             if bodies.coupled:
-                terms.h[speed[d]] += _power(J[d], F[i])
+                terms.h[row_dof[d]] += _power(J[d], F[i])
             else:
                 terms.h[d] = _power(J[d], F[i])
         for a in range(6):
@@ -333,24 +333,24 @@ def _compute_loop_drift(bodies: KinematicTree, v: Vector, terms: StepTerms) -> N
         terms.v_all[i] = total
     drift_all(bodies.closures, terms.closing, terms.q_all, terms.v_all, terms.drift)
     for i in range(1, len(bodies.kind)):
-        at = bodies.follows_v[i]
-        if at >= 0:
+        dof = bodies.follows_v[i]
+        if dof >= 0:
             for d in range(len(v)):
-                terms.h[d] += terms.G[at, d] * bodies.rotors[i] * terms.drift[at]
+                terms.h[d] += terms.G[dof, d] * bodies.rotors[i] * terms.drift[dof]
 
 
 @compiled()
 def _add_drift(bodies: KinematicTree, i: int, terms: StepTerms, out: Vector) -> None:
     """Adds the acceleration of a dependent joint for zero acceleration of the independent joints."""
-    own = local(1, 6)
-    _write_jacobian_rows(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, own)
+    joint_row = local(1, 6)
+    _write_jacobian_rows(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, joint_row)
     for a in range(6):
-        out[a] += own[0, a] * terms.drift[bodies.follows_v[i]]
+        out[a] += joint_row[0, a] * terms.drift[bodies.follows_v[i]]
 
 
 @compiled()
 def _motion_cross(a: Vector, b: Vector, out: Vector) -> None:
-    """Computes ``a x b`` of motion vectors: the rate of change of b that moves with a."""
+    """Computes ``a x b`` of motion vectors (6,): the rate of change of a vector b that moves with velocity a."""
     out[0] = a[4] * b[2] - a[5] * b[1] + a[1] * b[5] - a[2] * b[4]
     out[1] = a[5] * b[0] - a[3] * b[2] + a[2] * b[3] - a[0] * b[5]
     out[2] = a[3] * b[1] - a[4] * b[0] + a[0] * b[4] - a[1] * b[3]
@@ -361,7 +361,7 @@ def _motion_cross(a: Vector, b: Vector, out: Vector) -> None:
 
 @compiled()
 def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
-    """Computes ``a x* f``: the rate of change of a momentum f that moves with a."""
+    """Computes ``a x* f`` (6,): the rate of change of a momentum or force f that moves with velocity a."""
     out[0] = a[4] * f[2] - a[5] * f[1]
     out[1] = a[5] * f[0] - a[3] * f[2]
     out[2] = a[3] * f[1] - a[4] * f[0]
@@ -373,12 +373,12 @@ def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
 @compiled()
 def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointForces, out: Vector) -> None:
     """Computes the generalized forces of point forces at the present placements, into `out` (nv,)."""
-    at, wrench, J, above, origin = local(3), local(6), terms.J, bodies.parent_row, terms.origin
+    point, wrench, J, parent_row, origin = local(3), local(6), terms.J, bodies.parent_row, terms.origin
     for d in range(len(out)):
         out[d] = 0.0
     for i in range(len(pushes.joints)):
-        transform_point(terms.poses[pushes.joints[i]], pushes.points[i], at)
-        x, y, z, f = at[0] - origin[0], at[1] - origin[1], at[2] - origin[2], pushes.wrenches[i]
+        transform_point(terms.poses[pushes.joints[i]], pushes.points[i], point)
+        x, y, z, f = point[0] - origin[0], point[1] - origin[1], point[2] - origin[2], pushes.wrenches[i]
         for a in range(6):
             wrench[a] = f[a]
         wrench[3] += y * f[2] - z * f[1]
@@ -387,4 +387,4 @@ def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointFo
         d = pushes.last[i]
         while d >= 0:
             out[bodies.row_dof[d]] += _power(J[d], wrench)
-            d = above[d]
+            d = parent_row[d]

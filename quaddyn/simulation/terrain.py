@@ -44,13 +44,13 @@ class Plane(FrozenArrays):
     friction: float | None = None
 
     def __post_init__(self) -> None:
-        _set(self, "point", _vector("point", self.point, 3))
-        normal = _vector("normal", self.normal, 3)
+        _set_field(self, "point", _validate_vector("point", self.point, 3))
+        normal = _validate_vector("normal", self.normal, 3)
         length = float(np.linalg.norm(normal))
         if not 1e-100 < length < 1e100:
             raise ArgumentError(f"normal: expected a direction, got {normal}")
-        _set(self, "normal", frozen(normal / length))
-        _set(self, "friction", _friction(self.friction))
+        _set_field(self, "normal", frozen(normal / length))
+        _set_field(self, "friction", _validate_friction(self.friction))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -135,15 +135,15 @@ class Box(FrozenArrays):
     friction: float | None = None
 
     def __post_init__(self) -> None:
-        _set(self, "center", _vector("center", self.center, 3))
-        _set(self, "size", _vector("size", self.size, 3))
+        _set_field(self, "center", _validate_vector("center", self.center, 3))
+        _set_field(self, "size", _validate_vector("size", self.size, 3))
         if not self.size.min() > 0.0:
             raise ArgumentError(f"size: expected positive lengths, got {self.size}")
-        R = _vector("rotation", self.rotation, 3, 3)
+        R = _validate_vector("rotation", self.rotation, 3, 3)
         if not (np.abs(R @ R.T - np.eye(3)).max() < 1e-9 and np.linalg.det(R) > 0.0):
             raise ArgumentError(f"rotation: expected a rotation matrix, got {R.tolist()}")
-        _set(self, "rotation", R)
-        _set(self, "friction", _friction(self.friction))
+        _set_field(self, "rotation", R)
+        _set_field(self, "friction", _validate_friction(self.friction))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -159,15 +159,18 @@ class Box(FrozenArrays):
         # where a vertical line through (x, y) is inside all three slabs
         cx, cy, cz = self.center.tolist()
         dx, dy = x - cx, y - cy
-        top, low, inside = np.array(math.inf), np.array(-math.inf), np.array(True)
-        for (ax, ay, rise), size in zip(self.rotation.T.tolist(), self.size.tolist(), strict=True):
-            at, half = ax * dx + ay * dy if ax or ay else np.array(0.0), 0.5 * size
-            if abs(rise) < UPWARD:
-                inside = inside & (np.abs(at) <= half + BORDER_TOLERANCE)
+        top, bottom, inside = np.array(math.inf), np.array(-math.inf), np.array(True)
+        for (ax, ay, vertical), size in zip(self.rotation.T.tolist(), self.size.tolist(), strict=True):
+            offset, half = ax * dx + ay * dy if ax or ay else np.array(0.0), 0.5 * size
+            if abs(vertical) < UPWARD:
+                inside = inside & (np.abs(offset) <= half + BORDER_TOLERANCE)
             else:
-                reach = math.copysign(half, rise)
-                low, top = np.maximum(low, (-at - reach) / rise), np.minimum(top, (-at + reach) / rise)
-        return np.where(inside & (low <= top), cz + top, np.nan)
+                signed_half = math.copysign(half, vertical)
+                bottom, top = (
+                    np.maximum(bottom, (-offset - signed_half) / vertical),
+                    np.minimum(top, (-offset + signed_half) / vertical),
+                )
+        return np.where(inside & (bottom <= top), cz + top, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,15 +196,15 @@ class HeightField(FrozenArrays):
     friction: float | None = None
 
     def __post_init__(self) -> None:
-        _set(self, "origin", _vector("origin", self.origin, 2))
-        _set(self, "spacing", _vector("spacing", self.spacing, 2))
-        heights = _numbers("heights", self.heights)
+        _set_field(self, "origin", _validate_vector("origin", self.origin, 2))
+        _set_field(self, "spacing", _validate_vector("spacing", self.spacing, 2))
+        heights = _validate_numbers("heights", self.heights)
         if heights.ndim != 2 or min(heights.shape) < 2 or heights.size > MAX_SAMPLES:
             raise ArgumentError(f"heights: expected (nx, ny), 2 to {MAX_SAMPLES} in all, got shape {heights.shape}")
         if not self.spacing.min() > 0.0:
             raise ArgumentError(f"spacing: expected positive lengths, got {self.spacing}")
-        _set(self, "heights", heights)
-        _set(self, "friction", _friction(self.friction))
+        _set_field(self, "heights", heights)
+        _set_field(self, "friction", _validate_friction(self.friction))
 
     @classmethod
     def from_function(
@@ -213,7 +216,7 @@ class HeightField(FrozenArrays):
         spacing: float = 0.05,
         friction: float | None = None,
     ) -> HeightField:
-        """Samples a function of x and y.
+        """Returns the height field of a function of x and y, which is evaluated on a regular grid.
 
         Args:
             function: function that returns heights [m] for arrays x and y [m], both (nx, ny).
@@ -232,19 +235,19 @@ class HeightField(FrozenArrays):
         if not spacing > 0.0:
             raise ArgumentError(f"spacing: expected a positive length, got {spacing}")
         axes = []
-        for name, ends in (("x", x), ("y", y)):
-            low, high = _vector(name, ends, 2)
+        for name, interval in (("x", x), ("y", y)):
+            low, high = _validate_vector(name, interval, 2)
             if not low < high:
-                raise ArgumentError(f"{name}: expected (minimum, maximum), got {ends}")
+                raise ArgumentError(f"{name}: expected (minimum, maximum), got {interval}")
             count = int(np.ceil((high - low) / spacing - 1e-9)) + 1
             if count * count > 100 * MAX_SAMPLES:
                 raise ArgumentError(f"spacing: {spacing} makes {count} samples along {name}")
             axes.append(np.linspace(low, high, max(count, 2)))
         X, Y = np.meshgrid(*axes, indexing="ij")
-        sampled = _numbers("heights", function(X, Y))
-        if sampled.shape not in ((), X.shape):
-            raise ArgumentError(f"heights: expected shape {X.shape} or a number, got shape {sampled.shape}")
-        heights = np.broadcast_to(sampled, X.shape)
+        samples = _validate_numbers("heights", function(X, Y))
+        if samples.shape not in ((), X.shape):
+            raise ArgumentError(f"heights: expected shape {X.shape} or a number, got shape {samples.shape}")
+        heights = np.broadcast_to(samples, X.shape)
         steps = np.array([a[1] - a[0] for a in axes])
         return cls(np.array([a[0] for a in axes]), steps, heights, friction)
 
@@ -321,7 +324,7 @@ class Terrain:
     """Surfaces around a robot.
 
     Attributes:
-        surfaces: surfaces in the given order.
+        surfaces: planes, boxes and height fields, in the given order.
 
     Raises:
         ArgumentTypeError: an element is not a surface.
@@ -331,13 +334,13 @@ class Terrain:
     _bounds: Array = field(init=False, repr=False)  # (4, n) of the surfaces
 
     def __post_init__(self) -> None:
-        _set(self, "surfaces", check_sequence("surfaces", self.surfaces, "surfaces"))
+        _set_field(self, "surfaces", check_sequence("surfaces", self.surfaces, "surfaces"))
         for surface in self.surfaces:
             if not isinstance(surface, Surface):
                 raise ArgumentTypeError(
                     f"terrain: expected Plane, Box or HeightField, got {type(surface).__name__} {str(surface)[:40]!r}"
                 )
-        _set(self, "_bounds", np.array([s.bounds for s in self.surfaces]).reshape(-1, 4).T)
+        _set_field(self, "_bounds", np.array([s.bounds for s in self.surfaces]).reshape(-1, 4).T)
 
     @classmethod
     def from_surfaces(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
@@ -362,9 +365,9 @@ class Terrain:
         out = np.full(X.shape, np.nan)
         if not out.size:
             return out
-        least_x, most_x, least_y, most_y = self._bounds
-        beside = (X.max() < least_x) | (X.min() > most_x) | (Y.max() < least_y) | (Y.min() > most_y)
-        for i in np.flatnonzero(~beside).tolist():
+        min_x, max_x, min_y, max_y = self._bounds
+        is_beside = (X.max() < min_x) | (X.min() > max_x) | (Y.max() < min_y) | (Y.min() > max_y)
+        for i in np.flatnonzero(~is_beside).tolist():
             out = np.fmax(out, self.surfaces[i].height(X, Y))
         return out
 
@@ -372,20 +375,22 @@ class Terrain:
         """Returns the surfaces as arrays for compiled code.
 
         Args:
-            friction: friction coefficient of surfaces that have none of their own.
+            friction: friction coefficient of surfaces without a coefficient.
         """
         planes, boxes, fields = [], [], []
         heights: list[Array] = [np.zeros(0)]
-        for s in self.surfaces:
-            mu = friction if s.friction is None else s.friction
-            if isinstance(s, Plane):
-                planes.append([*s.normal, s.normal @ s.point, mu])
-            elif isinstance(s, Box):
-                boxes.append([*s.center, *s.rotation.ravel(), *(0.5 * s.size), mu])
+        for surface in self.surfaces:
+            mu = friction if surface.friction is None else surface.friction
+            if isinstance(surface, Plane):
+                planes.append([*surface.normal, surface.normal @ surface.point, mu])
+            elif isinstance(surface, Box):
+                boxes.append([*surface.center, *surface.rotation.ravel(), *(0.5 * surface.size), mu])
             else:
-                at = sum(h.size for h in heights)
-                fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu, s.heights.max()])
-                heights.append(s.heights.ravel())
+                first_height = sum(h.size for h in heights)
+                fields.append(
+                    [*surface.origin, *surface.spacing, *surface.heights.shape, first_height, mu, surface.heights.max()]
+                )
+                heights.append(surface.heights.ravel())
         return TerrainArrays(
             np.array(planes, dtype=np.float64).reshape(-1, 5),
             np.array(boxes, dtype=np.float64).reshape(-1, 16),
@@ -394,12 +399,12 @@ class Terrain:
         )
 
 
-def _set(owner: object, name: str, value: object) -> None:
+def _set_field(owner: object, name: str, value: object) -> None:
     """Sets a field of a frozen dataclass."""
     object.__setattr__(owner, name, value)
 
 
-def _numbers(name: str, value: object) -> Array:
+def _validate_numbers(name: str, value: object) -> Array:
     """Returns finite numbers as a read-only array, or raises."""
     try:
         array = frozen(value)
@@ -410,15 +415,15 @@ def _numbers(name: str, value: object) -> Array:
     return array
 
 
-def _vector(name: str, value: object, *shape: int) -> Array:
+def _validate_vector(name: str, value: object, *shape: int) -> Array:
     """Returns finite numbers of a shape as a read-only array, or raises."""
-    array = _numbers(name, value)
+    array = _validate_numbers(name, value)
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
     return array
 
 
-def _friction(value: float | None) -> float | None:
+def _validate_friction(value: float | None) -> float | None:
     """Returns a friction coefficient or None, or raises."""
     if value is None:
         return None
