@@ -409,7 +409,7 @@ def test_traced_kin_equals_dynamics(name: str, what: str) -> None:
     recipe, rng = OPERATIONS[what], np.random.default_rng(5)
     q, v, a = random_states(robot, rng, 3)
     f = rng.normal(size=(3, 12)) * 20
-    program = trace(what, robot, forces=forces, frame=frame if recipe.framed else None)
+    program = trace(what, robot, forces=forces, frame=frame if recipe.needs_frame else None)
     given = {"q": q, "v": v, "a": a, "tau": a, "fext": f}
     got = evaluate(program, *(given[n] for n, _ in program.inputs))
     expected = wanted(robot, what, frame, forces, [q, v, a, f])
@@ -533,7 +533,7 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("QUADDYN_CACHE", "")
     answers = []
     for way in (forward_dynamics.solve_by_factorization, forward_dynamics.solve_by_articulated_bodies):
-        monkeypatch.setattr(operations, "WAYS", (way,))
+        monkeypatch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
         answers.append(qd.compile(robot, "aba").aba(q, v, tau))
     assert worst(answers[0], answers[1]) < 1e-12
     dynamics = qd.Dynamics(robot)
@@ -543,7 +543,7 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
 def forward_cost(robot: qd.Robot, way: Any) -> int:
     """Multiplications and additions of forward dynamics one way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operations, "WAYS", (way,))
+        patch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
         counts = trace_operation("aba", robot, KernelOptions()).operations
     return counts.mul + counts.add
 
@@ -590,7 +590,7 @@ def test_a_batch_is_not_torn_into_more_threads_than_it_is_worth(
     monkeypatch.setattr(kernels, "ThreadPoolExecutor", pool)
     q, v, a = (np.tile(x, (30, 1)) for x in states)
     assert np.array_equal(fast.rnea(q, v, a, threads=100_000), fast.rnea(q, v, a))
-    assert started == [len(q) // kernels.ROWS_PER_THREAD]
+    assert started == [len(q) // kernels.MIN_ROWS_PER_THREAD]
 
 
 def test_threads_share_the_kernels(fast: qd.Kernels, states: Any) -> None:

@@ -94,7 +94,7 @@ def codegen(
         if name not in OPERATIONS:
             raise UnknownNameError("--target", name, (*OPERATIONS, *TARGET_WRITERS))
         frames = frame or list(robot.feet)
-        if OPERATIONS[name].framed:
+        if OPERATIONS[name].needs_frame:
             if not frames:
                 raise ArgumentError(
                     f"--frame: required for {name}, since {robot.name!r} has no feet; name a frame of the robot"

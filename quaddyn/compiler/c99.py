@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError
-from .c99_functions import C99FunctionWriter, comment, prototype
+from .c99_functions import C99FunctionWriter, c_comment, prototype
 from .c99_types import ARRAYS, HELPERS, Types, identifier
 from .call_graph import collect_functions, symbol_name
 
@@ -52,7 +52,9 @@ def c_source(entries: Sequence[Entry | Callable[..., Any]], name: str) -> CFiles
         symbols[f.symbol] = c
     public = {symbol_name(each) for each in entries}
     types, helpers = Types(), dict[str, str]()
-    prototypes = [f"{comment(f.doc)}{prototype(f, symbols[f.symbol], types)};" for f in functions if f.symbol in public]
+    prototypes = [
+        f"{c_comment(f.doc)}{prototype(f, symbols[f.symbol], types)};" for f in functions if f.symbol in public
+    ]
     shown = len(types.declarations)
     definitions = []
     for f in functions:

@@ -16,15 +16,15 @@ from .c99_lines import LineWriter
 from .c99_types import (
     ADD,
     ATOM,
-    CHOICE,
     COMPARE,
+    CONDITIONAL,
     LOGIC,
     MULTIPLY,
     PREFIX,
     SIZES,
     Text,
+    leading_index_helper,
     literal,
-    part_helper,
     slice_helper,
 )
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, RecordKind
@@ -51,37 +51,37 @@ from .typed_tree import (
 from .variable_analysis import accesses_memory, has_byte_entries
 
 #: What names an array.
-PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")
+ARRAY_PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")
 
 
 class C99ExpressionWriter(LineWriter):
     """Writes the expressions of one function; arguments as `LineWriter`."""
 
     # -- values ------------------------------------------------------------------------------------------------
-    def value(self, e: Expression, level: int = CHOICE) -> str:
+    def value(self, e: Expression, level: int = CONDITIONAL) -> str:
         """A value, in brackets if it holds together less than `level`."""
-        text, have = self.text(e)
-        return text if have >= level else f"({text})"
+        text, precedence = self.text(e)
+        return text if precedence >= level else f"({text})"
 
     def operands(self, given: Sequence[Expression], *levels: int, index: bool = False) -> list[str]:
         """Values that are computed from left to right; the last of `levels` is that of all that follow."""
         out = []
         for k, e in enumerate(given):
-            after, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CHOICE
-            waits = (e.contains_call and any(map(accesses_memory, after))) or (
-                accesses_memory(e) and any(x.contains_call for x in after)
+            following, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CONDITIONAL
+            needs_variable = (e.contains_call and any(map(accesses_memory, following))) or (
+                accesses_memory(e) and any(x.contains_call for x in following)
             )
             text = self.index(e, level) if index else self.value(e, level)
-            out.append(self.held(e, text) if waits else text)
+            out.append(self.store_in_variable(e, text) if needs_variable else text)
         return out
 
-    def index(self, e: Expression, level: int = CHOICE) -> str:
+    def index(self, e: Expression, level: int = CONDITIONAL) -> str:
         """An index or a size: what lies within memory does not overflow."""
         if isinstance(e, Binary) and e.op in ("+", "-", "*"):
-            own = MULTIPLY if e.op == "*" else ADD
+            precedence = MULTIPLY if e.op == "*" else ADD
             if not (e.left.contains_call or e.right.contains_call):
-                text = f"{self.index(e.left, own)} {e.op} {self.index(e.right, own + 1)}"
-                return text if own >= level else f"({text})"
+                text = f"{self.index(e.left, precedence)} {e.op} {self.index(e.right, precedence + 1)}"
+                return text if precedence >= level else f"({text})"
         return self.value(e, level)
 
     def text(self, e: Expression) -> Text:
@@ -90,7 +90,7 @@ class C99ExpressionWriter(LineWriter):
             case Constant():
                 return literal(e)
             case Name():
-                pointer = e.name in self.given and isinstance(e.kind, RecordKind)
+                pointer = e.name in self.unmodified_parameters and isinstance(e.kind, RecordKind)
                 return (f"*{self.names[e.name]}", PREFIX) if pointer else (self.names[e.name], ATOM)
             case Binary():
                 return self.binary(e)
@@ -101,9 +101,9 @@ class C99ExpressionWriter(LineWriter):
             case Logic():
                 return self.all_or_any(e.op, [partial(self.value, each, COMPARE) for each in e.values])
             case Conditional():
-                return self.choice(e)
+                return self.conditional(e)
             case Convert():
-                return self.converted(e)
+                return self.convert(e)
             case Call():
                 return self.call(e)
             case Intrinsic():
@@ -123,24 +123,28 @@ class C99ExpressionWriter(LineWriter):
             case ReshapedView():
                 base, at, *sizes = self.operands((e.array, e.at, *e.sizes), ADD, index=True)
                 begin = f"{base}.at" if at == "0" else f"{base}.at + {at}"
-                return f"({self.types.of(e.kind)}){{{', '.join([begin, *sizes])}}}", ATOM
+                return f"({self.types.type_of(e.kind)}){{{', '.join([begin, *sizes])}}}", ATOM
             case LocalArray():
                 name = self.temporary()
                 begin = " = {0}" if e.clear else ""
-                self.top.append(f"    double {name}[{math.prod(e.sizes) + LANE_WIDTH}]{begin};")
-                return f"({self.types.of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
+                self.declarations.append(f"    double {name}[{math.prod(e.sizes) + LANE_WIDTH}]{begin};")
+                return f"({self.types.type_of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
             case MakeTuple():
                 values = self.operands(e.values)
-                return f"({self.types.of(e.kind)}){{{', '.join(values)}}}", ATOM
+                return f"({self.types.type_of(e.kind)}){{{', '.join(values)}}}", ATOM
             case Field():
                 return self.field(e), ATOM
         raise AssertionError(e)
 
     def field(self, e: Field) -> str:
         """One value of a tuple or a record."""
-        name = self.types.field(e.record.kind, e.index)
+        name = self.types.field_name(e.record.kind, e.index)
         record = e.record
-        if isinstance(record, Name) and record.name in self.given and isinstance(record.kind, RecordKind):
+        if (
+            isinstance(record, Name)
+            and record.name in self.unmodified_parameters
+            and isinstance(record.kind, RecordKind)
+        ):
             return f"{self.names[record.name]}->{name}"
         return f"{self.value(record, ATOM)}.{name}"
 
@@ -148,14 +152,14 @@ class C99ExpressionWriter(LineWriter):
     def binary(self, e: Binary) -> Text:
         """An operation on two numbers."""
         if e.kind == FLOAT:
-            own = MULTIPLY if e.op in "*/" else ADD
-            return f" {e.op} ".join(self.operands((e.left, e.right), own, own + 1)), own
+            precedence = MULTIPLY if e.op in "*/" else ADD
+            return f" {e.op} ".join(self.operands((e.left, e.right), precedence, precedence + 1)), precedence
         if e.op in ("&", "|"):
             if e.kind == BOOL and (e.left.contains_call or e.right.contains_call):
-                x, y = (self.held(each, self.value(each)) for each in (e.left, e.right))
+                x, y = (self.store_in_variable(each, self.value(each)) for each in (e.left, e.right))
             else:
                 x, y = self.operands((e.left, e.right), PREFIX)
-            return f"{x} {e.op} {y}", CHOICE
+            return f"{x} {e.op} {y}", CONDITIONAL
         names = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
         name = {"//": "floor_div", "%": "floor_mod"}.get(e.op) or (
             f"{'lanes' if e.kind == LANES else 'int'}_{names[e.op]}"
@@ -171,7 +175,7 @@ class C99ExpressionWriter(LineWriter):
         x = self.value(e.operand, PREFIX)
         return f"{'!' if e.op == 'not' else '-'}{f'({x})' if x[0] == '-' else x}", PREFIX
 
-    def converted(self, e: Convert) -> Text:
+    def convert(self, e: Convert) -> Text:
         """A number as another kind."""
         if e.kind == LANES:
             return f"{self.helper('lanes_broadcast')}({self.value(e.operand)})", ATOM
@@ -179,7 +183,7 @@ class C99ExpressionWriter(LineWriter):
             return f"{self.value(e.operand, ADD)} != 0", COMPARE
         if e.operand.kind == FLOAT:
             return f"{self.helper('float_to_int')}({self.value(e.operand)})", ATOM
-        return f"({self.types.of(e.kind)}){self.value(e.operand, PREFIX)}", PREFIX
+        return f"({self.types.type_of(e.kind)}){self.value(e.operand, PREFIX)}", PREFIX
 
     def compare(self, e: Compare) -> Text:
         """All relations of a chain, no further than needed; what stands in the middle is computed once."""
@@ -192,10 +196,13 @@ class C99ExpressionWriter(LineWriter):
             nonlocal left
             if k == 0:
                 x, y = self.operands(e.operands[:2], ADD)
-                left, y = x, y if isinstance(e.operands[1], Name | Constant) else self.held(e.operands[1], y)
+                left, y = (
+                    x,
+                    y if isinstance(e.operands[1], Name | Constant) else self.store_in_variable(e.operands[1], y),
+                )
             else:
                 y, known = self.value(e.operands[k + 1], ADD), isinstance(e.operands[k + 1], Name | Constant)
-                y = y if known or k + 1 == len(e.operators) else self.held(e.operands[k + 1], y)
+                y = y if known or k + 1 == len(e.operators) else self.store_in_variable(e.operands[k + 1], y)
             text = f"{left} {e.operators[k]} {y}"
             left = y
             return text
@@ -204,7 +211,7 @@ class C99ExpressionWriter(LineWriter):
 
     def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> Text:
         """Whether all or any of several tests hold; none is made that does not matter."""
-        found = [(tests[0](), list[str]()), *(self.apart(test, k) for k, test in enumerate(tests[1:], 1))]
+        found = [(tests[0](), list[str]()), *(self.capture_lines(test, k) for k, test in enumerate(tests[1:], 1))]
         if not any(lines for _, lines in found):
             return (" && " if op == "and" else " || ").join(text for text, _ in found), LOGIC
         name, depth = self.temporary(), self.depth
@@ -219,15 +226,15 @@ class C99ExpressionWriter(LineWriter):
             self.line("}")
         return name, ATOM
 
-    def choice(self, e: Conditional) -> Text:
+    def conditional(self, e: Conditional) -> Text:
         """One of two values; only one is computed."""
         test = self.value(e.test, COMPARE)
-        ways = [self.apart(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
+        ways = [self.capture_lines(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
         (then, first), (other, second) = ways
         if not first and not second:
-            return f"{test} ? {then} : {other}", CHOICE
+            return f"{test} ? {then} : {other}", CONDITIONAL
         name = self.temporary()
-        self.line(f"{self.types.of(e.kind)} {name};")
+        self.line(f"{self.types.type_of(e.kind)} {name};")
         self.line(f"if ({test}) {{")
         self.lines += [*first, "    " * (self.depth + 1) + f"{name} = {then};", "    " * self.depth + "} else {"]
         self.lines += [*second, "    " * (self.depth + 1) + f"{name} = {other};", "    " * self.depth + "}"]
@@ -247,7 +254,7 @@ class C99ExpressionWriter(LineWriter):
         if text[0] == "*":
             return text[1:]
         named = isinstance(e, Name | Field) and not e.contains_call
-        return f"&{text if named else self.held(e, text)}"
+        return f"&{text if named else self.store_in_variable(e, text)}"
 
     # -- arrays ------------------------------------------------------------------------------------------------
     def element(self, array: Expression, index: Sequence[Expression]) -> str:
@@ -256,11 +263,11 @@ class C99ExpressionWriter(LineWriter):
         assert isinstance(kind, ArrayKind)
         base = self.value(array, ATOM)
         if array.contains_call:
-            base = self.held(array, base)
+            base = self.store_in_variable(array, base)
         if kind.rank == 1:
             return f"{base}.at[{self.operands(index, index=True)[0]}]"
-        if not PATH.fullmatch(base):
-            name = self.helper(*part_helper(kind, kind.rank))
+        if not ARRAY_PATH.fullmatch(base):
+            name = self.helper(*leading_index_helper(kind, kind.rank))
             return f"*{name}({', '.join([base, *self.operands(index, index=True)])})"
         offset, *more = self.operands(index, MULTIPLY, ADD, index=True)
         for k, each in enumerate(more):
@@ -276,7 +283,7 @@ class C99ExpressionWriter(LineWriter):
         base, *given = self.operands((e.array, *e.index, *bounds), index=True)
         out = base
         if n:
-            out = f"{self.helper(*part_helper(kind, n))}({', '.join([base, *given[:n]])})"
+            out = f"{self.helper(*leading_index_helper(kind, n))}({', '.join([base, *given[:n]])})"
         if bounds:
             start = given[n] if e.start is not None else "0"
             stop = [given[-1]] if e.stop is not None else []
@@ -290,7 +297,7 @@ class C99ExpressionWriter(LineWriter):
             lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)
             given = [self.value(each) for each in lanes]
             if lanes and any(each.contains_call for each in e.arguments):
-                given = [self.held(lanes[0], given[0])]
+                given = [self.store_in_variable(lanes[0], given[0])]
             given.append(f"&{self.element(array, index)}")
             return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(given)})", ATOM
         if name == "alignment":

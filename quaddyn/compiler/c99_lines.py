@@ -22,16 +22,16 @@ class LineWriter:
     def __init__(self, function: Function, types: Types, symbol: Callable[[Any], str], helpers: dict[str, str]) -> None:
         self.function, self.types, self.symbol, self.helpers = function, types, symbol, helpers
         self.lines: list[str] = []
-        self.top: list[str] = []
+        self.declarations: list[str] = []
         self.depth = 1
-        self.given = frozenset(name for name, _ in function.parameters) - function.assigned
+        self.unmodified_parameters = frozenset(name for name, _ in function.parameters) - function.assigned
         self.names: dict[str, str] = {}
         for name in function.variables:
             c = identifier(name)
             while c in self.names.values() or c in HELPERS:
                 c += "_"
             self.names[name] = c
-        self.count = 0
+        self.temporary_count = 0
 
     # -- lines -------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -40,17 +40,17 @@ class LineWriter:
 
     def temporary(self) -> str:
         """A new name."""
-        self.count += 1
-        name = f"t{self.count}"
+        self.temporary_count += 1
+        name = f"t{self.temporary_count}"
         return name if name not in self.names.values() else self.temporary()
 
-    def held(self, e: Expression, text: str) -> str:
+    def store_in_variable(self, e: Expression, text: str) -> str:
         """A variable for a value that is computed here."""
         name = self.temporary()
-        self.line(f"const {self.types.of(e.kind)} {name} = {text};")
+        self.line(f"const {self.types.type_of(e.kind)} {name} = {text};")
         return name
 
-    def apart(self, write: Callable[[], str], deeper: int = 0) -> tuple[str, list[str]]:
+    def capture_lines(self, write: Callable[[], str], deeper: int = 0) -> tuple[str, list[str]]:
         """A text, and the lines that it wants before it."""
         lines, self.lines = self.lines, []
         self.depth += deeper

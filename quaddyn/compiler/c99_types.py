@@ -7,10 +7,10 @@ import re
 
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind
 from .typed_tree import Constant
-from .value_layout import parts
+from .value_layout import item_kinds
 
 #: How tightly the operators of a text hold together.
-CHOICE, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)
+CONDITIONAL, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)
 Text = tuple[str, int]
 
 #: Sizes of an array by its rank, as fields of its structure.
@@ -65,47 +65,47 @@ class Types:
 
     def __init__(self) -> None:
         self.declarations: list[str] = []
-        self._known: dict[Kind, str] = {}
+        self._names: dict[Kind, str] = {}
 
-    def of(self, kind: Kind) -> str:
+    def type_of(self, kind: Kind) -> str:
         """C's type of a value."""
         if isinstance(kind, ScalarKind):
             return {FLOAT: "double", INT: "int64_t", BOOL: "bool"}.get(kind, "Lanes")
         if isinstance(kind, ArrayKind):
             return array_name(kind)
-        if kind not in self._known:
-            types = [self.of(each) for each in parts(kind)]
+        if kind not in self._names:
+            types = [self.type_of(each) for each in item_kinds(kind)]
             if not types:
                 return "void"
             named = kind.name if isinstance(kind, RecordKind | SmallArrayKind) else "_".join(["Tuple", *types])
             name = identifier(named)
-            taken = {*self._known.values(), "Lanes", *(p + r for p, _ in _ITEMS.values() for r in _RANKS.values())}
+            taken = {*self._names.values(), "Lanes", *(p + r for p, _ in _ITEMS.values() for r in _RANKS.values())}
             while name in taken:
                 name += "_"
-            fields = "".join(f"    {t} {self.field(kind, k)};\n" for k, t in enumerate(types))
+            fields = "".join(f"    {t} {self.field_name(kind, k)};\n" for k, t in enumerate(types))
             self.declarations.append(f"typedef struct {{\n{fields}}} {name};")
-            self._known[kind] = name
-        return self._known[kind]
+            self._names[kind] = name
+        return self._names[kind]
 
     @staticmethod
-    def field(kind: Kind, k: int) -> str:
+    def field_name(kind: Kind, k: int) -> str:
         """Name of a value of a tuple or a record."""
         if isinstance(kind, SmallArrayKind):
             return kind.fields[k]
         return identifier(kind.fields[k][0]) if isinstance(kind, RecordKind) else f"_{k}"
 
-    def parameter(self, name: str, kind: Kind) -> str:
+    def parameter_declaration(self, name: str, kind: Kind) -> str:
         """Declaration of a parameter: records are passed by reference."""
-        return f"const {self.of(kind)} *{name}" if isinstance(kind, RecordKind) else f"{self.of(kind)} {name}"
+        return f"const {self.type_of(kind)} *{name}" if isinstance(kind, RecordKind) else f"{self.type_of(kind)} {name}"
 
 
-def _lanes(name: str, parameters: str, value: str) -> str:
+def _lanes_function(name: str, parameters: str, value: str) -> str:
     """A helper that gives lanes; written out, because compilers keep in registers what no loop indexes."""
     values = ",\n        ".join(value.format(k=k) for k in range(LANE_WIDTH))
-    return _number("Lanes", name, parameters, f"return (Lanes){{{{\n        {values},\n    }}}};")
+    return _inline_function("Lanes", name, parameters, f"return (Lanes){{{{\n        {values},\n    }}}};")
 
 
-def _halves(values: list[str]) -> str:
+def _pairwise_sum(values: list[str]) -> str:
     """Sum of several values: halves are added until one is left."""
     while len(values) > 1:
         half = len(values) // 2
@@ -113,7 +113,7 @@ def _halves(values: list[str]) -> str:
     return values[0][1:-1]
 
 
-def _number(type_: str, name: str, parameters: str, body: str) -> str:
+def _inline_function(type_: str, name: str, parameters: str, body: str) -> str:
     return f"static inline {type_} {name}({parameters})\n{{\n    {body}\n}}"
 
 
@@ -123,53 +123,55 @@ _PAIR = "int64_t a, int64_t b"
 HELPERS = {
     "Lanes": f"/* {LANE_WIDTH} numbers side by side. */\ntypedef struct {{ double at[{LANE_WIDTH}]; }} Lanes;",
     "int_add": "/* Ints wrap. */\n"
-    + _number("int64_t", "int_add", _PAIR, "return (int64_t)((uint64_t)a + (uint64_t)b);"),
-    "int_sub": _number("int64_t", "int_sub", _PAIR, "return (int64_t)((uint64_t)a - (uint64_t)b);"),
-    "int_mul": _number("int64_t", "int_mul", _PAIR, "return (int64_t)((uint64_t)a * (uint64_t)b);"),
-    "int_abs": _number("int64_t", "int_abs", "int64_t a", "return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;"),
-    "int_min": _number("int64_t", "int_min", _PAIR, "return b < a ? b : a;"),
-    "int_max": _number("int64_t", "int_max", _PAIR, "return b > a ? b : a;"),
+    + _inline_function("int64_t", "int_add", _PAIR, "return (int64_t)((uint64_t)a + (uint64_t)b);"),
+    "int_sub": _inline_function("int64_t", "int_sub", _PAIR, "return (int64_t)((uint64_t)a - (uint64_t)b);"),
+    "int_mul": _inline_function("int64_t", "int_mul", _PAIR, "return (int64_t)((uint64_t)a * (uint64_t)b);"),
+    "int_abs": _inline_function("int64_t", "int_abs", "int64_t a", "return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;"),
+    "int_min": _inline_function("int64_t", "int_min", _PAIR, "return b < a ? b : a;"),
+    "int_max": _inline_function("int64_t", "int_max", _PAIR, "return b > a ? b : a;"),
     "floor_div": "/* Floor of a / b, and what is left; b is positive. */\n"
-    + _number("int64_t", "floor_div", _PAIR, "return a / b - (a % b < 0);"),
-    "floor_mod": _number("int64_t", "floor_mod", _PAIR, "return a % b < 0 ? a % b + b : a % b;"),
+    + _inline_function("int64_t", "floor_div", _PAIR, "return a / b - (a % b < 0);"),
+    "floor_mod": _inline_function("int64_t", "floor_mod", _PAIR, "return a % b < 0 ? a % b + b : a % b;"),
     "float_min": "/* The first of the two unless the other is less or more: so it is if one is NaN. */\n"
-    + _number("double", "float_min", "double a, double b", "return b < a ? b : a;"),
-    "float_max": _number("double", "float_max", "double a, double b", "return b > a ? b : a;"),
+    + _inline_function("double", "float_min", "double a, double b", "return b < a ? b : a;"),
+    "float_max": _inline_function("double", "float_max", "double a, double b", "return b > a ? b : a;"),
     "float_to_int": "/* Towards zero, no further than ints go; NaN gives 0. */\n"
-    + _number(
+    + _inline_function(
         "int64_t", "float_to_int", "double x",
         "if (x >= 9223372036854775808.0) {\n        return INT64_MAX;\n    }\n"
         "    if (x < -9223372036854775808.0) {\n        return INT64_MIN;\n    }\n"
         "    return x == x ? (int64_t)x : 0;",
     ),
     "line_begins": "/* How many numbers lie before the first that begins a line of the cache. */\n"
-    + _number("int64_t", "line_begins", "const double *at", "return (int64_t)((0 - (uintptr_t)at) % 64 / 8);"),
-    "lanes_broadcast": _lanes("lanes_broadcast", "double x", "x"),
-    "lanes_load": _lanes("lanes_load", "const double *from", "from[{k}]"),
-    "lanes_store": _number(
+    + _inline_function("int64_t", "line_begins", "const double *at", "return (int64_t)((0 - (uintptr_t)at) % 64 / 8);"),
+    "lanes_broadcast": _lanes_function("lanes_broadcast", "double x", "x"),
+    "lanes_load": _lanes_function("lanes_load", "const double *from", "from[{k}]"),
+    "lanes_store": _inline_function(
         "void", "lanes_store", "Lanes x, double *to", "\n    ".join(f"to[{k}] = x.at[{k}];" for k in range(LANE_WIDTH)),
     ),
-    "lanes_add": _lanes("lanes_add", "Lanes a, Lanes b", "a.at[{k}] + b.at[{k}]"),
-    "lanes_sub": _lanes("lanes_sub", "Lanes a, Lanes b", "a.at[{k}] - b.at[{k}]"),
-    "lanes_mul": _lanes("lanes_mul", "Lanes a, Lanes b", "a.at[{k}] * b.at[{k}]"),
-    "lanes_div": _lanes("lanes_div", "Lanes a, Lanes b", "a.at[{k}] / b.at[{k}]"),
-    "lanes_neg": _lanes("lanes_neg", "Lanes a", "-a.at[{k}]"),
-    "lanes_sqrt": _lanes("lanes_sqrt", "Lanes a", "sqrt(a.at[{k}])"),
+    "lanes_add": _lanes_function("lanes_add", "Lanes a, Lanes b", "a.at[{k}] + b.at[{k}]"),
+    "lanes_sub": _lanes_function("lanes_sub", "Lanes a, Lanes b", "a.at[{k}] - b.at[{k}]"),
+    "lanes_mul": _lanes_function("lanes_mul", "Lanes a, Lanes b", "a.at[{k}] * b.at[{k}]"),
+    "lanes_div": _lanes_function("lanes_div", "Lanes a, Lanes b", "a.at[{k}] / b.at[{k}]"),
+    "lanes_neg": _lanes_function("lanes_neg", "Lanes a", "-a.at[{k}]"),
+    "lanes_sqrt": _lanes_function("lanes_sqrt", "Lanes a", "sqrt(a.at[{k}])"),
     "lanes_min": "/* Of a unless b is less, or greater. */\n"
-    + _lanes("lanes_min", "Lanes a, Lanes b", "b.at[{k}] < a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
-    "lanes_max": _lanes("lanes_max", "Lanes a, Lanes b", "b.at[{k}] > a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
+    + _lanes_function("lanes_min", "Lanes a, Lanes b", "b.at[{k}] < a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
+    "lanes_max": _lanes_function("lanes_max", "Lanes a, Lanes b", "b.at[{k}] > a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
     "lanes_select": "/* Of a where the test is positive. */\n"
-    + _lanes("lanes_select", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
+    + _lanes_function("lanes_select", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
     "lanes_mask_range": "/* Lanes first to last - 1, zero in the others. */\n"
-    + _lanes(
+    + _lanes_function(
         "lanes_mask_range", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0",
     ),
     "lanes_sum": "/* By halves. */\n"
-    + _number("double", "lanes_sum", "Lanes x", f"return {_halves([f'x.at[{k}]' for k in range(LANE_WIDTH)])};"),
+    + _inline_function(
+        "double", "lanes_sum", "Lanes x", f"return {_pairwise_sum([f'x.at[{k}]' for k in range(LANE_WIDTH)])};",
+    ),
 }  # fmt: skip
 
 
-def part_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
+def leading_index_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
     """Name and definition of a helper: what leading indices leave of an array; a place if they leave nothing."""
     name, sizes = array_name(kind), SIZES[kind.rank]
     offset = "i"
@@ -178,11 +180,15 @@ def part_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
     index = ", ".join(f"int64_t {c}" for c in "ijk"[:given])
     if given == kind.rank:
         item = _ITEMS[kind.item][1]
-        return f"{name}_at", _number(f"{item} *", f"{name}_at", f"{name} x, {index}", f"return x.at + ({offset});")
+        return f"{name}_at", _inline_function(
+            f"{item} *", f"{name}_at", f"{name} x, {index}", f"return x.at + ({offset});"
+        )
     out = array_name(ArrayKind(kind.item, kind.rank - given))
     helper = f"{name}_{'row' if kind.rank - given == 1 else 'page'}"
     fields = ", ".join(f"x.{each}" for each in sizes[given:])
-    return helper, _number(out, helper, f"{name} x, {index}", f"return ({out}){{x.at + ({offset}), {fields}}};")
+    return helper, _inline_function(
+        out, helper, f"{name} x, {index}", f"return ({out}){{x.at + ({offset}), {fields}}};"
+    )
 
 
 def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
@@ -191,7 +197,7 @@ def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
     helper = f"{name}_{'from' if whole else 'slice'}"
     stride = "".join(f" * x.{each}" for each in sizes[1:])
     fields = ", ".join([f"{'x.' + sizes[0] if whole else 'stop'} - start", *(f"x.{each}" for each in sizes[1:])])
-    return helper, _number(
+    return helper, _inline_function(
         name, helper, f"{name} x, int64_t start" + ("" if whole else ", int64_t stop"),
         f"return ({name}){{x.at + start{stride}, {fields}}};",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind
-from .value_layout import passed, result, words
+from .value_layout import argument_types, return_type, word_count
 
 #: C order and aligned.
 _READABLE = 0x101
@@ -88,18 +88,18 @@ class EntryWrapper:
         self.lines += [f"define void @{self.name}.direct(ptr %in, ptr %out) nounwind {{"]
         given, at = [], 0
         for _, kind in self.parameters:
-            for t in passed(kind):
+            for t in argument_types(kind):
                 x = self._load("i64" if t == "i1" else t, "%in", 8 * at)
                 given.append(f"{t} {self._new(f'trunc i64 {x} to i1') if t == 'i1' else x}")
                 at += 1
-        x, t = self._call(given), result(self.returns)
+        x, t = self._call(given), return_type(self.returns)
         if x:
             word = self._new(f"zext i1 {x} to i64") if t == "i1" else x
             self._line(f"store {'i64' if t == 'i1' else t} {word}, ptr %out")
         self.lines += ["  ret void", "}"]
 
     def _call(self, given: Sequence[str]) -> str:
-        text = f"call {result(self.returns)} @{self.symbol}({', '.join(given)})"
+        text = f"call {return_type(self.returns)} @{self.symbol}({', '.join(given)})"
         if self.returns == NOTHING:
             self._line(text)
             return ""
@@ -113,7 +113,7 @@ class EntryWrapper:
         other arguments alone are passed.
         """
         self.count = 0
-        passed = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
+        passed_kinds = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
         self.lines += [
             f"define ptr @{self.name}.{'bound' if bound else 'python'}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
             "entry:",
@@ -122,13 +122,17 @@ class EntryWrapper:
         if bound:
             items = self._items("%self")
             holder, block = self._load("ptr", items, 0), self._load("ptr", self._load("ptr", items, 8), 16)
-        self.lines += [f"  %right = icmp eq i64 %nargs, {len(passed)}", "  br i1 %right, label %go, label %slow", "go:"]
+        self.lines += [
+            f"  %right = icmp eq i64 %nargs, {len(passed_kinds)}",
+            "  br i1 %right, label %go, label %slow",
+            "go:",
+        ]
         given: list[str] = []
         argument = word = 0
         for _, kind in self.parameters:
             if bound and isinstance(kind, RecordKind):
                 given.append(f"ptr {self._new(f'getelementptr i8, ptr {block}, i64 {8 * word}')}")
-                word += words(kind)
+                word += word_count(kind)
             else:
                 given += self._handed(self._load("ptr", "%args", 8 * argument), kind)
                 argument += 1
@@ -163,7 +167,7 @@ class EntryWrapper:
             return self._argument(x, kind)
         self.count += 1
         place = f"%r{self.count}"
-        self._line(f"{place} = alloca [{words(kind)} x i64], align 8")
+        self._line(f"{place} = alloca [{word_count(kind)} x i64], align 8")
         self._read(x, kind, place)
         return [f"ptr {place}"]
 
@@ -177,7 +181,7 @@ class EntryWrapper:
             items, at = self._items("%x"), 0
             for k, (_, field) in enumerate(kind.fields):
                 self._read(self._load("ptr", items, 8 * k), field, self._word("%to", at))
-                at += words(field)
+                at += word_count(field)
         else:
             self._store(self._argument("%x", kind), "%to")
         self.lines += ["  ret i1 true", *self._beyond(), "slow:", "  ret i1 false", "}"]

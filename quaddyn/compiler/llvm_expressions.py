@@ -36,12 +36,12 @@ from .value_layout import (
     RELATIONS,
     SCALARS,
     VECTOR,
-    flat,
+    argument_types,
+    item_kinds,
     literal,
-    parts,
-    passed,
-    result,
-    words,
+    register_types,
+    return_type,
+    word_count,
 )
 
 
@@ -59,44 +59,44 @@ class LlvmExpressionWriter(InstructionWriter):
             case Name():
                 return self.variable(e)
             case Call() if isinstance(e.kind, RecordKind):
-                return self.read_record(*self.located(e), e.kind)
+                return self.read_record(*self.materialized_record(e), e.kind)
             case Binary():
                 return (self.binary(e),)
             case Unary():
                 x = self.value(e.operand)[0]
                 if e.op == "not":
-                    return (self.new(f"xor i1 {x}, true"),)
+                    return (self.instruction(f"xor i1 {x}, true"),)
                 if e.kind == INT:
-                    return (self.new(f"sub i64 0, {x}"),)
-                return (self.new(f"fneg {SCALARS[e.kind]} {x}"),)
+                    return (self.instruction(f"sub i64 0, {x}"),)
+                return (self.instruction(f"fneg {SCALARS[e.kind]} {x}"),)
             case Compare():
                 return (self.compare(e),)
             case Logic():
                 return (self.logic(e),)
             case Conditional():
-                return self.choice(e)
+                return self.conditional(e)
             case Convert():
-                return self.converted(e.operand.kind, e.kind, self.value(e.operand))
+                return self.convert(e.operand.kind, e.kind, self.value(e.operand))
             case Call():
                 return self.call(e)
             case Intrinsic():
                 return self.intrinsic(e)
             case Subscript():
-                pointer, item = self.entry(e)
+                pointer, item = self.entry_address(e)
                 type_, align, alias = ITEMS[item]
-                x = self.new(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
-                return (self.new(f"sext i8 {x} to i64") if item == "byte" else x,)
+                x = self.instruction(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
+                return (self.instruction(f"sext i8 {x} to i64") if item == "byte" else x,)
             case SlicedView():
                 return self.view(e)
             case AxisLength():
-                return (self.array(e.array, 1 + e.axis, 2 + e.axis)[0],)
+                return (self.array_registers(e.array, 1 + e.axis, 2 + e.axis)[0],)
             case ReshapedView():
                 assert isinstance(e.kind, ArrayKind)
-                pointer = self.array(e.array, 0, 1)[0]
+                pointer = self.array_registers(e.array, 0, 1)[0]
                 at = self.value(e.at)[0]
-                return (self.moved(pointer, e.kind.item, at), *(self.value(each)[0] for each in e.sizes))
+                return (self.offset_pointer(pointer, e.kind.item, at), *(self.value(each)[0] for each in e.sizes))
             case LocalArray():
-                return self.local(e)
+                return self.local_array(e)
             case MakeTuple():
                 return tuple(x for each in e.values for x in self.value(each))
             case Field():
@@ -109,41 +109,41 @@ class LlvmExpressionWriter(InstructionWriter):
 
     def variable(self, e: Name) -> Values:
         """What a name stands for."""
-        if e.name in self.unchanged:
-            return self.argument(e.name, e.kind)
+        if e.name in self.unmodified_parameters:
+            return self.parameter_registers(e.name, e.kind)
         if isinstance(e.kind, RecordKind):
-            return self.read_record(*self.located(e), e.kind)
-        return tuple(self.new(f"load {t}, ptr %v.{e.name}.{k}") for k, t in enumerate(flat(e.kind)))
+            return self.read_record(*self.materialized_record(e), e.kind)
+        return tuple(self.instruction(f"load {t}, ptr %v.{e.name}.{k}") for k, t in enumerate(register_types(e.kind)))
 
-    def argument(self, name: str, kind: Kind) -> Values:
+    def parameter_registers(self, name: str, kind: Kind) -> Values:
         """What was handed over."""
         if isinstance(kind, RecordKind):
             return self.read_record(f"%a.{name}.0", 0, kind)
-        return tuple(f"%a.{name}.{k}" for k in range(len(flat(kind))))
+        return tuple(f"%a.{name}.{k}" for k in range(len(register_types(kind))))
 
     def field(self, e: Field) -> Values:
         """One value of a tuple or a record; of a record nothing else is read."""
         if isinstance(e.record.kind, RecordKind):
-            return self.read_record(*self.field_at(e), e.kind)
-        items = parts(e.record.kind)
-        start = sum(len(flat(k)) for k in items[: e.index])
-        return self.value(e.record)[start : start + len(flat(e.kind))]
+            return self.read_record(*self.field_address(e), e.kind)
+        items = item_kinds(e.record.kind)
+        start = sum(len(register_types(k)) for k in items[: e.index])
+        return self.value(e.record)[start : start + len(register_types(e.kind))]
 
-    def field_at(self, e: Field) -> tuple[str, int]:
+    def field_address(self, e: Field) -> tuple[str, int]:
         """Where a value of a record lies: an address, and words beyond it."""
-        base, at = self.located(e.record)
-        return base, at + sum(words(k) for k in parts(e.record.kind)[: e.index])
+        base, at = self.materialized_record(e.record)
+        return base, at + sum(word_count(k) for k in item_kinds(e.record.kind)[: e.index])
 
-    def handed(self, e: Expression) -> Values:
+    def argument_registers(self, e: Expression) -> Values:
         """Registers in which a value is passed to a function: of a record, its address."""
-        return (self.word(*self.located(e)),) if isinstance(e.kind, RecordKind) else self.value(e)
+        return (self.word_address(*self.materialized_record(e)),) if isinstance(e.kind, RecordKind) else self.value(e)
 
     # -- records ---------------------------------------------------------------------------------------------
-    def located(self, e: Expression) -> tuple[str, int]:
+    def materialized_record(self, e: Expression) -> tuple[str, int]:
         """Where a record lies, put there if need be: an address, and words beyond it."""
-        place = self.place(e)
+        place = self.record_address(e)
         if place is None:
-            place = self.slot(f"[{words(e.kind)} x i64]", "r"), 0
+            place = self.stack_slot(f"[{word_count(e.kind)} x i64]", "r"), 0
             self.make_record(*place, e)
         return place
 
@@ -153,10 +153,10 @@ class LlvmExpressionWriter(InstructionWriter):
             case MakeTuple() if isinstance(e.kind, RecordKind):
                 for each in e.values:
                     self.make_record(base, at, each)
-                    at += words(each.kind)
+                    at += word_count(each.kind)
             case Call() if isinstance(e.kind, RecordKind):
-                self.call(e, self.word(base, at))
-            case _ if isinstance(e.kind, RecordKind) and (place := self.place(e)) is not None:
+                self.call(e, self.word_address(base, at))
+            case _ if isinstance(e.kind, RecordKind) and (place := self.record_address(e)) is not None:
                 self.copy_record(base, at, place, e.kind)
             case _:
                 self.write_record(base, at, e.kind, self.value(e))
@@ -167,11 +167,11 @@ class LlvmExpressionWriter(InstructionWriter):
         x, y, t = self.value(e.left)[0], self.value(e.right)[0], SCALARS[e.kind]
         if e.kind in (FLOAT, LANES):
             name = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}[e.op]
-            return self.new(f"{name}{self.fast} {t} {x}, {y}")
+            return self.instruction(f"{name}{self.fast_math_flag} {t} {x}, {y}")
         if e.op in ("//", "%"):
-            return self.divided(e.op, x, int(y))
+            return self.floor_divide(e.op, x, int(y))
         name = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or"}[e.op]
-        return self.new(f"{name} {t} {x}, {y}")
+        return self.instruction(f"{name} {t} {x}, {y}")
 
     def compare(self, e: Compare) -> str:
         """All relations of a chain, no further than needed."""
@@ -182,7 +182,7 @@ class LlvmExpressionWriter(InstructionWriter):
             nonlocal left
             right, relation = self.value(e.operands[k + 1])[0], RELATIONS[e.operators[k]][not of_floats]
             compare = f"fcmp {relation} double" if of_floats else f"icmp {relation} i64"
-            out = self.new(f"{compare} {left}, {right}")
+            out = self.instruction(f"{compare} {left}, {right}")
             left = right
             return out
 
@@ -196,80 +196,80 @@ class LlvmExpressionWriter(InstructionWriter):
         """Whether all or any of several tests hold; none is made that does not matter."""
         if len(tests) == 1:
             return tests[0]()
-        place, end = self.slot("i1", "l"), self.label()
+        place, end = self.stack_slot("i1", "l"), self.new_label()
         for k, test in enumerate(tests):
             x = test()
             self.line(f"store i1 {x}, ptr {place}")
             if k + 1 < len(tests):
-                on = self.label()
-                self.fork(x, on if op == "and" else end, end if op == "and" else on)
-                self.start(on)
+                on = self.new_label()
+                self.branch(x, on if op == "and" else end, end if op == "and" else on)
+                self.start_block(on)
         self.jump(end)
-        self.start(end)
-        return self.new(f"load i1, ptr {place}")
+        self.start_block(end)
+        return self.instruction(f"load i1, ptr {place}")
 
-    def choice(self, e: Conditional) -> Values:
+    def conditional(self, e: Conditional) -> Values:
         """One of two values."""
-        types = flat(e.kind)
-        places = [self.slot(t, "c") for t in types]
-        then, other, end = self.label(), self.label(), self.label()
-        self.fork(self.value(e.test)[0], then, other)
+        types = register_types(e.kind)
+        places = [self.stack_slot(t, "c") for t in types]
+        then, other, end = self.new_label(), self.new_label(), self.new_label()
+        self.branch(self.value(e.test)[0], then, other)
         for label, each in ((then, e.then), (other, e.other)):
-            self.start(label)
+            self.start_block(label)
             for t, place, x in zip(types, places, self.value(each), strict=True):
                 self.line(f"store {t} {x}, ptr {place}")
             self.jump(end)
-        self.start(end)
-        return tuple(self.new(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
+        self.start_block(end)
+        return tuple(self.instruction(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
 
     def call(self, e: Call, out: str = "") -> Values:
         """Another function; it writes the record that it returns to `out`."""
         f = self.callee(e.function)
         given = [f"ptr {out}"] if out else []
         for kind, each in zip(f.parameters, e.arguments, strict=True):
-            given += [f"{t} {x}" for t, x in zip(passed(kind), self.handed(each), strict=True)]
-        text, types = f"call {result(f.returns)} @{f.symbol}({', '.join(given)})", flat(f.returns)
+            given += [f"{t} {x}" for t, x in zip(argument_types(kind), self.argument_registers(each), strict=True)]
+        text, types = f"call {return_type(f.returns)} @{f.symbol}({', '.join(given)})", register_types(f.returns)
         if out or not types:
             self.line(text)
             return ()
-        out = self.new(text)
+        out = self.instruction(text)
         if len(types) == 1:
             return (out,)
-        return tuple(self.new(f"extractvalue {result(f.returns)} {out}, {k}") for k in range(len(types)))
+        return tuple(self.instruction(f"extractvalue {return_type(f.returns)} {out}, {k}") for k in range(len(types)))
 
     # -- arrays ----------------------------------------------------------------------------------------------
-    def array(self, e: Expression, first: int, last: int) -> Values:
+    def array_registers(self, e: Expression, first: int, last: int) -> Values:
         """Registers of an array from one to before another: where it begins, then its sizes; nothing else is read."""
-        types = flat(e.kind)[first:last]
-        if isinstance(e, Name) and e.name not in self.unchanged:
-            return tuple(self.new(f"load {t}, ptr %v.{e.name}.{first + k}") for k, t in enumerate(types))
+        types = register_types(e.kind)[first:last]
+        if isinstance(e, Name) and e.name not in self.unmodified_parameters:
+            return tuple(self.instruction(f"load {t}, ptr %v.{e.name}.{first + k}") for k, t in enumerate(types))
         if isinstance(e, Field) and isinstance(e.record.kind, RecordKind):
-            base, at = self.field_at(e)
+            base, at = self.field_address(e)
             return self.read_words(base, at + first, types)
         return self.value(e)[first:last]
 
-    def strides(self, e: Expression) -> tuple[str, list[str]]:
+    def pointer_and_sizes(self, e: Expression) -> tuple[str, list[str]]:
         """Where an array begins, and its sizes; the first, which no place in it depends on, is left out."""
-        count = len(flat(e.kind))
-        return self.array(e, 0, 1)[0], ["", *self.array(e, 2, count)]
+        count = len(register_types(e.kind))
+        return self.array_registers(e, 0, 1)[0], ["", *self.array_registers(e, 2, count)]
 
-    def offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
+    def flat_offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
         """Entries before the place that leading indices name."""
         out = "0"
         for k, each in enumerate(index):
             i = self.value(each)[0]
-            out = i if out == "0" else self.new(f"add nsw i64 {out}, {i}")
+            out = i if out == "0" else self.instruction(f"add nsw i64 {out}, {i}")
             if k + 1 < len(sizes) and out != "0":
-                out = self.new(f"mul nsw i64 {out}, {sizes[k + 1]}")
+                out = self.instruction(f"mul nsw i64 {out}, {sizes[k + 1]}")
         for size in sizes[len(index) + 1 :]:
-            out = "0" if out == "0" else self.new(f"mul nsw i64 {out}, {size}")
+            out = "0" if out == "0" else self.instruction(f"mul nsw i64 {out}, {size}")
         return out
 
-    def entry(self, e: Subscript) -> tuple[str, str]:
+    def entry_address(self, e: Subscript) -> tuple[str, str]:
         """Where an entry is, and the item of its array."""
         assert isinstance(e.array.kind, ArrayKind)
-        pointer, sizes = self.strides(e.array)
-        return self.moved(pointer, e.array.kind.item, self.offset(e.index, sizes)), e.array.kind.item
+        pointer, sizes = self.pointer_and_sizes(e.array)
+        return self.offset_pointer(pointer, e.array.kind.item, self.flat_offset(e.index, sizes)), e.array.kind.item
 
     def view(self, e: SlicedView) -> Values:
         """Part of an array."""
@@ -277,23 +277,23 @@ class LlvmExpressionWriter(InstructionWriter):
         pointer, *sizes = self.value(e.array)
         item, left = e.array.kind.item, sizes[len(e.index) :]
         if e.index:
-            pointer = self.moved(pointer, item, self.offset(e.index, sizes))
+            pointer = self.offset_pointer(pointer, item, self.flat_offset(e.index, sizes))
         start = "0" if e.start is None else self.value(e.start)[0]
         stop = left[0] if e.stop is None else self.value(e.stop)[0]
         if start != "0":
             by = start
             for size in left[1:]:
-                by = self.new(f"mul nsw i64 {by}, {size}")
-            pointer, stop = self.moved(pointer, item, by), self.new(f"sub nsw i64 {stop}, {start}")
+                by = self.instruction(f"mul nsw i64 {by}, {size}")
+            pointer, stop = self.offset_pointer(pointer, item, by), self.instruction(f"sub nsw i64 {stop}, {start}")
         return (pointer, stop, *left[1:])
 
-    def local(self, e: LocalArray) -> Values:
+    def local_array(self, e: LocalArray) -> Values:
         """An array in the memory of the call; room for lanes that run on."""
         count = LANE_WIDTH
         total = 1
         for size in e.sizes:
             total *= size
-        place = self.slot(f"[{total + count} x double]", "x")
+        place = self.stack_slot(f"[{total + count} x double]", "x")
         if e.clear:
             self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * total}, i1 false)")
         return (place, *map(str, e.sizes))
@@ -305,46 +305,46 @@ class LlvmExpressionWriter(InstructionWriter):
         if name in ("load8", "store8"):
             place = e.arguments[1:] if name == "store8" else e.arguments
             lanes = self.value(e.arguments[0])[0] if name == "store8" else ""
-            pointer, sizes = self.strides(place[0])
-            pointer = self.moved(pointer, "float", self.offset(place[1:], sizes))
+            pointer, sizes = self.pointer_and_sizes(place[0])
+            pointer = self.offset_pointer(pointer, "float", self.flat_offset(place[1:], sizes))
             if name == "store8":
                 self.line(f"store {VECTOR} {lanes}, ptr {pointer}, align 8, !tbaa !1")
                 return ()
-            return (self.new(f"load {VECTOR}, ptr {pointer}, align 8, !tbaa !1"),)
+            return (self.instruction(f"load {VECTOR}, ptr {pointer}, align 8, !tbaa !1"),)
         values = [self.value(each)[0] for each in e.arguments]
         x = values[0]
         match name:
             case "sqrt" | "floor":
-                return (self.new(f"call double @llvm.{name}.f64(double {x})"),)
+                return (self.instruction(f"call double @llvm.{name}.f64(double {x})"),)
             case "sin" | "cos" | "exp" | "log":
-                return (self.new(f"call double @{name}(double {x})"),)
+                return (self.instruction(f"call double @{name}(double {x})"),)
             case "atan2":
-                return (self.new(f"call double @atan2(double {x}, double {values[1]})"),)
+                return (self.instruction(f"call double @atan2(double {x}, double {values[1]})"),)
             case "abs":
                 if e.kind == INT:
-                    return (self.new(f"call i64 @llvm.abs.i64(i64 {x}, i1 false)"),)
-                return (self.new(f"call double @llvm.fabs.f64(double {x})"),)
+                    return (self.instruction(f"call i64 @llvm.abs.i64(i64 {x}, i1 false)"),)
+                return (self.instruction(f"call double @llvm.fabs.f64(double {x})"),)
             case "isfinite":
-                x = self.new(f"call double @llvm.fabs.f64(double {x})")
-                return (self.new(f"fcmp olt double {x}, {literal(float('inf'))}"),)
+                x = self.instruction(f"call double @llvm.fabs.f64(double {x})")
+                return (self.instruction(f"fcmp olt double {x}, {literal(float('inf'))}"),)
             case "min" | "max":
                 t = SCALARS[e.kind]
                 relation = RELATIONS["<" if name == "min" else ">"][e.kind == INT]
                 for y in values[1:]:
-                    better = self.new(f"{'i' if e.kind == INT else 'f'}cmp {relation} {t} {y}, {x}")
-                    x = self.new(f"select i1 {better}, {t} {y}, {t} {x}")
+                    better = self.instruction(f"{'i' if e.kind == INT else 'f'}cmp {relation} {t} {y}, {x}")
+                    x = self.instruction(f"select i1 {better}, {t} {y}, {t} {x}")
                 return (x,)
             case "alignment":
-                address = self.new(f"sub i64 0, {self.new(f'ptrtoint ptr {x} to i64')}")
-                return (self.new(f"lshr i64 {self.new(f'and i64 {address}, 63')}, 3"),)
+                address = self.instruction(f"sub i64 0, {self.instruction(f'ptrtoint ptr {x} to i64')}")
+                return (self.instruction(f"lshr i64 {self.instruction(f'and i64 {address}, 63')}, 3"),)
             case "sum8":
-                return (self.summed(x),)
+                return (self.sum_lanes(x),)
             case "mask_range8":
-                return (self.within(x, values[1], values[2]),)
+                return (self.mask_lanes(x, values[1], values[2]),)
             case "sqrt8":
-                return (self.new(f"call {VECTOR} @llvm.sqrt.v{LANE_WIDTH}f64({VECTOR} {x})"),)
+                return (self.instruction(f"call {VECTOR} @llvm.sqrt.v{LANE_WIDTH}f64({VECTOR} {x})"),)
             case "min8" | "max8":
-                return (self.selected("olt" if name == "min8" else "ogt", values[1], x, values[1], x),)
+                return (self.select_lanes("olt" if name == "min8" else "ogt", values[1], x, values[1], x),)
             case "select8":
-                return (self.selected("ogt", x, "zeroinitializer", *values[1:]),)
+                return (self.select_lanes("ogt", x, "zeroinitializer", *values[1:]),)
         raise AssertionError(name)

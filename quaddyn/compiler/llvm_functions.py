@@ -23,7 +23,7 @@ from .typed_tree import (
     Targets,
     While,
 )
-from .value_layout import EPILOGUE, ITEMS, Callee, flat, parts, passed, result, words
+from .value_layout import EPILOGUE, ITEMS, Callee, argument_types, item_kinds, register_types, return_type, word_count
 
 __all__ = ["EPILOGUE", "Callee", "LlvmFunctionWriter"]
 
@@ -37,28 +37,28 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
         parameters = ["ptr noalias %out"] if isinstance(f.returns, RecordKind) else []
         for name, kind in f.parameters:
             attribute = " noalias" if isinstance(kind, RecordKind) else ""
-            parameters += [f"{t}{attribute} %a.{name}.{k}" for k, t in enumerate(passed(kind))]
+            parameters += [f"{t}{attribute} %a.{name}.{k}" for k, t in enumerate(argument_types(kind))]
         for name, kind in f.variables.items():
-            if name not in self.unchanged and name not in self.aliases:
-                self.reserve(f"%v.{name}", kind)
+            if name not in self.unmodified_parameters and name not in self.aliases:
+                self.allocate_variable(f"%v.{name}", kind)
         for name, kind in f.parameters:
             if name in f.assigned:
-                self.assign_variable(name, kind, self.argument(name, kind))
-        self.block(f.body)
+                self.assign_variable(name, kind, self.parameter_registers(name, kind))
+        self.write_block(f.body)
         if not self.closed:
             self.line("ret void" if f.returns == NOTHING else "unreachable")
         hint = {None: "", True: " alwaysinline", False: " noinline"}[f.inline]
-        head = f"define internal {result(f.returns)} @{f.symbol}({', '.join(parameters)}){hint} nounwind {{"
-        return "\n".join([head, "entry:", *self.memory, *self.lines, "}"])
+        head = f"define internal {return_type(f.returns)} @{f.symbol}({', '.join(parameters)}){hint} nounwind {{"
+        return "\n".join([head, "entry:", *self.allocations, *self.lines, "}"])
 
     # -- variables -------------------------------------------------------------------------------------------
-    def reserve(self, base: str, kind: Kind) -> None:
+    def allocate_variable(self, base: str, kind: Kind) -> None:
         """Memory of a variable."""
         if isinstance(kind, RecordKind):
-            self.memory.append(f"  {base} = alloca [{words(kind)} x i64], align 8")
+            self.allocations.append(f"  {base} = alloca [{word_count(kind)} x i64], align 8")
             return
-        for k, t in enumerate(flat(kind)):
-            self.memory.append(f"  {base}.{k} = alloca {t}, align 8")
+        for k, t in enumerate(register_types(kind)):
+            self.allocations.append(f"  {base}.{k} = alloca {t}, align 8")
 
     def assign_variable(self, name: str, kind: Kind, values: Values) -> None:
         """A variable takes a value."""
@@ -67,76 +67,76 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
         if isinstance(kind, RecordKind):
             self.write_record(f"%v.{name}", 0, kind, values)
             return
-        for k, (t, x) in enumerate(zip(flat(kind), values, strict=True)):
+        for k, (t, x) in enumerate(zip(register_types(kind), values, strict=True)):
             self.line(f"store {t} {x}, ptr %v.{name}.{k}")
 
     # -- statements ------------------------------------------------------------------------------------------
-    def block(self, body: Sequence[Statement]) -> None:
+    def write_block(self, body: Sequence[Statement]) -> None:
         """One after the other."""
         for each in body:
-            self.statement(each)
+            self.write_statement(each)
 
-    def statement(self, s: Statement) -> None:
+    def write_statement(self, s: Statement) -> None:
         """One."""
         match s:
             case Assign():
-                self.assignment(s.target, s.value)
+                self.write_assignment(s.target, s.value)
             case Evaluate():
                 self.value(s.value)
             case If():
-                then, other, end = self.label(), self.label(), self.label()
-                self.fork(self.value(s.test)[0], then, other if s.other else end)
-                self.start(then)
-                self.block(s.then)
+                then, other, end = self.new_label(), self.new_label(), self.new_label()
+                self.branch(self.value(s.test)[0], then, other if s.other else end)
+                self.start_block(then)
+                self.write_block(s.then)
                 self.jump(end)
                 if s.other:
-                    self.start(other)
-                    self.block(s.other)
+                    self.start_block(other)
+                    self.write_block(s.other)
                     self.jump(end)
-                self.start(end)
+                self.start_block(end)
             case While():
-                head, body, end = self.label(), self.label(), self.label()
+                head, body, end = self.new_label(), self.new_label(), self.new_label()
                 self.jump(head)
-                self.start(head)
-                self.fork(self.value(s.test)[0], body, end)
-                self.start(body)
-                self.inside(s.body, head, end)
+                self.start_block(head)
+                self.branch(self.value(s.test)[0], body, end)
+                self.start_block(body)
+                self.write_loop_body(s.body, head, end)
                 self.jump(head)
-                self.start(end)
+                self.start_block(end)
             case For():
-                self.loop(s)
+                self.write_for(s)
             case Return():
-                self.give(s.value)
+                self.write_return(s.value)
             case Break() | Continue():
                 self.jump(self.loops[-1][isinstance(s, Break)])
 
-    def inside(self, body: Sequence[Statement], next_: str, end: str) -> None:
+    def write_loop_body(self, body: Sequence[Statement], next_: str, end: str) -> None:
         """The body of a loop."""
         self.loops.append((next_, end))
-        self.block(body)
+        self.write_block(body)
         self.loops.pop()
 
-    def loop(self, s: For) -> None:
+    def write_for(self, s: For) -> None:
         """``for``: the counter is not the variable, which the body may change."""
         start, stop = self.value(s.start)[0], self.value(s.stop)[0]
-        counter = self.slot("i64", "i")
-        head, body, step, end = (self.label() for _ in range(4))
+        counter = self.stack_slot("i64", "i")
+        head, body, step, end = (self.new_label() for _ in range(4))
         self.line(f"store i64 {start}, ptr {counter}")
         self.jump(head)
-        self.start(head)
-        now = self.new(f"load i64, ptr {counter}")
-        self.fork(self.new(f"icmp {'slt' if s.step > 0 else 'sgt'} i64 {now}, {stop}"), body, end)
-        self.start(body)
+        self.start_block(head)
+        now = self.instruction(f"load i64, ptr {counter}")
+        self.branch(self.instruction(f"icmp {'slt' if s.step > 0 else 'sgt'} i64 {now}, {stop}"), body, end)
+        self.start_block(body)
         self.line(f"store i64 {now}, ptr %v.{s.name}.0")
-        self.inside(s.body, step, end)
+        self.write_loop_body(s.body, step, end)
         self.jump(step)
-        self.start(step)
-        before = self.new(f"load i64, ptr {counter}")
-        self.line(f"store i64 {self.new(f'add nsw i64 {before}, {s.step}')}, ptr {counter}")
+        self.start_block(step)
+        before = self.instruction(f"load i64, ptr {counter}")
+        self.line(f"store i64 {self.instruction(f'add nsw i64 {before}, {s.step}')}, ptr {counter}")
         self.jump(head)
-        self.start(end)
+        self.start_block(end)
 
-    def give(self, value: Expression | None) -> None:
+    def write_return(self, value: Expression | None) -> None:
         """``return``."""
         if value is None:
             self.line("ret void")
@@ -145,43 +145,43 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
             self.line("ret void")
         else:
             kind, values = self.function.returns, self.value(value)
-            whole, t = values[0], result(kind)
+            whole, t = values[0], return_type(kind)
             if len(values) > 1:
                 whole = "poison"
-                for k, (x, type_) in enumerate(zip(values, flat(kind), strict=True)):
-                    whole = self.new(f"insertvalue {t} {whole}, {type_} {x}, {k}")
+                for k, (x, type_) in enumerate(zip(values, register_types(kind), strict=True)):
+                    whole = self.instruction(f"insertvalue {t} {whole}, {type_} {x}, {k}")
             self.line(f"ret {t} {whole}")
         self.closed = True
 
-    def assignment(self, target: Name | Subscript | Targets | None, value: Expression) -> None:
+    def write_assignment(self, target: Name | Subscript | Targets | None, value: Expression) -> None:
         """``target = value``; where the target is an alias, nothing is to be done."""
-        if isinstance(target, Name) and isinstance(target.kind, RecordKind) and target.name in self.once:
+        if isinstance(target, Name) and isinstance(target.kind, RecordKind) and target.name in self.assigned_once:
             if target.name not in self.aliases:
                 self.make_record(f"%v.{target.name}", 0, value)
         elif isinstance(target, Targets) and isinstance(value, MakeTuple):
             pairs = zip(target.items, value.values, strict=True)
-            wanted = [(t, e) for t, e in pairs if not (isinstance(t, Name) and t.name in self.aliases)]
-            computed = [self.value(e) for _, e in wanted]
-            for (t, e), values in zip(wanted, computed, strict=True):
-                self.assign(t, e.kind, values)
+            stored = [(t, e) for t, e in pairs if not (isinstance(t, Name) and t.name in self.aliases)]
+            computed = [self.value(e) for _, e in stored]
+            for (t, e), values in zip(stored, computed, strict=True):
+                self.assign_registers(t, e.kind, values)
         else:
-            self.assign(target, value.kind, self.value(value))
+            self.assign_registers(target, value.kind, self.value(value))
 
-    def assign(self, target: Name | Subscript | Targets | None, kind: Kind, values: Values) -> None:
+    def assign_registers(self, target: Name | Subscript | Targets | None, kind: Kind, values: Values) -> None:
         """``target = values``."""
         match target:
             case Name():
-                self.assign_variable(target.name, target.kind, self.converted(kind, target.kind, values))
+                self.assign_variable(target.name, target.kind, self.convert(kind, target.kind, values))
             case Subscript():
-                pointer, item = self.entry(target)
+                pointer, item = self.entry_address(target)
                 type_, align, alias = ITEMS[item]
-                x = self.converted(kind, FLOAT if item == "float" else INT, values)[0]
+                x = self.convert(kind, FLOAT if item == "float" else INT, values)[0]
                 if item == "byte":
-                    x = self.new(f"trunc i64 {x} to i8")
+                    x = self.instruction(f"trunc i64 {x} to i8")
                 self.line(f"store {type_} {x}, ptr {pointer}, align {align}, !tbaa {alias}")
             case Targets():
                 k = 0
-                for each, item_ in zip(target.items, parts(kind), strict=True):
-                    n = len(flat(item_))
-                    self.assign(each, item_, values[k : k + n])
+                for each, item_ in zip(target.items, item_kinds(kind), strict=True):
+                    n = len(register_types(item_))
+                    self.assign_registers(each, item_, values[k : k + n])
                     k += n

@@ -7,7 +7,7 @@ from typing import Any
 
 from .kinds import LANE_WIDTH, Kind, RecordKind, ScalarKind
 from .typed_tree import Expression, Field, Function, Name
-from .value_layout import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
+from .value_layout import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, item_kinds, register_types, word_count
 from .variable_analysis import aliases, assigned_values
 
 #: Registers of a value.
@@ -25,33 +25,33 @@ class InstructionWriter:
 
     def __init__(self, function: Function, callee: Callable[[Any], Callee], *, contract: bool) -> None:
         self.function, self.callee = function, callee
-        self.fast = " contract" if contract else ""
+        self.fast_math_flag = " contract" if contract else ""
         self.lines: list[str] = []
-        self.memory: list[str] = []
+        self.allocations: list[str] = []
         self.count = 0
         self.closed = False
         self.loops: list[tuple[str, str]] = []
-        self.unchanged = frozenset(name for name, _ in function.parameters) - function.assigned
+        self.unmodified_parameters = frozenset(name for name, _ in function.parameters) - function.assigned
         self.aliases = aliases(function)
-        self.once = {name for name, values in assigned_values(function).items() if len(values) == 1}
-        self.once -= {name for name, _ in function.parameters}
+        self.assigned_once = {name for name, values in assigned_values(function).items() if len(values) == 1}
+        self.assigned_once -= {name for name, _ in function.parameters}
 
     def line(self, text: str) -> None:
         """An instruction without a result."""
         self.lines.append("  " + text)
 
-    def new(self, text: str) -> str:
+    def instruction(self, text: str) -> str:
         """An instruction with one."""
         self.count += 1
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"
 
-    def label(self) -> str:
+    def new_label(self) -> str:
         """A new name of a block."""
         self.count += 1
         return f"b{self.count}"
 
-    def start(self, label: str) -> None:
+    def start_block(self, label: str) -> None:
         """A block begins."""
         self.lines.append(f"{label}:")
         self.closed = False
@@ -62,125 +62,140 @@ class InstructionWriter:
             self.line(f"br label %{label}")
         self.closed = True
 
-    def fork(self, condition: str, then: str, other: str) -> None:
+    def branch(self, condition: str, then: str, other: str) -> None:
         """The block ends in two ways."""
         self.line(f"br i1 {condition}, label %{then}, label %{other}")
         self.closed = True
 
-    def slot(self, kind: str, what: str = "m") -> str:
+    def stack_slot(self, kind: str, what: str = "m") -> str:
         """Memory of the call."""
         self.count += 1
         name = f"%{what}{self.count}"
-        self.memory.append(f"  {name} = alloca {kind}, align 8")
+        self.allocations.append(f"  {name} = alloca {kind}, align 8")
         return name
 
     # -- records in memory -----------------------------------------------------------------------------------
-    def place(self, e: Expression) -> tuple[str, int] | None:
+    def record_address(self, e: Expression) -> tuple[str, int] | None:
         """Where a record that has a name lies, or a part of one: an address, and words beyond it."""
         if isinstance(e, Name) and e.name in self.aliases:
-            return self.place(self.aliases[e.name])
+            return self.record_address(self.aliases[e.name])
         if isinstance(e, Name) and isinstance(e.kind, RecordKind):
-            return (f"%a.{e.name}.0" if e.name in self.unchanged else f"%v.{e.name}"), 0
+            return (f"%a.{e.name}.0" if e.name in self.unmodified_parameters else f"%v.{e.name}"), 0
         if isinstance(e, Field):
-            found = self.place(e.record)
+            found = self.record_address(e.record)
             if found is not None:
-                return found[0], found[1] + sum(words(k) for k in parts(e.record.kind)[: e.index])
+                return found[0], found[1] + sum(word_count(k) for k in item_kinds(e.record.kind)[: e.index])
         return None
 
-    def word(self, base: str, at: int) -> str:
+    def word_address(self, base: str, at: int) -> str:
         """Address of a word of a record."""
-        return self.new(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
+        return self.instruction(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
 
     def read_record(self, base: str, at: int, kind: Kind) -> Values:
         """Registers of what lies in a record from a word on."""
-        return self.read_words(base, at, flat(kind))
+        return self.read_words(base, at, register_types(kind))
 
     def read_words(self, base: str, at: int, types: Sequence[str]) -> Values:
         """Registers of these types of what lies in a record from a word on."""
         out = []
         for t in types:
-            x = self.new(f"load {'i64' if t == 'i1' else t}, ptr {self.word(base, at)}, align 8, !tbaa !8")
-            out.append(self.new(f"trunc i64 {x} to i1") if t == "i1" else x)
+            x = self.instruction(
+                f"load {'i64' if t == 'i1' else t}, ptr {self.word_address(base, at)}, align 8, !tbaa !8"
+            )
+            out.append(self.instruction(f"trunc i64 {x} to i1") if t == "i1" else x)
             at += LANE_WIDTH if t == VECTOR else 1
         return tuple(out)
 
     def copy_record(self, base: str, at: int, source: tuple[str, int], kind: Kind) -> None:
         """Copy a record to a word and those that follow."""
-        to, from_, size = self.word(base, at), self.word(*source), 8 * words(kind)
+        to, from_, size = self.word_address(base, at), self.word_address(*source), 8 * word_count(kind)
         self.line(
             f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {to}, ptr align 8 {from_}, i64 {size}, i1 false), !tbaa !8"
         )
 
     def write_record(self, base: str, at: int, kind: Kind, values: Values) -> None:
         """Write a value to a word of a record and those that follow."""
-        for t, x in zip(flat(kind), values, strict=True):
-            word = f"i64 {self.new(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
-            self.line(f"store {word}, ptr {self.word(base, at)}, align 8, !tbaa !8")
+        for t, x in zip(register_types(kind), values, strict=True):
+            word = f"i64 {self.instruction(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
+            self.line(f"store {word}, ptr {self.word_address(base, at)}, align 8, !tbaa !8")
             at += LANE_WIDTH if t == VECTOR else 1
 
     # -- lanes ----------------------------------------------------------------------------------------------
-    def summed(self, x: str) -> str:
+    def sum_lanes(self, x: str) -> str:
         """Sum of lanes, by halves."""
         n, t = LANE_WIDTH, VECTOR
         while n > 1:
             half = n // 2
             low = ", ".join(f"i32 {k}" for k in range(half))
             high = ", ".join(f"i32 {k + half}" for k in range(half))
-            a = self.new(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{low}>")
-            b = self.new(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{high}>")
+            a = self.instruction(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{low}>")
+            b = self.instruction(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{high}>")
             t, n = f"<{half} x double>", half
-            x = self.new(f"fadd {t} {a}, {b}")
-        return self.new(f"extractelement {t} {x}, i32 0")
+            x = self.instruction(f"fadd {t} {a}, {b}")
+        return self.instruction(f"extractelement {t} {x}, i32 0")
 
-    def within(self, x: str, first: str, last: str) -> str:
+    def mask_lanes(self, x: str, first: str, last: str) -> str:
         """Lanes first to last - 1."""
         t, bounds = INT_VECTOR, []
         for bound in (first, last):
-            one = self.new(f"insertelement {t} poison, i64 {bound}, i32 0")
-            bounds.append(self.new(f"shufflevector {t} {one}, {t} poison, <{LANE_WIDTH} x i32> zeroinitializer"))
+            one = self.instruction(f"insertelement {t} poison, i64 {bound}, i32 0")
+            bounds.append(
+                self.instruction(f"shufflevector {t} {one}, {t} poison, <{LANE_WIDTH} x i32> zeroinitializer")
+            )
         at = "<" + ", ".join(f"i64 {k}" for k in range(LANE_WIDTH)) + ">"
-        after, before = self.new(f"icmp sge {t} {at}, {bounds[0]}"), self.new(f"icmp slt {t} {at}, {bounds[1]}")
-        inside = self.new(f"and {BOOL_VECTOR} {after}, {before}")
-        return self.new(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
+        after, before = (
+            self.instruction(f"icmp sge {t} {at}, {bounds[0]}"),
+            self.instruction(f"icmp slt {t} {at}, {bounds[1]}"),
+        )
+        inside = self.instruction(f"and {BOOL_VECTOR} {after}, {before}")
+        return self.instruction(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
 
-    def selected(self, relation: str, a: str, b: str, then: str, other: str) -> str:
+    def select_lanes(self, relation: str, a: str, b: str, then: str, other: str) -> str:
         """Lanes of `then` where the relation holds between those of a and b, else of `other`."""
-        test = self.new(f"fcmp {relation} {VECTOR} {a}, {b}")
-        return self.new(f"select {BOOL_VECTOR} {test}, {VECTOR} {then}, {VECTOR} {other}")
+        test = self.instruction(f"fcmp {relation} {VECTOR} {a}, {b}")
+        return self.instruction(f"select {BOOL_VECTOR} {test}, {VECTOR} {then}, {VECTOR} {other}")
 
     # -- numbers and pointers ----------------------------------------------------------------------------------
-    def converted(self, have: Kind, want: Kind, values: Values) -> Values:
+    def convert(self, have: Kind, want: Kind, values: Values) -> Values:
         """A number as another kind."""
         if have == want:
             return values
         x = values[0]
         match (have, want):
             case (ScalarKind("int"), ScalarKind("float")):
-                return (self.new(f"sitofp i64 {x} to double"),)
+                return (self.instruction(f"sitofp i64 {x} to double"),)
             case (ScalarKind("bool"), ScalarKind("int")):
-                return (self.new(f"zext i1 {x} to i64"),)
+                return (self.instruction(f"zext i1 {x} to i64"),)
             case (ScalarKind("bool"), ScalarKind("float")):
-                return (self.new(f"uitofp i1 {x} to double"),)
+                return (self.instruction(f"uitofp i1 {x} to double"),)
             case (ScalarKind("int"), ScalarKind("bool")):
-                return (self.new(f"icmp ne i64 {x}, 0"),)
+                return (self.instruction(f"icmp ne i64 {x}, 0"),)
             case (ScalarKind("float"), ScalarKind("int")):
-                return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
+                return (self.instruction(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
             case (ScalarKind("float"), ScalarKind("lanes")):
-                one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
+                one = self.instruction(f"insertelement {VECTOR} poison, double {x}, i32 0")
                 return (
-                    self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{LANE_WIDTH} x i32> zeroinitializer"),
+                    self.instruction(
+                        f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{LANE_WIDTH} x i32> zeroinitializer"
+                    ),
                 )
         raise AssertionError((have, want))
 
-    def divided(self, op: str, x: str, by: int) -> str:
+    def floor_divide(self, op: str, x: str, by: int) -> str:
         """Floor division by a positive constant, or its remainder."""
-        rest = self.new(f"srem i64 {x}, {by}")
-        negative = self.new(f"icmp slt i64 {rest}, 0")
+        rest = self.instruction(f"srem i64 {x}, {by}")
+        negative = self.instruction(f"icmp slt i64 {rest}, 0")
         if op == "%":
-            return self.new(f"select i1 {negative}, i64 {self.new(f'add i64 {rest}, {by}')}, i64 {rest}")
-        down = self.new(f"sext i1 {negative} to i64")
-        return self.new(f"add i64 {self.new(f'sdiv i64 {x}, {by}')}, {down}")
+            return self.instruction(
+                f"select i1 {negative}, i64 {self.instruction(f'add i64 {rest}, {by}')}, i64 {rest}"
+            )
+        down = self.instruction(f"sext i1 {negative} to i64")
+        return self.instruction(f"add i64 {self.instruction(f'sdiv i64 {x}, {by}')}, {down}")
 
-    def moved(self, pointer: str, item: str, by: str) -> str:
+    def offset_pointer(self, pointer: str, item: str, by: str) -> str:
         """A pointer so many entries further on."""
-        return pointer if by == "0" else self.new(f"getelementptr inbounds {ITEMS[item][0]}, ptr {pointer}, i64 {by}")
+        return (
+            pointer
+            if by == "0"
+            else self.instruction(f"getelementptr inbounds {ITEMS[item][0]}, ptr {pointer}, i64 {by}")
+        )

@@ -49,38 +49,38 @@ class Callee:
     returns: Kind
 
 
-def flat(kind: Kind) -> list[str]:
+def register_types(kind: Kind) -> list[str]:
     """Types of the registers that a value of a kind takes."""
     match kind:
         case ScalarKind():
             return [SCALARS[kind]]
         case ArrayKind():
             return ["ptr"] + ["i64"] * kind.rank
-    return [each for item in parts(kind) for each in flat(item)]
+    return [each for item in item_kinds(kind) for each in register_types(item)]
 
 
-def parts(kind: Kind) -> tuple[Kind, ...]:
+def item_kinds(kind: Kind) -> tuple[Kind, ...]:
     """Kinds of what a tuple or a record consists of."""
     if isinstance(kind, RecordKind):
         return tuple(field for _, field in kind.fields)
     return () if isinstance(kind, ScalarKind | ArrayKind) else kind.items
 
 
-def passed(kind: Kind) -> list[str]:
+def argument_types(kind: Kind) -> list[str]:
     """Types of the registers in which a value is passed to a function."""
-    return ["ptr"] if isinstance(kind, RecordKind) else flat(kind)
+    return ["ptr"] if isinstance(kind, RecordKind) else register_types(kind)
 
 
-def result(kind: Kind) -> str:
+def return_type(kind: Kind) -> str:
     """Type of what a function returns in registers."""
-    types = [] if isinstance(kind, RecordKind) else flat(kind)
+    types = [] if isinstance(kind, RecordKind) else register_types(kind)
     return "void" if not types else types[0] if len(types) == 1 else "{" + ", ".join(types) + "}"
 
 
 @cache
-def words(kind: Kind) -> int:
+def word_count(kind: Kind) -> int:
     """How many words of memory a value takes."""
-    return sum(LANE_WIDTH if t == VECTOR else 1 for t in flat(kind))
+    return sum(LANE_WIDTH if t == VECTOR else 1 for t in register_types(kind))
 
 
 def literal(x: float) -> str:

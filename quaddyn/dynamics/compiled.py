@@ -89,7 +89,7 @@ class PinocchioKernels:
         self.operations: Mapping[str, OperationCounts] = MappingProxyType({})
         dynamics, lock = Dynamics(robot), threading.Lock()
         for name in self.names:
-            if OPERATIONS[name].framed:
+            if OPERATIONS[name].needs_frame:
                 calls = {x: PinocchioOperation(name, dynamics, lock, dtype, x, self.forces) for x in self.frames}
                 setattr(self, name, FrameOperation(name, calls))
             else:
@@ -123,7 +123,7 @@ class PinocchioOperation(Operation):
         robot, recipe = dynamics.robot, OPERATIONS[name]
         n = robot.nv
         inputs = [(x, robot.nq if x == "q" else n) for x in recipe.arguments]
-        if recipe.loaded and forces:
+        if recipe.has_external_forces and forces:
             inputs.append(("fext", 6 * len(forces)))
         shape = {
             "crba": (n, n),
@@ -140,7 +140,7 @@ class PinocchioOperation(Operation):
         self.defaults["fext"] = np.zeros(6 * len(forces))
 
     def _run(self, arrays: list[NDArray[Any]], results: list[NDArray[Any]], n: int, single: bool, threads: int) -> None:
-        self._examine(arrays, ())
+        self._raise_if_invalid(arrays, ())
         method = getattr(self.dynamics, self.name)
         plain = len(OPERATIONS[self.name].arguments)
         with self.lock:

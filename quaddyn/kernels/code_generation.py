@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
@@ -16,9 +17,10 @@ from .kernels import Kernels
 from .operations import OPERATIONS, KernelOptions, trace_operation
 
 
+@renamed_parameters(what="operations")
 def compile(
     robot: Robot,
-    what: str | Sequence[str] = ("rnea",),
+    operations: str | Sequence[str] = ("rnea",),
     *,
     dtype: DTypeLike = np.float64,
     parameters: str = "folded",
@@ -30,7 +32,7 @@ def compile(
 
     Args:
         robot: a loaded robot with at least one degree of freedom.
-        what: name or names of operations, as in `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor"
+        operations: name or names of operations, as in `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor"
             (13 columns a body), "rnea_derivatives", "frame_jacobian", "frame_drift"; and "base_regressor", whose
             columns belong to the first of the parameters of ``parameters="runtime"``, those that are mass properties.
         dtype: float64 or float32.
@@ -49,12 +51,13 @@ def compile(
         ArgumentError: an option out of range.
         UnsupportedMachineError: machine code cannot be made or run here.
     """
-    return Kernels(*check_options(robot, what, dtype, parameters, friction, frames, forces))
+    return Kernels(*check_options(robot, operations, dtype, parameters, friction, frames, forces))
 
 
+@renamed_parameters(what="operation")
 def generate_c(
     robot: Robot,
-    what: str = "rnea",
+    operation: str = "rnea",
     *,
     dtype: DTypeLike = np.float64,
     parameters: str = "folded",
@@ -70,7 +73,7 @@ def generate_c(
 
     Args:
         robot: a loaded robot.
-        what: name of the operation, see `compile`.
+        operation: name of the operation, see `compile`.
         dtype: float64 or float32.
         parameters: "folded" or "runtime", see `compile`.
         friction: whether joint friction is part of the dynamics.
@@ -82,13 +85,14 @@ def generate_c(
         ArgumentError: an option out of range.
     """
     return c_files(
-        robot, what, dtype=dtype, parameters=parameters, friction=friction, frame=frame, forces=forces
+        robot, operation, dtype=dtype, parameters=parameters, friction=friction, frame=frame, forces=forces
     ).source
 
 
+@renamed_parameters(what="operation")
 def c_files(
     robot: Robot,
-    what: str = "rnea",
+    operation: str = "rnea",
     *,
     dtype: DTypeLike = np.float64,
     parameters: str = "folded",
@@ -96,39 +100,53 @@ def c_files(
     frame: str | None = None,
     forces: Sequence[str] = (),
 ) -> CSource:
-    """Returns the function's name, its header and its source; arguments as of `generate_c`."""
+    """Returns the C99 source and header of one operation.
+
+    Args:
+        robot: a loaded robot.
+        operation: name of the operation, see `compile`.
+        dtype: float64 or float32.
+        parameters: "folded" or "runtime", see `compile`.
+        friction: whether joint friction is part of the dynamics.
+        frame: name of the frame of "frame_jacobian" and "frame_drift"; None for other operations.
+        forces: names of frames at which external forces act.
+
+    Raises:
+        UnknownNameError: an operation or a frame that does not exist.
+        ArgumentError: an option out of range.
+    """
     frames = () if frame is None else (frame,)
     _, (name,), options, kind, _ = check_options(
-        robot, (what,), dtype, parameters, friction, frames, forces, given=True
+        robot, (operation,), dtype, parameters, friction, frames, forces, explicit_frames=True
     )
-    framed = OPERATIONS[name].framed
-    if framed != (frame is not None):
-        raise ArgumentError(f"frame={frame!r}: {name} " + ("is about a frame" if framed else "is about no frame"))
+    needs_frame = OPERATIONS[name].needs_frame
+    if needs_frame != (frame is not None):
+        raise ArgumentError(f"frame={frame!r}: {name} " + ("needs a frame" if needs_frame else "does not use a frame"))
     return c_source(robot, trace_operation(name, robot, options, frame), "double" if kind == np.float64 else "float")
 
 
 def check_options(
     robot: Robot,
-    what: str | Sequence[str],
+    operations: str | Sequence[str],
     dtype: DTypeLike,
     parameters: str,
     friction: bool,
     frames: Sequence[str],
     forces: Sequence[str],
     *,
-    given: bool = False,
+    explicit_frames: bool = False,
 ) -> tuple[Robot, tuple[str, ...], KernelOptions, np.dtype[Any], tuple[str, ...]]:
     """Validates the options of `compile` and returns the arguments of `Kernels`: names are unique, defaults filled in.
 
     Args:
         robot: as in `compile`, like all that follow.
-        what: names of operations.
+        operations: names of operations.
         dtype: float64 or float32.
         parameters: "folded" or "runtime".
         friction: whether joint friction is part of the dynamics.
         frames: by default the feet.
         forces: frames at which forces act.
-        given: whether there is no default for frames.
+        explicit_frames: whether `frames` has no default, so that a missing frame is not an error here.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -138,12 +156,12 @@ def check_options(
         raise ArgumentTypeError(f"dtype: expected float64 or float32; {error}") from None
     if kind not in (np.float64, np.float32):
         raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
-    names = check_sequence("what", (what,) if isinstance(what, str) else what, "operations")
+    names = check_sequence("operations", (operations,) if isinstance(operations, str) else operations, "operations")
     for name in names:
         if name not in OPERATIONS:
             raise UnknownNameError("operation", name, OPERATIONS)
     if not names:
-        raise ArgumentError(f"what: no operation named; known: {', '.join(OPERATIONS)}")
+        raise ArgumentError(f"operations: no operation named; known: {', '.join(OPERATIONS)}")
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
     if parameters not in ("folded", "runtime"):
@@ -154,8 +172,8 @@ def check_options(
     for name in (*forces, *frames):
         robot.frame_id(name)  # raises for an unknown name
     if len(set(forces)) < len(forces):
-        raise ArgumentError(f"forces={forces!r}: each frame once; forces at one frame add up")
-    if not given and any(OPERATIONS[name].framed for name in names) and not (frames or robot.feet):
+        raise ArgumentError(f"forces={forces!r}: name each frame once; add up forces at one frame")
+    if not explicit_frames and any(OPERATIONS[name].needs_frame for name in names) and not (frames or robot.feet):
         raise ArgumentError(f"frames: {robot.name!r} has no feet, so operations about a frame need names")
     options = KernelOptions(parameters == "runtime", friction, forces)
     return robot, tuple(dict.fromkeys(names)), options, kind, tuple(dict.fromkeys(frames or robot.feet))

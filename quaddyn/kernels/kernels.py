@@ -27,10 +27,10 @@ from .parameters import parameter_names, standard_to_base_map
 from .program import OperationCounts
 
 Floats = NDArray[Any]
-#: Arguments that one state's worth may be given of for a whole batch.
-SPREAD = ("fext", "parameters")
-#: Fewer states of a batch than this are not worth a thread of their own.
-ROWS_PER_THREAD = 64
+#: Arguments for which a batch accepts one value that holds for all of its states.
+BROADCAST_ARGUMENTS = ("fext", "parameters")
+#: Minimum number of states of a batch per thread; smaller parts cost more in overhead than they save.
+MIN_ROWS_PER_THREAD = 64
 
 
 class BatchRneaDerivatives(NamedTuple):
@@ -44,19 +44,19 @@ class BatchRneaDerivatives(NamedTuple):
 class Operation:
     """An operation on arrays: validates the arguments and runs it by a method of the subclass."""
 
-    def __init__(self, name: str, robot: str, interface: KernelSignature, dtype: np.dtype[Any]) -> None:
-        self.name, self.robot, self.interface, self.dtype = name, robot, interface, dtype
+    def __init__(self, name: str, robot: str, signature: KernelSignature, dtype: np.dtype[Any]) -> None:
+        self.name, self.robot, self.signature, self.dtype = name, robot, signature, dtype
         self.defaults: dict[str, Floats] = {}
         self.forces: tuple[str, ...] = ()
-        #: Raises where a loop does not close.
-        self.closes: Callable[[Array], None] | None = None
+        #: Function of q (nq,) that raises if a kinematic loop is not closed at q; None without loops.
+        self.check_loop_closure: Callable[[Array], None] | None = None
 
     def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
         """Runs the operation on one state or a batch; arguments as in `describe_kernel`."""
-        arrays, rows = self._gather(arguments, named)
+        arrays, rows = self._collect_arguments(arguments, named)
         if type(threads) is not int or threads < 1:
             raise ArgumentError(f"threads: expected a positive int, got {threads!r}")
-        results, targets = self._targets(out, arrays, rows)
+        results, targets = self._result_arrays(out, arrays, rows)
         n = 1 if rows is None else rows
         if n:
             self._run(arrays, results, n, rows is None, threads)
@@ -66,9 +66,11 @@ class Operation:
         return targets[0] if len(targets) == 1 else BatchRneaDerivatives(*targets)
 
     # -- arguments -------------------------------------------------------------------------------------------
-    def _gather(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[list[Floats], int | None]:
+    def _collect_arguments(
+        self, arguments: Sequence[object], named: Mapping[str, object]
+    ) -> tuple[list[Floats], int | None]:
         """Returns the validated input arrays in order, and the number of rows; None for one state."""
-        wanted = [name for name, _ in self.interface.inputs]
+        wanted = [name for name, _ in self.signature.inputs]
         if len(arguments) > len(wanted):
             raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)}, got {len(arguments)} arguments")
         given: dict[str, object] = dict(zip(wanted, arguments, strict=False))
@@ -78,14 +80,14 @@ class Operation:
             given[key] = value
         arrays: list[Floats] = []
         rows, first = -1, ""
-        for name, size in self.interface.inputs:
+        for name, size in self.signature.inputs:
             if name not in given and name not in self.defaults:
                 raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(wanted)}")
             x = given.get(name, self.defaults.get(name))
             if x is None and name == "fext":  # as in `Dynamics`
                 x = self.defaults[name]
             if name == "fext" and isinstance(x, Mapping):
-                x = self._stacked(x)
+                x = self._stack_forces(x)
             if type(x) is not np.ndarray or x.dtype.kind != "f" or x.dtype.itemsize not in (4, 8):
                 got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
                 raise ArgumentTypeError(
@@ -96,16 +98,16 @@ class Operation:
             mine = len(x) if x.ndim == 2 else -1
             if not first:
                 rows, first = mine, name
-            elif mine != rows and not (name in SPREAD and mine == -1):
+            elif mine != rows and not (name in BROADCAST_ARGUMENTS and mine == -1):
                 raise ArgumentError(
                     f"{name}: has shape {x.shape} beside {first} of {arrays[0].shape}; all single or all of N rows"
                 )
             if mine == -1 and rows != -1:
                 x = np.broadcast_to(x, (rows, size))
-            arrays.append(self._plain(x))
+            arrays.append(self._as_kernel_array(x))
         return arrays, None if rows == -1 else rows
 
-    def _stacked(self, forces: Mapping[object, object]) -> Floats:
+    def _stack_forces(self, forces: Mapping[object, object]) -> Floats:
         """Returns forces given by frame name as one array (6 k,) or (N, 6 k).
 
         Each is (3,) or (6,), or N rows of these.
@@ -132,7 +134,7 @@ class Operation:
             out[..., start : start + f.shape[-1]] = f
         return out
 
-    def _plain(self, x: Floats) -> Floats:
+    def _as_kernel_array(self, x: Floats) -> Floats:
         """Returns a C-contiguous, aligned array of our type.
 
         Values that do not fit become infinite and are rejected later.
@@ -140,9 +142,11 @@ class Operation:
         with np.errstate(over="ignore"):
             return np.require(x, dtype=self.dtype, requirements=("C", "A"))
 
-    def _targets(self, out: object, arrays: Sequence[Floats], rows: int | None) -> tuple[list[Floats], list[Floats]]:
+    def _result_arrays(
+        self, out: object, arrays: Sequence[Floats], rows: int | None
+    ) -> tuple[list[Floats], list[Floats]]:
         """Returns the arrays to compute into and those to return, the same ones where `out` can be written in place."""
-        shapes = [shape if rows is None else (rows, *shape) for _, shape in self.interface.outputs]
+        shapes = [shape if rows is None else (rows, *shape) for _, shape in self.signature.outputs]
         if out is None:
             results = [np.empty(shape, dtype=self.dtype) for shape in shapes]
             return results, results
@@ -171,10 +175,10 @@ class Operation:
         """Computes `results` from `arrays`: n rows, or single states."""
         raise NotImplementedError
 
-    def _examine(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
+    def _raise_if_invalid(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
         """Raises for invalid data that the kernel has detected, unless it was only a sum close to overflow."""
         element = "double" if self.dtype == np.float64 else "float"
-        for (name, _), x in zip(self.interface.inputs, arrays, strict=True):
+        for (name, _), x in zip(self.signature.inputs, arrays, strict=True):
             wrong = np.argwhere(~np.isfinite(x))
             if len(wrong):
                 at = tuple(int(k) for k in wrong[0])
@@ -183,28 +187,30 @@ class Operation:
                     + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else "")
                 )
             if name == "q":
-                self._examine_configuration(np.atleast_2d(x), UNIT[element], LARGEST_ANGLE[element], x.ndim == 1)
-                if self.closes is not None:
+                self._raise_if_invalid_configuration(
+                    np.atleast_2d(x), UNIT[element], LARGEST_ANGLE[element], x.ndim == 1
+                )
+                if self.check_loop_closure is not None:
                     for row in np.atleast_2d(x).astype(np.float64):
-                        self.closes(row)
+                        self.check_loop_closure(row)
         for y in results:
             if not np.isfinite(y).all():
                 sizes = ", ".join(
                     f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}"
-                    for (name, _), x in zip(self.interface.inputs, arrays, strict=True)
+                    for (name, _), x in zip(self.signature.inputs, arrays, strict=True)
                 )
                 raise ArgumentError(
                     f"{self.name}: the arguments are finite but the result is not ({sizes}): it overflows; scale them "
                     + ("down, or M(q) of these parameters is singular" if self.name == "aba" else "down")
                 )
 
-    def _examine_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
+    def _raise_if_invalid_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
         """Raises for quaternions or (cos, sin) without unit norm and for angles too large to reduce."""
 
         def row(k: int) -> str:
             return "q" if single else f"q[{k}]"
 
-        for group in self.interface.units:
+        for group in self.signature.units:
             with np.errstate(over="ignore"):
                 square = np.sum(q[:, list(group)].astype(np.float64) ** 2, axis=1)
             wrong = np.flatnonzero(~(np.abs(square - 1.0) <= unit))
@@ -215,7 +221,7 @@ class Operation:
                     f"{row(int(wrong[0]))}: the {what} in entries {group[0]}:{group[-1] + 1}, {values}, has norm "
                     f"{math.sqrt(square[wrong[0]]):.9g}, not 1 to within {unit / 2:g}; divide it by its norm"
                 )
-        for k in self.interface.angles:
+        for k in self.signature.angles:
             wrong = np.flatnonzero(~(np.abs(q[:, k]) <= largest))
             if wrong.size:
                 raise ArgumentError(
@@ -228,17 +234,20 @@ class Kernel(Operation):
     """A compiled operation."""
 
     def __init__(
-        self, name: str, robot: Robot, interface: KernelSignature, code: NativeKernel, dtype: np.dtype[Any]
+        self, name: str, robot: Robot, signature: KernelSignature, code: NativeKernel, dtype: np.dtype[Any]
     ) -> None:
-        super().__init__(name, robot.name, interface, dtype)
-        self.code, self.closes = code, robot.coupling.check if robot.loops and robot.coupling is not None else None
-        self.__doc__ = describe_kernel(name, interface)
+        super().__init__(name, robot.name, signature, dtype)
+        self.code, self.check_loop_closure = (
+            code,
+            robot.coupling.check if robot.loops and robot.coupling is not None else None,
+        )
+        self.__doc__ = describe_kernel(name, signature)
 
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
         every = [*arrays, *results]
         if single:
             bad = self.code.one(*native_kernel.data_addresses(every))
-        elif (threads := min(threads, n // ROWS_PER_THREAD)) < 2:
+        elif (threads := min(threads, n // MIN_ROWS_PER_THREAD)) < 2:
             bad = self.code.batch(n, *native_kernel.data_addresses(every))
         else:
             bounds = [n * k // threads for k in range(threads + 1)]
@@ -248,16 +257,16 @@ class Kernel(Operation):
                     pool.map(lambda part: self.code.batch(len(part[0]), *native_kernel.data_addresses(part)), parts)
                 )
         if bad:
-            self._examine(arrays, results)
+            self._raise_if_invalid(arrays, results)
 
 
-def describe_kernel(name: str, interface: KernelSignature) -> str:
+def describe_kernel(name: str, signature: KernelSignature) -> str:
     """Returns the docstring of a compiled operation."""
-    arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in interface.inputs)
-    results = ", ".join(f"{n} {shape}" for n, shape in interface.outputs)
+    arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in signature.inputs)
+    results = ", ".join(f"{n} {shape}" for n, shape in signature.outputs)
     return (
-        f"{name}({', '.join(n for n, _ in interface.inputs)}, *, out=None, threads=1)\n\n"
-        f"Compiled: {interface.operations}.\n\nArgs:\n{arguments}\n"
+        f"{name}({', '.join(n for n, _ in signature.inputs)}, *, out=None, threads=1)\n\n"
+        f"Compiled: {signature.operations}.\n\nArgs:\n{arguments}\n"
         "    out: where to write the result.\n    threads: over how many threads at most to spread a batch.\n\n"
         f"Returns:\n    {results}; with N rows before it for a batch.\n\n"
         "Raises:\n    ArgumentError: an argument of wrong shape or type, before anything is written; or of a wrong\n"
@@ -293,12 +302,12 @@ class Kernels:
     def __init__(
         self,
         robot: Robot,
-        what: Sequence[str],
+        operations: Sequence[str],
         options: KernelOptions,
         dtype: np.dtype[Any],
         frames: Sequence[str] = (),
     ) -> None:
-        self.robot, self.names, self.options, self.dtype = robot, tuple(what), options, dtype
+        self.robot, self.names, self.options, self.dtype = robot, tuple(operations), options, dtype
         self.frames = tuple(frames)
         self.parameter_names: tuple[str, ...] = ()
         self.parameter_map: Array = np.zeros((0, 13 * len(robot.bodies)))
@@ -310,24 +319,24 @@ class Kernels:
         self.parameters.flags.writeable = self.parameter_map.flags.writeable = False
         counts: dict[str, OperationCounts] = {}
         for name in self.names:
-            if OPERATIONS[name].framed:
+            if OPERATIONS[name].needs_frame:
                 calls = {}
                 for frame in self.frames:
-                    calls[frame], counts[f"{name}:{frame}"] = self._compiled(name, frame)
+                    calls[frame], counts[f"{name}:{frame}"] = self._compile_operation(name, frame)
                 setattr(self, name, FrameOperation(name, calls))
             else:
-                call, counts[name] = self._compiled(name, None)
+                call, counts[name] = self._compile_operation(name, None)
                 setattr(self, name, call)
         self.operations: Mapping[str, OperationCounts] = MappingProxyType(counts)
 
-    def _compiled(self, name: str, frame: str | None) -> tuple[Callable[..., Any], OperationCounts]:
+    def _compile_operation(self, name: str, frame: str | None) -> tuple[Callable[..., Any], OperationCounts]:
         """Returns an operation and its counts."""
         kernel = build_kernel(self.robot, name, self.options, self.dtype, frame)
         kernel.forces = self.options.forces
         kernel.defaults["fext"] = np.zeros(6 * len(self.options.forces))
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
-        return native_kernel.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.interface.operations
+        return native_kernel.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.signature.operations
 
     def __getattr__(self, name: str) -> Any:
         """Raises for an operation that was not compiled."""

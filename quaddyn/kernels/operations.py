@@ -50,32 +50,32 @@ class TraceContext:
     mechanism: Mechanism
     options: KernelOptions
     graph: Graph
-    given: dict[str, Vector]
+    inputs: dict[str, Vector]
     parameters: Parameters
     frame: FramePlacement | None = None
 
     @property
     def v(self) -> Vector:
         """Velocity of all joints."""
-        return self.coordinates.velocity(self.given["v"])
+        return self.coordinates.velocity(self.inputs["v"])
 
     @property
     def a(self) -> Vector:
         """Acceleration of all joints."""
-        return self.coordinates.acceleration(self.given["v"], self.given["a"])
+        return self.coordinates.acceleration(self.inputs["v"], self.inputs["a"])
 
     @property
-    def rest(self) -> Vector:
+    def drift(self) -> Vector:
         """Acceleration of all joints where those of the robot's coordinates are zero."""
-        return self.coordinates.drift(self.given["v"])
+        return self.coordinates.drift(self.inputs["v"])
 
     @property
     def tau(self) -> Vector:
         """Generalized force of the robot's coordinates."""
-        return self.given["tau"]
+        return self.inputs["tau"]
 
     @property
-    def where(self) -> FramePlacement:
+    def target_frame(self) -> FramePlacement:
         """The frame of an operation about a frame."""
         assert self.frame is not None
         return self.frame
@@ -87,7 +87,7 @@ class TraceContext:
     @cached_property
     def coordinates(self) -> JointCoordinateMap:
         """The map between the robot's coordinates and those of all joints, of which some may depend on others."""
-        return JointCoordinateMap(self.graph, self.robot, self.mechanism, self.given["q"])
+        return JointCoordinateMap(self.graph, self.robot, self.mechanism, self.inputs["q"])
 
     @property
     def q(self) -> Vector:
@@ -95,39 +95,39 @@ class TraceContext:
         return self.coordinates.q
 
     @cached_property
-    def at(self) -> JointPlacements:
+    def placements(self) -> JointPlacements:
         """Placements of the joints at q."""
         return joint_placements(self.graph, self.mechanism, self.q)
 
-    def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr], *, loaded: bool = False) -> Vector:
+    def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr], *, with_external_forces: bool = False) -> Vector:
         """Returns tau (nv) for v and a of all joints, with rotor inertia, and friction and external forces, if any."""
         loads = None
-        if loaded and self.options.forces:
+        if with_external_forces and self.options.forces:
             frames = [frame_placement(self.robot, self.mechanism, name) for name in self.options.forces]
-            loads = external(self.graph, self.mechanism, self.at, frames, self.given["fext"])
-        tau = rnea(self.graph, self.mechanism, self.at, v, a, self.parameters.inertia, loads)
-        for k, x in self.rotors(a) + self.losses(v):
+            loads = external(self.graph, self.mechanism, self.placements, frames, self.inputs["fext"])
+        tau = rnea(self.graph, self.mechanism, self.placements, v, a, self.parameters.inertia, loads)
+        for k, x in self.rotor_torques(a) + self.friction_torques(v):
             tau[k] = tau[k] + x
         return self.coordinates.force(tau)
 
     def mass_matrix(self) -> list[Vector]:
         """Returns M (nv, nv)."""
-        M = crba(self.graph, self.mechanism, self.at, self.parameters.inertia, self.diagonal())
+        M = crba(self.graph, self.mechanism, self.placements, self.parameters.inertia, self.rotor_inertias())
         return self.coordinates.inertia(M)
 
-    def diagonal(self) -> Vector:
+    def rotor_inertias(self) -> Vector:
         """Returns the rotor inertia by degree of freedom of all joints."""
         out = self.zeros(self.mechanism.nv)
-        for k, x in self.rotors([self.graph.constant(1.0)] * self.mechanism.nv):
+        for k, x in self.rotor_torques([self.graph.constant(1.0)] * self.mechanism.nv):
             out[k] = x
         return out
 
-    def rotors(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
+    def rotor_torques(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
         """Returns (index, torque) of the rotor inertias."""
         links = enumerate(self.mechanism.links)
         return [(x.v, self.parameters.armature[i] * a[x.v]) for i, x in links if COORDINATE_COUNTS[x.kind][1] == 1]
 
-    def losses(self, v: Sequence[Expr]) -> list[tuple[int, Expr]]:
+    def friction_torques(self, v: Sequence[Expr]) -> list[tuple[int, Expr]]:
         """Returns (index, torque) of joint friction."""
         out = []
         for i, link in enumerate(self.mechanism.links):
@@ -138,63 +138,70 @@ class TraceContext:
         return out
 
 
-def _rnea(t: TraceContext) -> Outputs:
-    return _vector("tau", t.inverse_dynamics(t.v, t.a, loaded=True))
+def _trace_rnea(t: TraceContext) -> Outputs:
+    return _vector_output("tau", t.inverse_dynamics(t.v, t.a, with_external_forces=True))
 
 
-def _nle(t: TraceContext) -> Outputs:
-    return _vector("h", t.inverse_dynamics(t.v, t.rest))
+def _trace_nle(t: TraceContext) -> Outputs:
+    return _vector_output("h", t.inverse_dynamics(t.v, t.drift))
 
 
-def _gravity(t: TraceContext) -> Outputs:
+def _trace_gravity(t: TraceContext) -> Outputs:
     nothing = t.zeros(t.mechanism.nv)
-    return _vector("g", t.inverse_dynamics(nothing, nothing))
+    return _vector_output("g", t.inverse_dynamics(nothing, nothing))
 
 
-def _crba(t: TraceContext) -> Outputs:
-    return _matrix("M", t.mass_matrix())
+def _trace_crba(t: TraceContext) -> Outputs:
+    return _matrix_output("M", t.mass_matrix())
 
 
 #: Additions that a division costs about as much time as.
-DIVISION: Final = 8
+DIVISION_COST: Final = 8
 #: Ways of solving for accelerations; the one of fewest operations is taken.
-WAYS: Final = (solve_by_factorization, solve_by_articulated_bodies)
+FORWARD_DYNAMICS_SOLVERS: Final = (solve_by_factorization, solve_by_articulated_bodies)
 
 
-def _aba(t: TraceContext) -> Outputs:
-    h = t.inverse_dynamics(t.v, t.rest, loaded=True)
+def _trace_aba(t: TraceContext) -> Outputs:
+    h = t.inverse_dynamics(t.v, t.drift, with_external_forces=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
     if t.coordinates.coupled:  # no recursion sees forces across the tree
-        return _vector("a", solve_by_elimination(t.graph, t.mass_matrix(), left))
-    ways = [way(t.graph, t.mechanism, t.at, t.parameters.inertia, t.diagonal(), left) for way in WAYS]
-    return _vector("a", min(ways, key=lambda results: _cost(t.graph, results)))
+        return _vector_output("a", solve_by_elimination(t.graph, t.mass_matrix(), left))
+    ways = [
+        way(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), left)
+        for way in FORWARD_DYNAMICS_SOLVERS
+    ]
+    return _vector_output("a", min(ways, key=lambda results: _operation_cost(t.graph, results)))
 
 
-def _cost(graph: Graph, results: Vector) -> int:
+def _operation_cost(graph: Graph, results: Vector) -> int:
     kinds = [graph.op[i] for i in live_nodes(graph, results)[0]]
-    return kinds.count(ADD) + kinds.count(MUL) + DIVISION * kinds.count(DIV)
+    return kinds.count(ADD) + kinds.count(MUL) + DIVISION_COST * kinds.count(DIV)
 
 
-def _regressor(t: TraceContext) -> Outputs:
+def _trace_regressor(t: TraceContext) -> Outputs:
     joints, own = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
     losses = [joint is not None and joint.name in own for joint in joints]
     rotors = [joint is not None and (joint.name in own or joint.loop is not None) for joint in joints]
-    return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, losses, rotors)))
+    return _matrix_output(
+        "H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.placements, t.v, t.a, losses, rotors))
+    )
 
 
-def _base_regressor(t: TraceContext) -> Outputs:
-    return _matrix("H", t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.at, t.v, t.a)))
+def _trace_base_regressor(t: TraceContext) -> Outputs:
+    return _matrix_output("H", t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.placements, t.v, t.a)))
 
 
-def _frame_jacobian(t: TraceContext) -> Outputs:
-    return _matrix("J", t.coordinates.columns(frame_jacobian(t.graph, t.mechanism, t.at, t.where)))
+def _trace_frame_jacobian(t: TraceContext) -> Outputs:
+    return _matrix_output(
+        "J", t.coordinates.columns(frame_jacobian(t.graph, t.mechanism, t.placements, t.target_frame))
+    )
 
 
-def _frame_drift(t: TraceContext) -> Outputs:
-    return _vector("drift", frame_acceleration(t.graph, t.mechanism, t.at, t.v, t.rest, t.where))
+def _trace_frame_drift(t: TraceContext) -> Outputs:
+    return _vector_output("drift", frame_acceleration(t.graph, t.mechanism, t.placements, t.v, t.drift, t.target_frame))
 
 
-def _rnea_derivatives(t: TraceContext) -> Outputs:
+def _trace_rnea_derivatives(t: TraceContext) -> Outputs:
     n, first = t.robot.nv, t.robot.nq
     tau = t.inverse_dynamics(t.v, t.a)
     rates = t.coordinates.tangents(configuration_rates(t.graph, t.mechanism, t.q))
@@ -205,11 +212,11 @@ def _rnea_derivatives(t: TraceContext) -> Outputs:
     return shapes, [x for row in rows for x in row]
 
 
-def _vector(name: str, x: Vector) -> Outputs:
+def _vector_output(name: str, x: Vector) -> Outputs:
     return ((name, (len(x),)),), x
 
 
-def _matrix(name: str, rows: Sequence[Vector]) -> Outputs:
+def _matrix_output(name: str, rows: Sequence[Vector]) -> Outputs:
     return ((name, (len(rows), len(rows[0]))),), [x for row in rows for x in row]
 
 
@@ -228,24 +235,28 @@ class OperationDefinition:
 
     arguments: tuple[str, ...]
     trace: Callable[[TraceContext], Outputs]
-    inertial: bool = True
-    loaded: bool = False
-    framed: bool = False
-    plain: bool = False
+    has_mass_properties: bool = True
+    has_external_forces: bool = False
+    needs_frame: bool = False
+    uses_file_frames: bool = False
 
 
 OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
     {
-        "rnea": OperationDefinition(("q", "v", "a"), _rnea, loaded=True),
-        "nle": OperationDefinition(("q", "v"), _nle),
-        "gravity": OperationDefinition(("q",), _gravity),
-        "crba": OperationDefinition(("q",), _crba),
-        "aba": OperationDefinition(("q", "v", "tau"), _aba, loaded=True),
-        "regressor": OperationDefinition(("q", "v", "a"), _regressor, inertial=False, plain=True),
-        "base_regressor": OperationDefinition(("q", "v", "a"), _base_regressor, inertial=False),
-        "rnea_derivatives": OperationDefinition(("q", "v", "a"), _rnea_derivatives),
-        "frame_jacobian": OperationDefinition(("q",), _frame_jacobian, inertial=False, framed=True),
-        "frame_drift": OperationDefinition(("q", "v"), _frame_drift, inertial=False, framed=True),
+        "rnea": OperationDefinition(("q", "v", "a"), _trace_rnea, has_external_forces=True),
+        "nle": OperationDefinition(("q", "v"), _trace_nle),
+        "gravity": OperationDefinition(("q",), _trace_gravity),
+        "crba": OperationDefinition(("q",), _trace_crba),
+        "aba": OperationDefinition(("q", "v", "tau"), _trace_aba, has_external_forces=True),
+        "regressor": OperationDefinition(
+            ("q", "v", "a"), _trace_regressor, has_mass_properties=False, uses_file_frames=True
+        ),
+        "base_regressor": OperationDefinition(("q", "v", "a"), _trace_base_regressor, has_mass_properties=False),
+        "rnea_derivatives": OperationDefinition(("q", "v", "a"), _trace_rnea_derivatives),
+        "frame_jacobian": OperationDefinition(
+            ("q",), _trace_frame_jacobian, has_mass_properties=False, needs_frame=True
+        ),
+        "frame_drift": OperationDefinition(("q", "v"), _trace_frame_drift, has_mass_properties=False, needs_frame=True),
     }
 )
 
@@ -257,14 +268,14 @@ def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
     return mech if plain else rescale_lengths(mech, most_common_offset(mech))
 
 
-def trace_operation(what: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
+def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
     """Traces an operation and returns its program."""
-    recipe, graph = OPERATIONS[what], Graph()
-    mech = kernel_mechanism(robot, plain=recipe.plain)
+    recipe, graph = OPERATIONS[operation], Graph()
+    mech = kernel_mechanism(robot, plain=recipe.uses_file_frames)
     sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(parameter_layout(mech))}
     names = list(recipe.arguments)
-    names += ["fext"] if recipe.loaded and options.forces else []
-    names += ["parameters"] if recipe.inertial and options.runtime else []
+    names += ["fext"] if recipe.has_external_forces and options.forces else []
+    names += ["parameters"] if recipe.has_mass_properties and options.runtime else []
     arguments = [(name, sizes.get(name, robot.nv)) for name in names]
     given, start = {}, 0
     for name, size in arguments:
@@ -278,7 +289,7 @@ def trace_operation(what: str, robot: Robot, options: KernelOptions, frame: str 
     where = frame_placement(robot, mech, frame) if frame is not None else None
     trace = TraceContext(robot, mech, options, graph, given, own, where)
     outputs, results = recipe.trace(trace)
-    name = what if frame is None else f"{what}:{frame}"
+    name = operation if frame is None else f"{operation}:{frame}"
     to = trace.coordinates
     return make_program(name, graph, arguments, outputs, results, to.unit(unit_norm_groups(mech)), to.ranges)
 

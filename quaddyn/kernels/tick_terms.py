@@ -221,7 +221,7 @@ class _Examined:
         return self.kernel(q, v, out=(out,))
 
     def _sizes(self) -> tuple[int, ...]:
-        interface = self.kernel.interface
+        interface = self.kernel.signature
         return (*(size for _, size in interface.inputs), *(math.prod(shape) for _, shape in interface.outputs))
 
 
