@@ -107,7 +107,7 @@ def test_kept_and_found_again_by_a_fresh_process(program):
     assert stat.S_IMODE(Path(place).stat().st_mode) & 0o077 == 0
     before = Path(place).stat().st_mtime_ns
     out, source, again, _, _ = run(folder, cache)
-    assert (out, source, again) == (20.0, "kept", place)
+    assert (out, source, again) == (20.0, "cached", place)
     assert Path(place).stat().st_mtime_ns == before
     assert not [each for each in cache.iterdir() if each not in kept(cache)]
 
@@ -137,7 +137,7 @@ def test_damaged_code_is_made_again(filled, kind):
     damage(path, kind)
     assert run(folder, cache)[:2] == [20.0, "compiled"]
     assert path.read_bytes()[128:] == whole[128:]  # before: digest, key, and how long it took
-    assert run(folder, cache)[1] == "kept"
+    assert run(folder, cache)[1] == "cached"
 
 
 def test_code_of_another_key_is_not_taken(filled):
@@ -192,7 +192,7 @@ def test_works_where_nothing_can_be_written(program, monkeypatch):
 def test_a_folder_that_cannot_be_written_to(filled):
     folder, cache = filled
     cache.chmod(0o500)
-    assert run(folder, cache)[1] == "kept"
+    assert run(folder, cache)[1] == "cached"
     write(folder, 5.0)
     assert run(folder, cache)[0] == 50.0
     cache.chmod(0o700)
@@ -208,7 +208,7 @@ def test_several_processes_at_once(program):
     found = [__import__("json").loads(each.communicate(timeout=60)[0]) for each in several]
     assert [each[0] for each in found] == [20.0] * 3
     assert len(kept(cache)) == 1 and len(list(cache.iterdir())) == 1
-    assert run(folder, cache)[:2] == [20.0, "kept"]
+    assert run(folder, cache)[:2] == [20.0, "cached"]
 
 
 def test_read_wants_the_key_and_every_byte(tmp_path):
@@ -299,14 +299,14 @@ def test_every_function_of_a_unit_is_in_its_fingerprint(module):
 
 def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_package(tmp_path, monkeypatch):
     unit, shipped = CompilationUnit.of_module("quaddyn.contact.nothing"), tmp_path / "shipped"
-    monkeypatch.setattr(compilation_units, "SHIPPED", shipped)
+    monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", shipped)
     monkeypatch.setattr(compilation_units, "PACKAGE", tmp_path)
     monkeypatch.setattr(CompilationUnit, "key", lambda self, target: f"code-of-{target}")
     CompilationUnit.registry.pop("quaddyn.contact.nothing")
     shipped.mkdir(mode=0o700)
     object_cache.write_object(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
     found = unit.load_machine_code("here")
-    assert (found.code, found.seconds, found.source) == (b"code", 1.5, "shipped")
+    assert (found.code, found.seconds, found.source) == (b"code", 1.5, "prebuilt")
     assert found.path == str(shipped / "code-of-here.bin")
     shipped.chmod(0o777)
     assert unit.load_machine_code("here") is None

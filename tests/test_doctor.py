@@ -23,7 +23,7 @@ from quaddyn.errors import CompileError
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one, for three units that take little time to compile."""
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compilation_units, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", tmp_path / "shipped")
     small = [
         unit for unit in prebuilt.all_units() if unit.title in ("contact solver", "motors", "distances of capsules")
     ]
@@ -45,7 +45,7 @@ def test_it_compiles_what_is_not_there_and_then_all_is_kept(cache: Path) -> None
     made, kept = asked("--compile"), asked()
     assert {unit["state"] for unit in made["units"]} == {"compiled"}
     for unit, again in zip(made["units"], kept["units"], strict=True):
-        assert again == {**unit, "state": "kept"}
+        assert again == {**unit, "state": "cached"}
         assert Path(unit["place"]).stat().st_size > unit["size"] > 1000 and unit["seconds"] > 0.0
     qd.compile(qd.load("two_link_leg"))
     (kernel,) = asked()["kernels"]
@@ -59,7 +59,7 @@ def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     count = len(prebuilt.all_units())
     assert count == 3
     assert f"{count}/{count} " in made.stderr and made.stderr.count(" s\n") == count
-    assert kept.stderr.count(": kept\n") == count
+    assert kept.stderr.count(": cached\n") == count
     assert "all is well" in kept.stdout and "size [kB]" in kept.stdout and "contact solver" in kept.stdout
     assert "not yet" not in made.stdout
 
@@ -98,7 +98,7 @@ def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monk
 @pytest.mark.slow
 def test_every_unit_can_be_compiled_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compilation_units, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", tmp_path / "shipped")
     made = asked("--compile")
     assert made["passed"] and {unit["state"] for unit in made["units"]} == {"compiled"} and len(made["units"]) > 8
 
@@ -125,10 +125,10 @@ def test_only_what_is_not_there_is_yellow(monkeypatch: pytest.MonkeyPatch) -> No
     said = StringIO()
     monkeypatch.setattr(doctor, "out", Console(file=said, force_terminal=True, color_system="standard", width=200))
     monkeypatch.setattr(doctor, "say", lambda *_: None)
-    states = ("compiled", "kept", "shipped", "not yet")
+    states = ("compiled", "cached", "prebuilt", "not yet")
     parts = [doctor.UnitState(f"part {state}", "m", state, "", None, None) for state in states]
     processor = {"cpu": "c", "triple": "t", "target": "x", "kernels": ""}
     doctor._print(doctor.Health({}, processor, {"folder": None, "reason": None}, parts, [], []))
     found = {state: f"\x1b[{color}m{state}" in said.getvalue() for state in states for color in (33,)}
-    assert found == {"compiled": False, "kept": False, "shipped": False, "not yet": True}
+    assert found == {"compiled": False, "cached": False, "prebuilt": False, "not yet": True}
     assert all(f"\x1b[32m{state}" in said.getvalue() for state in states[:3])

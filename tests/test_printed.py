@@ -239,9 +239,9 @@ def health(**changes: Any) -> doctor.Health:
         "processor": {"cpu": "znver3", "triple": "x86_64", "target": "x86-64-v3", "kernels": "vectors of 256 bits"},
         "cache": {"folder": "/a/cache", "used": True, "reason": ""},
         "units": [
-            state("solver", "m", "kept", "/p", 20480, 1.26),
+            state("solver", "m", "cached", "/p", 20480, 1.26),
             state("[other]", "m", "not yet", "", None, None),
-            state("third", "m", "shipped", "/p", 1536, None),
+            state("third", "m", "prebuilt", "/p", 1536, None),
         ],
         "kernels": [
             {"robot": "go2", "what": "rnea", "file": "f", "size": 1024},
@@ -254,7 +254,7 @@ def health(**changes: Any) -> doctor.Health:
 
 
 def test_what_the_doctor_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "SHIPPED", Path("/shipped"))
+    monkeypatch.setattr(doctor, "PREBUILT_FOLDER", Path("/shipped"))
     nothing = {"cpu": "c", "triple": "t", "target": "", "kernels": ""}
     bad = health(
         processor=nothing, cache={"folder": None, "used": False, "reason": "it is [open]"}, kernels=[], units=[],

@@ -101,15 +101,15 @@ def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Pa
 
     torque = run("-c", TORQUE)
     assert torque["ok"] and Path(torque["from"]).is_relative_to(environment)
-    assert torque["origins"] and set(torque["origins"].values()) == {"shipped"}
+    assert torque["origins"] and set(torque["origins"].values()) == {"prebuilt"}
     assert not list(cache.glob("unit-*"))
     states = {unit["title"]: unit for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
-    assert {unit["state"] for unit in states.values()} == {"shipped"}
+    assert {unit["state"] for unit in states.values()} == {"prebuilt"}
     # What is damaged, or lies where others could have put it, is not used.
     file = Path(states["contact solver"]["place"])
     file.write_bytes(file.read_bytes()[:-1])
     damaged = {unit["title"]: unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
-    assert damaged.pop("contact solver") == "not yet" and set(damaged.values()) == {"shipped"}
+    assert damaged.pop("contact solver") == "not yet" and set(damaged.values()) == {"prebuilt"}
     file.parent.chmod(0o777)
     assert {unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]} == {"not yet"}
 

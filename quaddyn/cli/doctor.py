@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compiler import machine, object_cache, prebuilt, silence_messages
-from ..compiler.compilation_units import SHIPPED, CompilationUnit
+from ..compiler.compilation_units import PREBUILT_FOLDER, CompilationUnit
 from ..errors import QuaddynError
 from ..kernels.kernel_cache import cached_kernels
 from ..version import __version__
@@ -165,8 +165,8 @@ def _print(health: Health) -> None:
     facts.add_row("kernels", escape(processor["kernels"] or "-"))
     folder, reason = health.cache["folder"], health.cache["reason"]
     facts.add_row("cache folder", escape(f"{folder or '-'}{f': {reason}' if reason else ''}"))
-    shipped = any(unit.state == "shipped" for unit in health.units)
-    facts.add_row("shipped objects", escape(str(SHIPPED)) if shipped else "none for this processor")
+    shipped = any(unit.state == "prebuilt" for unit in health.units)
+    facts.add_row("prebuilt objects", escape(str(PREBUILT_FOLDER)) if shipped else "none for this processor")
     out.print(facts)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("compiled part", "machine code", "size [kB]", "took [s]"):

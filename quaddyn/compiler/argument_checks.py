@@ -36,42 +36,44 @@ def check_arguments(which: Any, arguments: tuple[object, ...], *, records: bool 
         names = ", ".join(name for name, _ in parameters)
         raise ArgumentTypeError(f"{which.__name__}: takes {names}, got {len(arguments)} arguments")
     for x, (name, kind) in zip(arguments, parameters, strict=True):
-        _fits(f"{which.__name__}: {name}", x, kind)
+        _check_value(f"{which.__name__}: {name}", x, kind)
 
 
-def _fits(what: str, x: object, kind: Kind) -> None:
+def _check_value(what: str, x: object, kind: Kind) -> None:
     """Raise if a value is not of a kind."""
     if isinstance(kind, ArrayKind):
         if type(x) is not np.ndarray:
-            raise ArgumentTypeError(f"{what}: expected {_wanted(kind)}, got {type(x).__name__}")
+            raise ArgumentTypeError(f"{what}: expected {_array_requirement(kind)}, got {type(x).__name__}")
         if x.dtype != kind.dtype or x.ndim != kind.rank or not (x.flags.c_contiguous and x.flags.aligned):
             order = "" if x.flags.c_contiguous else ", not contiguous"
-            raise ArgumentTypeError(f"{what}: expected {_wanted(kind)}, got {x.dtype} of shape {x.shape}{order}")
+            raise ArgumentTypeError(
+                f"{what}: expected {_array_requirement(kind)}, got {x.dtype} of shape {x.shape}{order}"
+            )
     elif isinstance(kind, RecordKind):
         if type(x) is not kind.cls:
             raise ArgumentTypeError(f"{what}: expected {kind.name}, got {type(x).__name__}")
         for value, (name, field) in zip(x, kind.fields, strict=True):  # type: ignore[call-overload]
-            _fits(f"{what}.{name}", value, field)
+            _check_value(f"{what}.{name}", value, field)
     else:
-        wanted_type = {FLOAT: float, INT: int, BOOL: bool}[kind]  # type: ignore[index]
-        if type(x) is not wanted_type:
-            raise ArgumentTypeError(f"{what}: expected {wanted_type.__name__}, got {type(x).__name__}")
+        expected_type = {FLOAT: float, INT: int, BOOL: bool}[kind]  # type: ignore[index]
+        if type(x) is not expected_type:
+            raise ArgumentTypeError(f"{what}: expected {expected_type.__name__}, got {type(x).__name__}")
         if isinstance(x, int) and not -(2**63) <= x < 2**63:
             raise ArgumentTypeError(f"{what}: expected an int of 64 bits, got {x}")
 
 
-def _wanted(kind: ArrayKind) -> str:
+def _array_requirement(kind: ArrayKind) -> str:
     """What an array must be."""
     return f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
 
 
-def canonical(x: object, kind: Kind) -> Any:
+def with_numpy_dtypes(x: object, kind: Kind) -> Any:
     """An argument that fits, with arrays whose types are NumPy's own objects: those of unpickled ones are copies."""
     if isinstance(kind, ArrayKind):
         assert isinstance(x, np.ndarray)
         return x if x.dtype is kind.dtype else x.view(kind.dtype)
     if isinstance(kind, RecordKind):
         assert isinstance(x, tuple)
-        fields = [canonical(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
+        fields = [with_numpy_dtypes(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
         return kind.cls(*fields) if any(a is not b for a, b in zip(x, fields, strict=True)) else x
     return x

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .argument_checks import can_pass_from_python, canonical, check_arguments
+from .argument_checks import can_pass_from_python, check_arguments, with_numpy_dtypes
 from .call_graph import collect_functions, symbol_name
 from .entry_wrapper import EntryWrapper, collect_records
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
@@ -41,9 +41,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: The package, and where objects that travel with it lie.
 PACKAGE = Path(__file__).resolve().parents[1]
-SHIPPED = PACKAGE / "_objects"
+PREBUILT_FOLDER = PACKAGE / "_objects"
 #: What the names of files with units begin with.
-KIND = "unit"
+CACHE_KIND = "unit"
 
 
 def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
@@ -145,7 +145,7 @@ class MachineCodeOrigin:
 
     Attributes:
         title: name of the unit.
-        source: "compiled", "kept" (read from the cache) or "shipped" (prebuilt with the package).
+        source: "compiled", "cached" (read from the cache) or "prebuilt" (shipped with the package).
         path: file of the machine code, or "" if it is not on disk.
         seconds: time to compile or load it [s].
     """
@@ -172,7 +172,7 @@ class CompilationUnit:
         self.module, self.entries = module, list[Entry]()
         self.origin: MachineCodeOrigin | None = None
         self._engine: Any = None
-        self.kept: list[object] = []
+        self.live_engines: list[object] = []
 
     @classmethod
     def of_module(cls, module: str) -> CompilationUnit:
@@ -198,18 +198,18 @@ class CompilationUnit:
 
     def load_machine_code(self, target: str) -> CachedObject | None:
         """Returns prebuilt or cached machine code for a target of `PORTABLE`, or None if there is none."""
-        if object_cache.as_private(SHIPPED, PACKAGE):
+        if object_cache.is_as_private(PREBUILT_FOLDER, PACKAGE):
             key = self.source_key(target)
-            shipped = object_cache.read_object(SHIPPED / f"{key}.bin", key)
-            if shipped is not None:
-                return CachedObject(*_parted(shipped), "shipped", str(SHIPPED / f"{key}.bin"))
+            prebuilt = object_cache.read_object(PREBUILT_FOLDER / f"{key}.bin", key)
+            if prebuilt is not None:
+                return CachedObject(*_split_object(prebuilt), "prebuilt", str(PREBUILT_FOLDER / f"{key}.bin"))
         key = self.cache_key(target)
-        kept = object_cache.load_object(key)
-        return None if kept is None else CachedObject(*_parted(kept), "kept", object_cache.cache_path(key))
+        cached = object_cache.load_object(key)
+        return None if cached is None else CachedObject(*_split_object(cached), "cached", object_cache.cache_path(key))
 
     def compile(self, target: str) -> CachedObject:
         """Compiles the unit for a target of `PORTABLE` and stores the machine code in the cache if there is one."""
-        with _announced(self.title):
+        with _report_compilation(self.title):
             start = time.perf_counter()
             code = self.code(target)
             seconds = time.perf_counter() - start
@@ -239,7 +239,7 @@ class CompilationUnit:
         engine = link_object(
             compile_ir(self.module_text(contract=contract), PORTABLE[target], optimize=True), PORTABLE[target]
         )
-        self.kept.append(engine)
+        self.live_engines.append(engine)
         return {each.__name__: self.callable(each, engine, builtin=builtin) for each in self.entries}
 
     def callable(self, which: Entry, engine: Any, *, builtin: bool) -> Callable[..., Any]:
@@ -247,17 +247,19 @@ class CompilationUnit:
         wrapper = self.wrapper(which)
         slow = make_ctypes_call(engine, wrapper)
 
-        def refuse(*arguments: object) -> Any:
+        def reject_or_call(*arguments: object) -> Any:
             """Raise for what does not fit; what fits after all, but not at first sight, is called with."""
             check_arguments(which, arguments)
-            again = tuple(canonical(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True))
-            known = call is refuse or all(x is y for x, y in zip(arguments, again, strict=True))
+            again = tuple(
+                with_numpy_dtypes(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True)
+            )
+            known = call is reject_or_call or all(x is y for x, y in zip(arguments, again, strict=True))
             return slow(*arguments) if known else call(*again)
 
-        refuse.__doc__ = which.__doc__
-        call: Callable[..., Any] = refuse
+        reject_or_call.__doc__ = which.__doc__
+        call: Callable[..., Any] = reject_or_call
         if builtin and has_expected_layout():
-            call = make_builtin(engine, wrapper, refuse)
+            call = make_builtin(engine, wrapper, reject_or_call)
         return call
 
     def bind(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
@@ -284,14 +286,14 @@ class CompilationUnit:
         """
         file = inspect.getfile(self.entries[0].python)
         options = () if target_options().contract else ("contract=off",)
-        return f"{KIND}-{object_cache.hash_parts(self.module, fingerprint(Path(file)), target, *options)}"
+        return f"{CACHE_KIND}-{object_cache.hash_parts(self.module, fingerprint(Path(file)), target, *options)}"
 
     def cache_key(self, target: str) -> str:
         """Key under which machine code compiled here is cached.
 
         Unlike `source_key` it depends on the version of llvmlite.
         """
-        return f"{KIND}-{object_cache.hash_parts(self.source_key(target), llvm_version())}"
+        return f"{CACHE_KIND}-{object_cache.hash_parts(self.source_key(target), llvm_version())}"
 
     def wrapper(self, which: Entry) -> EntryWrapper:
         """Returns the writer of an entry's calling code for Python."""
@@ -340,7 +342,7 @@ class CompilationUnit:
 
 
 @contextmanager
-def _announced(title: str) -> Iterator[None]:
+def _report_compilation(title: str) -> Iterator[None]:
     """Prints a message with the elapsed time while something is compiled."""
     if _quiet:
         yield
@@ -353,6 +355,6 @@ def _announced(title: str) -> Iterator[None]:
         print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
 
 
-def _parted(data: bytes) -> tuple[bytes, float]:
+def _split_object(data: bytes) -> tuple[bytes, float]:
     """Splits the content of a cached object into machine code and compile time [s]."""
     return data[8:], struct.unpack("<d", data[:8])[0]

@@ -26,7 +26,7 @@ from .kinds import (
     TupleKind,
     record_kind,
 )
-from .operator_translator import OperandReader
+from .operator_translator import OperandTranslator
 from .signatures import Signature
 from .typed_tree import (
     AxisLength,
@@ -52,14 +52,14 @@ FLOAT_FUNCTIONS: dict[object, str] = {
 LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "select8": 3}
 
 
-class ExpressionReader(OperandReader):
+class ExpressionTranslator(OperandTranslator):
     """Reads expressions of one function; arguments as `Operations`."""
 
     # -- arrays ----------------------------------------------------------------------------------------------
     def _subscript(self, node: ast.Subscript) -> Expression:
         base = self.read(node.value)
         if isinstance(base.kind, SmallArrayKind):
-            return self._small_subscript(node, base)
+            return self._small_array_subscript(node, base)
         if isinstance(base.kind, TupleKind):
             which = self.read(node.slice)
             if which.kind != INT or not isinstance(which, Constant) or not 0 <= which.value < len(base.kind.items):
@@ -79,14 +79,14 @@ class ExpressionReader(OperandReader):
                 if part.step is not None or k + 1 < len(parts):
                     self.fail(node, "only the last index may be a slice, without a step: what follows it is contiguous")
                 rank = base.kind.rank - k
-                bounds = [self._bound(each, base, k) for each in (part.lower, part.upper)]
+                bounds = [self._slice_bound(each, base, k) for each in (part.lower, part.upper)]
                 return SlicedView(ArrayKind(base.kind.item, rank), base, tuple(index), bounds[0], bounds[1])
             index.append(self._index(part, base, k))
         if len(index) == base.kind.rank:
             return Subscript(base.kind.element, base, tuple(index))
         return SlicedView(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
 
-    def _small_subscript(self, node: ast.Subscript, base: Expression) -> Expression:
+    def _small_array_subscript(self, node: ast.Subscript, base: Expression) -> Expression:
         """Returns an entry of a small array, or a row of a matrix."""
         assert isinstance(base.kind, SmallArrayKind)
         shape = base.kind.shape
@@ -97,7 +97,7 @@ class ExpressionReader(OperandReader):
         if not all(isinstance(i, Constant) for i in index):
             if len(shape) > 1:
                 self.fail(node, f"the index into a {base.kind} must be a constant")
-            return self._small_operation(node, "[]", base, index[0])
+            return self._small_array_operation(node, "[]", base, index[0])
         at = [int(i.value) for i in index if isinstance(i, Constant)]
         at = [k + size if k < 0 else k for k, size in zip(at, shape, strict=False)]
         if not all(0 <= k < size for k, size in zip(at, shape, strict=False)):
@@ -108,7 +108,7 @@ class ExpressionReader(OperandReader):
         k = at[0] if len(at) == 1 else at[0] * shape[1] + at[1]
         return base.values[k] if isinstance(base, MakeTuple) and not base.contains_call else Field(FLOAT, base, k)
 
-    def _bound(self, node: ast.expr | None, base: Expression, axis: int) -> Expression | None:
+    def _slice_bound(self, node: ast.expr | None, base: Expression, axis: int) -> Expression | None:
         return None if node is None else self._index(node, base, axis)
 
     def _index(self, node: ast.expr, base: Expression, axis: int) -> Expression:
@@ -116,7 +116,7 @@ class ExpressionReader(OperandReader):
         if x.kind != INT:
             self.fail(node, f"expected an int for an index, got {x.kind}; write int(...)")
         if isinstance(x, Constant) and x.value < 0:  # from the end
-            self._once(node, base)
+            self._reject_repeated_call(node, base)
             return Binary(INT, "+", AxisLength(INT, base, axis), x)
         return x
 
@@ -128,15 +128,15 @@ class ExpressionReader(OperandReader):
         if not isinstance(target, Hashable):
             self.fail(node, f"{ast.unparse(node.func)} cannot be called")
         if isinstance(target, type) and hasattr(target, "_fields") and record_kind(target) is not None:
-            return self._record(node, target)
+            return self._make_record(node, target)
         signature = self.signature(target)
         if signature is not None:
-            return self._function(node, target, signature)
+            return self._compiled_call(node, target, signature)
         if node.keywords:
             self.fail(node, f"{ast.unparse(node.func)} takes no names of arguments")
         builtin = FLOAT_FUNCTIONS.get(target)
         if builtin is not None:
-            self._count(node, 2 if builtin == "atan2" else 1)
+            self._require_argument_count(node, 2 if builtin == "atan2" else 1)
             given = tuple(self.convert(self.number(each), FLOAT) for each in node.args)
             return Intrinsic(FLOAT, builtin, given)
         reader = self._builtins().get(target)
@@ -146,7 +146,7 @@ class ExpressionReader(OperandReader):
 
     def _callee(self, node: ast.expr) -> Any:
         base = node.value if isinstance(node, ast.Attribute) else node
-        if isinstance(base, ast.Name) and (base.id in self.kinds or base.id in self.bound):
+        if isinstance(base, ast.Name) and (base.id in self.kinds or base.id in self.local_names):
             self.fail(node, f"{ast.unparse(node)} is a variable, not a function")
         if isinstance(node, ast.Name):
             if node.id in self.scope:
@@ -161,41 +161,58 @@ class ExpressionReader(OperandReader):
 
     def _builtins(self) -> dict[Any, Callable[[ast.Call], Expression]]:
         return {
-            min: self._extreme, max: self._extreme, abs: self._abs, int: self._cast, float: self._cast, len: self._len,
-            math.isfinite: self._isfinite, math.floor: self._floor, language.matrix: self._carve,
-            language.tensor: self._carve, language.alignment: self._alignment, language.load8: self._load,
-            language.store8: self._store, language.broadcast8: self._splat, language.sum8: self._sum,
-            language.mask_range8: self._within, language.local: self._local, language.zeros: self._local,
-            language.sqrt8: self._by_lane, language.min8: self._by_lane, language.max8: self._by_lane,
-            language.select8: self._by_lane, language.vec3: self._small, language.mat3: self._small,
-            language.quat: self._small,
-        }  # fmt: skip
+            min: self._min_or_max,
+            max: self._min_or_max,
+            abs: self._abs,
+            int: self._cast,
+            float: self._cast,
+            len: self._len,
+            math.isfinite: self._isfinite,
+            math.floor: self._floor,
+            language.matrix: self._reshaped_memory,
+            language.tensor: self._reshaped_memory,
+            language.alignment: self._alignment,
+            language.load8: self._load_lanes,
+            language.store8: self._store_lanes,
+            language.broadcast8: self._broadcast_lanes,
+            language.sum8: self._sum_lanes,
+            language.mask_range8: self._mask_lanes,
+            language.local: self._local_array,
+            language.zeros: self._local_array,
+            language.sqrt8: self._lanewise_function,
+            language.min8: self._lanewise_function,
+            language.max8: self._lanewise_function,
+            language.select8: self._lanewise_function,
+            language.vec3: self._make_small_array,
+            language.mat3: self._make_small_array,
+            language.quat: self._make_small_array,
+        }
 
-    def _function(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
+    def _compiled_call(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
         parameters, returns = signature
-        arguments = self._values(node, parameters)
+        arguments = self._converted_arguments(node, parameters)
         self.calls.append(target)
         return Call(returns, target, arguments)
 
-    def _record(self, node: ast.Call, cls: type) -> Expression:
+    def _make_record(self, node: ast.Call, cls: type) -> Expression:
         kind = record_kind(cls)
         assert kind is not None
-        return MakeTuple(kind, self._values(node, kind.fields))
+        return MakeTuple(kind, self._converted_arguments(node, kind.fields))
 
-    def _values(self, node: ast.Call, wanted: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
+    def _converted_arguments(self, node: ast.Call, parameters: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
         """Arguments of a call in the order of the parameters."""
-        given = self._arguments(node, [name for name, _ in wanted])
+        given = self._arguments_in_order(node, [name for name, _ in parameters])
         what = ast.unparse(node.func)
         out = tuple(
-            self.fits(each, self.read(each), kind, f"{name} of {what}")
-            for (name, kind), each in zip(wanted, given, strict=True)
+            self.convert_to(each, self.read(each), kind, f"{name} of {what}")
+            for (name, kind), each in zip(parameters, given, strict=True)
         )
         named = [keyword.value for keyword in node.keywords]
         if named != given[len(node.args) :] and any(each.contains_call for each in out):
             self.fail(node, f"write the arguments of {what} in the order of its parameters: one of them is a call")
         return out
 
-    def _arguments(self, node: ast.Call, names: list[str]) -> list[ast.expr]:
+    def _arguments_in_order(self, node: ast.Call, names: list[str]) -> list[ast.expr]:
         """One for each name."""
         what = ast.unparse(node.func)
         found = dict(zip(names, node.args, strict=False))
@@ -207,11 +224,11 @@ class ExpressionReader(OperandReader):
             self.fail(node, f"{what} takes {len(names)} arguments: {', '.join(names)}")
         return [found[name] for name in names]
 
-    def _count(self, node: ast.Call, count: int) -> None:
+    def _require_argument_count(self, node: ast.Call, count: int) -> None:
         if len(node.args) != count:
             self.fail(node, f"{ast.unparse(node.func)} takes {count} arguments, got {len(node.args)}")
 
-    def _extreme(self, node: ast.Call) -> Expression:
+    def _min_or_max(self, node: ast.Call) -> Expression:
         given = [self.number(each) for each in node.args]
         if len(given) < 2:
             self.fail(node, f"{ast.unparse(node.func)} of fewer than two numbers")
@@ -220,38 +237,38 @@ class ExpressionReader(OperandReader):
         return Intrinsic(kind, name, tuple(self.convert(each, kind) for each in given))
 
     def _abs(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
+        self._require_argument_count(node, 1)
         x = self.number(node.args[0])
         x = self.convert(x, INT) if x.kind == BOOL else x
         return Intrinsic(x.kind, "abs", (x,))
 
     def _cast(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
+        self._require_argument_count(node, 1)
         return self.convert(self.number(node.args[0]), INT if self._callee(node.func) is int else FLOAT)
 
     def _floor(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
+        self._require_argument_count(node, 1)
         x = self.convert(self.number(node.args[0]), FLOAT)
         return Convert(INT, Intrinsic(FLOAT, "floor", (x,)))
 
     def _isfinite(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
+        self._require_argument_count(node, 1)
         return Intrinsic(BOOL, "isfinite", (self.convert(self.number(node.args[0]), FLOAT),))
 
     def _len(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
-        return AxisLength(INT, self._array(node.args[0]), 0)
+        self._require_argument_count(node, 1)
+        return AxisLength(INT, self._require_array(node.args[0]), 0)
 
-    def _array(self, node: ast.expr, item: str | None = None) -> Expression:
+    def _require_array(self, node: ast.expr, item: str | None = None) -> Expression:
         x = self.read(node)
         if not isinstance(x.kind, ArrayKind) or (item is not None and x.kind.item != item):
             self.fail(node, f"expected an array{'' if item is None else f' of {item}s'}, got {x.kind}")
         return x
 
-    def _carve(self, node: ast.Call) -> Expression:
+    def _reshaped_memory(self, node: ast.Call) -> Expression:
         rank = 2 if self._callee(node.func) is language.matrix else 3
-        self._count(node, 2 + rank)
-        memory = self._array(node.args[0])
+        self._require_argument_count(node, 2 + rank)
+        memory = self._require_array(node.args[0])
         assert isinstance(memory.kind, ArrayKind)
         if memory.kind.rank != 1:
             self.fail(node, f"{ast.unparse(node.func)} cuts out of a vector, got {memory.kind}")
@@ -269,7 +286,7 @@ class ExpressionReader(OperandReader):
             self.fail(node, "write the size out")
         return ReshapedView(ArrayKind(base.kind.item, len(sizes)), base, Constant(INT, 0), sizes)
 
-    def _local(self, node: ast.Call) -> Expression:
+    def _local_array(self, node: ast.Call) -> Expression:
         sizes = []
         for each in node.args:
             x = self.read(each)
@@ -284,18 +301,18 @@ class ExpressionReader(OperandReader):
         return LocalArray(ArrayKind("float", len(sizes)), tuple(sizes), clear)
 
     # -- small arrays ----------------------------------------------------------------------------------------
-    def _small(self, node: ast.Call) -> Expression:
+    def _make_small_array(self, node: ast.Call) -> Expression:
         """Returns the small array that ``vec3``, ``mat3`` or ``quat`` makes from numbers, rows or an array."""
         kind: SmallArrayKind = {language.vec3: VEC3, language.mat3: MAT3, language.quat: QUAT}[self._callee(node.func)]
         given = [self.read(each) for each in node.args]
         if len(given) == 1 and isinstance(given[0].kind, ArrayKind):
             return self.small_array(node, given[0], kind)
         if len(given) == len(kind.items):
-            values = tuple(self.fits(each, x, FLOAT, str(kind)) for each, x in zip(node.args, given, strict=True))
+            values = tuple(self.convert_to(each, x, FLOAT, str(kind)) for each, x in zip(node.args, given, strict=True))
             return MakeTuple(kind, values)
         if kind == MAT3 and len(given) == 3:
             rows = tuple(self.small_array(node, x, VEC3) if isinstance(x.kind, ArrayKind) else x for x in given)
-            return self._small_operation(node, "rows", *rows)
+            return self._small_array_operation(node, "rows", *rows)
         sizes = " x ".join(map(str, kind.shape))
         self.fail(node, f"{ast.unparse(node.func)} takes {len(kind.items)} numbers or an array of {sizes} floats")
 
@@ -303,7 +320,7 @@ class ExpressionReader(OperandReader):
         """Returns a small array made of the first entries of an array."""
         if array.kind != ArrayKind("float", len(kind.shape)):
             self.fail(node, f"a {kind} is made of a float array of rank {len(kind.shape)}, got {array.kind}")
-        self._once(node, array)
+        self._reject_repeated_call(node, array)
         return MakeTuple(kind, self.entries_of_array(array, kind))
 
     def entries_of_array(self, array: Expression, kind: SmallArrayKind) -> tuple[Subscript, ...]:
@@ -311,49 +328,49 @@ class ExpressionReader(OperandReader):
         view = array if isinstance(array, SlicedView) else SlicedView(array.kind, array, (), None, None)
         out = []
         for at in np.ndindex(kind.shape):
-            place: list[Expression] = [Constant(INT, k) for k in at]
+            index: list[Expression] = [Constant(INT, k) for k in at]
             if view.start is not None:
-                place[0] = Binary(INT, "+", view.start, place[0]) if at[0] else view.start
-            out.append(Subscript(FLOAT, view.array, (*view.index, *place)))
+                index[0] = Binary(INT, "+", view.start, index[0]) if at[0] else view.start
+            out.append(Subscript(FLOAT, view.array, (*view.index, *index)))
         return tuple(out)
 
     # -- lanes -----------------------------------------------------------------------------------------------
     def _alignment(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
-        return Intrinsic(INT, "alignment", (self._array(node.args[0], "float"),))
+        self._require_argument_count(node, 1)
+        return Intrinsic(INT, "alignment", (self._require_array(node.args[0], "float"),))
 
-    def _load(self, node: ast.Call) -> Expression:
-        return Intrinsic(LANES, "load8", self._lane_place(node, node.args))
+    def _load_lanes(self, node: ast.Call) -> Expression:
+        return Intrinsic(LANES, "load8", self._array_and_index(node, node.args))
 
-    def _store(self, node: ast.Call) -> Expression:
+    def _store_lanes(self, node: ast.Call) -> Expression:
         if not node.args:
             self.fail(node, "store8 takes lanes, an array and indices")
-        value = self.fits(node, self.read(node.args[0]), LANES, "store8")
-        return Intrinsic(NOTHING, "store8", (value, *self._lane_place(node, node.args[1:])))
+        value = self.convert_to(node, self.read(node.args[0]), LANES, "store8")
+        return Intrinsic(NOTHING, "store8", (value, *self._array_and_index(node, node.args[1:])))
 
-    def _lane_place(self, node: ast.Call, given: list[ast.expr]) -> tuple[Expression, ...]:
+    def _array_and_index(self, node: ast.Call, given: list[ast.expr]) -> tuple[Expression, ...]:
         if not given:
             self.fail(node, f"{ast.unparse(node.func)} takes an array and indices")
-        array = self._array(given[0], "float")
+        array = self._require_array(given[0], "float")
         assert isinstance(array.kind, ArrayKind)
         if len(given) != 1 + array.kind.rank:
             self.fail(node, f"{ast.unparse(node.func)} into {array.kind} takes {array.kind.rank} indices")
         return (array, *(self.integer(each) for each in given[1:]))
 
-    def _splat(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
-        return self.fits(node, self.read(node.args[0]), LANES, "broadcast8")
+    def _broadcast_lanes(self, node: ast.Call) -> Expression:
+        self._require_argument_count(node, 1)
+        return self.convert_to(node, self.read(node.args[0]), LANES, "broadcast8")
 
-    def _sum(self, node: ast.Call) -> Expression:
-        self._count(node, 1)
-        return Intrinsic(FLOAT, "sum8", (self.fits(node, self.read(node.args[0]), LANES, "sum8"),))
+    def _sum_lanes(self, node: ast.Call) -> Expression:
+        self._require_argument_count(node, 1)
+        return Intrinsic(FLOAT, "sum8", (self.convert_to(node, self.read(node.args[0]), LANES, "sum8"),))
 
-    def _within(self, node: ast.Call) -> Expression:
-        self._count(node, 3)
-        lanes = self.fits(node, self.read(node.args[0]), LANES, "mask_range8")
+    def _mask_lanes(self, node: ast.Call) -> Expression:
+        self._require_argument_count(node, 3)
+        lanes = self.convert_to(node, self.read(node.args[0]), LANES, "mask_range8")
         return Intrinsic(LANES, "mask_range8", (lanes, self.integer(node.args[1]), self.integer(node.args[2])))
 
-    def _by_lane(self, node: ast.Call) -> Expression:
+    def _lanewise_function(self, node: ast.Call) -> Expression:
         name = self._callee(node.func).__name__
-        self._count(node, LANE_FUNCTIONS[name])
-        return Intrinsic(LANES, name, tuple(self.fits(each, self.read(each), LANES, name) for each in node.args))
+        self._require_argument_count(node, LANE_FUNCTIONS[name])
+        return Intrinsic(LANES, name, tuple(self.convert_to(each, self.read(each), LANES, name) for each in node.args))

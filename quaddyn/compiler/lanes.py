@@ -255,6 +255,6 @@ def reflect_columns(M: Matrix, u: Vector, half: float, n: int, m: int) -> None:
         s = broadcast8(0.0)
         for i in range(0, m, 8):
             s += load8(u, i) * load8(M, c, i)
-        share = -half * sum8(s)
+        factor = -half * sum8(s)
         for i in range(0, m, 8):
-            store8(load8(M, c, i) + share * load8(u, i), M, c, i)
+            store8(load8(M, c, i) + factor * load8(u, i), M, c, i)

@@ -128,7 +128,7 @@ def alignment(memory: NDArray[np.float64]) -> int:
     return (-address % 64) // memory.itemsize
 
 
-def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.float64]:
+def _lane_view(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.float64]:
     """Returns a view of up to `LANE_WIDTH` consecutive numbers, from the entry at `index` on."""
     start = 0
     for i, size in zip(index, array.shape, strict=True):
@@ -139,14 +139,14 @@ def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.flo
 def load8(array: NDArray[np.float64], *index: int) -> Lanes:
     """Returns the entry at an index and the `LANE_WIDTH` - 1 entries that follow it in memory."""
     out = np.zeros(LANE_WIDTH).view(_Lanes)
-    found = _place(array, index)
+    found = _lane_view(array, index)
     out[: len(found)] = found
     return out
 
 
 def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
     """Writes lanes to the entry at an index and the entries that follow it in memory."""
-    place = _place(array, index)
+    place = _lane_view(array, index)
     place[:] = lanes[: len(place)]
 
 

@@ -22,11 +22,11 @@ from .language import load8, store8
 EPS = 2.220446049250313e-16
 
 #: Rows whose lengths differ by less need not be sorted for least squares.
-EVEN = 1e3
+UNIFORM_ROW_SCALE_RATIO = 1e3
 
 
 class RowFactor(NamedTuple):
-    """Result and workspace of `factor_rows` and `least_squares`, for at most m rows of d entries."""
+    """Result and workspace of `factor_rows` and `least_squares`, for at largest m rows of d entries."""
 
     reflectors: Matrix  # (d, >= d + 8) unit normal of reflector k, from entry k on
     pivots: IntVector  # (d,) independent row that made reflector k
@@ -77,10 +77,10 @@ def unit_reflector(v: Vector, length: float, n: int) -> float:
         cancellation.
     """
     head = v[0]
-    landing = -length if head >= 0.0 else length
-    v[0] = head - landing
+    reflected = -length if head >= 0.0 else length
+    v[0] = head - reflected
     scale(v, v, 1.0 / math.sqrt(2.0 * length * (length + abs(head))), n)
-    return landing
+    return reflected
 
 
 @compiled()
@@ -94,9 +94,9 @@ def column_reflector(u: Vector, v: Vector, k: int, m: int) -> tuple[float, float
     if not length > 0.0:
         return 0.0, 0.0
     head = u[k]
-    landing = -length if head >= 0.0 else length
-    u[k] = head - landing
-    return 1.0 / (length * (length + abs(head))), landing
+    reflected = -length if head >= 0.0 else length
+    u[k] = head - reflected
+    return 1.0 / (length * (length + abs(head))), reflected
 
 
 @compiled()
@@ -138,34 +138,34 @@ def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: f
         tolerance: relative to the reference length of a row, in [0, 1).
         f: receives reflectors and pivots.
     """
-    V, pivots, now, before, least = f.reflectors, f.pivots, f.remainder, f.summed, f.least
+    V, pivots, remainder, before, least = f.reflectors, f.pivots, f.remainder, f.summed, f.least
     longest = 0.0
     for i in range(m):
         longest = max(longest, lengths[i])
-    share = max(tolerance, 8.0 * EPS)
-    row_squares(now, R[c:], d - c, m)
+    relative_tolerance = max(tolerance, 8.0 * EPS)
+    row_squares(remainder, R[c:], d - c, m)
     for i in range(m):
-        before[i] = now[i]
-        a = max(share * lengths[i], 16.0 * EPS * longest)
+        before[i] = remainder[i]
+        a = max(relative_tolerance * lengths[i], 16.0 * EPS * longest)
         least[i] = a * a
     r = 0
     summed = 0
     while r < min(m, d - c):
         k = c + r
         best = -1
-        most = 0.0
+        largest = 0.0
         for i in range(m):
-            if now[i] > most and now[i] > least[i]:
-                most = now[i]
+            if remainder[i] > largest and remainder[i] > least[i]:
+                largest = remainder[i]
                 best = i
         if best < 0:
             if summed == r:
                 break
             # What was subtracted from down to nothing may hide a remainder of 1e-8: sum once more.
             summed = r
-            row_squares(now, R[k:], d - k, m)
+            row_squares(remainder, R[k:], d - k, m)
             for i in range(m):
-                before[i] = now[i]
+                before[i] = remainder[i]
             continue
         rest, v = R[k:], V[k, k:]
         total = 0.0
@@ -174,20 +174,20 @@ def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: f
             v[j] = a
             total += a * a
         # The running remainder loses digits as it shrinks: sum it anew before it decides anything.
-        if most < 1e-6 * before[best] or not total > least[best]:
+        if largest < 1e-6 * before[best] or not total > least[best]:
             before[best] = total
-            now[best] = total
-            if not total > least[best] or total < 0.5 * most:
+            remainder[best] = total
+            if not total > least[best] or total < 0.5 * largest:
                 continue
-        landing = unit_reflector(v, math.sqrt(total), d - k)
+        reflected = unit_reflector(v, math.sqrt(total), d - k)
         reflect_rows(rest, v, d - k, m)
         column = rest[0]
         for i in range(m):
-            now[i] -= column[i] * column[i]
+            remainder[i] -= column[i] * column[i]
         for j in range(d - k):
             rest[j, best] = 0.0
-        column[best] = landing
-        now[best] = -1.0  # done with: the row is zero from here on
+        column[best] = reflected
+        remainder[best] = -1.0  # done with: the row is zero from here on
         pivots[k] = best
         r += 1
     return r
@@ -232,7 +232,7 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
     for i in range(m):
         longest = max(longest, lengths[i])
         shortest = min(shortest, lengths[i])
-    if longest <= EVEN * shortest:
+    if longest <= UNIFORM_ROW_SCALE_RATIO * shortest:
         copy_columns(T, R[c:], r, m)
         for i in range(m):
             T[r, i] = rhs[i]
@@ -259,9 +259,9 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
             T[j, i] = 0.0
     u = T[r + 1]
     for k in range(r):
-        half, landing = column_reflector(u, T[k], k, m)
+        half, reflected = column_reflector(u, T[k], k, m)
         reflect_columns(T[k + 1 :], u, half, r - k, m)
-        T[k, k] = landing
+        T[k, k] = reflected
     for k in range(r - 1, -1, -1):
         s = T[r, k] / T[k, k]
         y[c + k] = s

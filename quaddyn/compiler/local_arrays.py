@@ -38,23 +38,23 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
     while len(names) > before:  # until nothing more is known to be one
         before = len(names)
         for s, _, _ in found:
-            if isinstance(s, Assign) and holds_arrays(s.value.kind) and _lives_here(s.value, names):
-                names |= set(_named(s.target))
+            if isinstance(s, Assign) and holds_arrays(s.value.kind) and _may_be_local_array(s.value, names):
+                names |= set(_assigned_variables(s.target))
     for s, inside, e in found:
         if inside and any(isinstance(x, LocalArray) for x in e.subexpressions()):
             fail(s.line, "a local array is made in a loop; make it before the loop")
-        if isinstance(s, Return) and holds_arrays(e.kind) and _lives_here(e, names):
+        if isinstance(s, Return) and holds_arrays(e.kind) and _may_be_local_array(e, names):
             fail(s.line, "a local array ends with the call and cannot be returned; let the caller hand over an array")
 
 
-def _lives_here(e: Expression, names: set[str]) -> bool:
+def _may_be_local_array(e: Expression, names: set[str]) -> bool:
     """Whether an array in a value may be one of the call's own."""
     if isinstance(e, LocalArray):
         return True
     if isinstance(e, Name):
         return e.name in names
     inner = e.arguments if isinstance(e, Call) else tuple(e.operands_in_order())
-    return any(holds_arrays(each.kind) and _lives_here(each, names) for each in inner)
+    return any(holds_arrays(each.kind) and _may_be_local_array(each, names) for each in inner)
 
 
 def holds_arrays(kind: Kind) -> bool:
@@ -81,7 +81,7 @@ def expressions_of(s: Statement) -> Iterator[Expression]:
     match s:
         case Assign():
             yield s.value
-            yield from _of_target(s.target)
+            yield from _target_expressions(s.target)
         case Evaluate():
             yield s.value
         case Return():
@@ -94,18 +94,18 @@ def expressions_of(s: Statement) -> Iterator[Expression]:
             yield s.stop
 
 
-def _of_target(target: Expression | Targets | None) -> Iterator[Expression]:
+def _target_expressions(target: Expression | Targets | None) -> Iterator[Expression]:
     if isinstance(target, Targets):
         for each in target.items:
-            yield from _of_target(each)
+            yield from _target_expressions(each)
     elif target is not None and not isinstance(target, Name):
         yield target
 
 
-def _named(target: Expression | Targets | None) -> Iterator[str]:
+def _assigned_variables(target: Expression | Targets | None) -> Iterator[str]:
     """Variables that are assigned to."""
     if isinstance(target, Name):
         yield target.name
     elif isinstance(target, Targets):
         for each in target.items:
-            yield from _named(each)
+            yield from _assigned_variables(each)

@@ -93,7 +93,7 @@ def _target_options(text: str) -> TargetOptions:
     return options
 
 
-def rest() -> None:
+def wait_for_compilation() -> None:
     """Before a fork: wait for machine code that other threads are making, and keep them out of LLVM."""
     binding = sys.modules.get("llvmlite.binding.ffi")
     hold_lock(lock)  # held over several calls
@@ -101,7 +101,7 @@ def rest() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=rest)
+    os.register_at_fork(before=wait_for_compilation)
 
 
 @cache

@@ -17,7 +17,7 @@ from ..safe_files import belongs_to_another_user, is_writable_by_others, read_re
 
 _DIGEST = 32
 #: Largest file that is read [bytes].
-MOST_BYTES = 1 << 28
+MAX_FILE_SIZE = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CachedObject:
     Attributes:
         code: relocatable machine code.
         seconds: time that it took to compile [s]; 0 for prebuilt code.
-        source: "compiled", "kept" (read from the cache) or "shipped" (prebuilt with the package).
+        source: "compiled", "cached" (read from the cache) or "prebuilt" (shipped with the package).
         path: file of the machine code, or "" if it is not on disk.
     """
 
@@ -46,7 +46,7 @@ def hash_parts(*parts: object) -> str:
     return h.hexdigest()
 
 
-def as_private(folder: Path, package: Path) -> bool:
+def is_as_private(folder: Path, package: Path) -> bool:
     """Returns whether a folder is protected from other users at least as well as the package itself."""
     try:
         info, reference = folder.stat(), package.stat()
@@ -103,7 +103,7 @@ def cache_folder() -> Path | None:
 def read_object(path: Path, key: str) -> bytes | None:
     """Returns the content of a file that was written under `key`; None if it is missing, damaged or of another key."""
     try:
-        data = read_regular_file(path, MOST_BYTES)
+        data = read_regular_file(path, MAX_FILE_SIZE)
     except OSError:
         return None
     head, body = data[:_DIGEST], data[_DIGEST:]

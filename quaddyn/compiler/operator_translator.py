@@ -34,7 +34,7 @@ RELATIONS: dict[type, str] = {
 }  # fmt: skip
 
 
-class OperandReader:
+class OperandTranslator:
     """Reads what expressions of one function consist of.
 
     Args:
@@ -53,7 +53,7 @@ class OperandReader:
     ) -> None:
         self.scope, self.kinds, self.signature, self.fail = scope, kinds, signature, fail
         self.defined: set[str] = set(kinds)
-        self.bound: frozenset[str] = frozenset()
+        self.local_names: frozenset[str] = frozenset()
         self.calls: list[Any] = []
 
     def read(self, node: ast.expr) -> Expression:
@@ -98,7 +98,7 @@ class OperandReader:
             return Constant(INT, int(x.value))
         return Convert(kind, x)
 
-    def fits(self, node: ast.AST, x: Expression, kind: Kind, what: str) -> Expression:
+    def convert_to(self, node: ast.AST, x: Expression, kind: Kind, what: str) -> Expression:
         """A value converted to `kind`: ints and bools to floats, bools to ints."""
         if x.kind == kind:
             return x
@@ -109,9 +109,9 @@ class OperandReader:
         self.fail(node, f"{what}: expected {kind}, got {x.kind}")
 
     def _constant(self, node: ast.Constant) -> Expression:
-        return self._known(node, node.value)
+        return self._constant_value(node, node.value)
 
-    def _known(self, node: ast.AST, value: object) -> Expression:
+    def _constant_value(self, node: ast.AST, value: object) -> Expression:
         if isinstance(value, bool):
             return Constant(BOOL, value)
         if isinstance(value, int):
@@ -128,23 +128,27 @@ class OperandReader:
             if name not in self.defined:
                 self.fail(node, f"{name!r} may have no value here; give it one on every way that leads here")
             return Name(self.kinds[name], name)
-        if name in self.bound:
+        if name in self.local_names:
             self.fail(node, f"{name!r} has no value yet")
         if name not in self.scope:
             self.fail(node, f"{name!r} is not known")
-        return self._known(node, self.scope[name])
+        return self._constant_value(node, self.scope[name])
 
     def _attribute(self, node: ast.Attribute) -> Expression:
-        if isinstance(node.value, ast.Name) and node.value.id not in self.kinds and node.value.id not in self.bound:
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id not in self.kinds
+            and node.value.id not in self.local_names
+        ):
             owner = self.scope.get(node.value.id)
             if hasattr(owner, node.attr):
-                return self._known(node, getattr(owner, node.attr))
+                return self._constant_value(node, getattr(owner, node.attr))
             self.fail(node, f"{ast.unparse(node)!r} is not known")
         value = self.read(node.value)
         if isinstance(value.kind, SmallArrayKind) and node.attr == "T":
-            return self._small_operation(node, "T", value)
+            return self._small_array_operation(node, "T", value)
         if isinstance(value.kind, ArrayKind) and node.attr == "shape":
-            self._once(node, value)
+            self._reject_repeated_call(node, value)
             return MakeTuple(
                 TupleKind((INT,) * value.kind.rank), tuple(AxisLength(INT, value, k) for k in range(value.kind.rank))
             )
@@ -166,7 +170,7 @@ class OperandReader:
             remedy = "; write the product out" if isinstance(operator, ast.Pow) else ""
             self.fail(node, f"the operator {type(operator).__name__} is not part of what can be compiled{remedy}")
         if isinstance(left.kind, SmallArrayKind) or isinstance(right.kind, SmallArrayKind):
-            return self._small_operation(node, op, left, right)
+            return self._small_array_operation(node, op, left, right)
         kinds = {left.kind, right.kind}
         if op == "@":
             self.fail(node, f"@ of {left.kind} and {right.kind}; make small arrays of them, as by vec3(x)")
@@ -175,7 +179,7 @@ class OperandReader:
         if LANES in kinds:
             if op not in ("+", "-", "*", "/"):
                 self.fail(node, f"{op} is not defined on lanes")
-            return Binary(LANES, op, self.fits(node, left, LANES, op), self.fits(node, right, LANES, op))
+            return Binary(LANES, op, self.convert_to(node, left, LANES, op), self.convert_to(node, right, LANES, op))
         if op in ("&", "|"):
             if FLOAT in kinds:
                 self.fail(node, f"{op} of a float")
@@ -191,10 +195,10 @@ class OperandReader:
         if kind == INT and isinstance(x, Constant) and isinstance(y, Constant):
             compute = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__}.get(op)
             if compute is not None:
-                return Constant(INT, wrapped(compute(int(x.value), int(y.value))))
+                return Constant(INT, wrap_int64(compute(int(x.value), int(y.value))))
         return Binary(kind, op, x, y)
 
-    def _small_operation(self, node: ast.AST, operator: str, *operands: Expression) -> Expression:
+    def _small_array_operation(self, node: ast.AST, operator: str, *operands: Expression) -> Expression:
         """Returns a call of the compiled function that implements an operator on small arrays."""
         given = [self.convert(x, FLOAT) if x.kind in (INT, BOOL) and operator != "[]" else x for x in operands]
         function = OPERATIONS.get((operator, *(x.kind for x in given)))
@@ -224,13 +228,13 @@ class OperandReader:
             self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
         x = self.read(node.operand)
         if isinstance(x.kind, SmallArrayKind):
-            return self._small_operation(node, "-", x)
+            return self._small_array_operation(node, "-", x)
         if x.kind not in (FLOAT, INT, BOOL, LANES):
             self.fail(node, f"- of {x.kind}")
         if x.kind == BOOL:
             x = self.convert(x, INT)
         if isinstance(x, Constant):
-            return Constant(x.kind, wrapped(-int(x.value)) if x.kind == INT else -x.value)
+            return Constant(x.kind, wrap_int64(-int(x.value)) if x.kind == INT else -x.value)
         return Unary(x.kind, "-", x)
 
     def _compare(self, node: ast.Compare) -> Expression:
@@ -243,12 +247,12 @@ class OperandReader:
         return Compare(BOOL, relations, tuple(self.convert(each, kind) for each in operands))
 
     def _boolop(self, node: ast.BoolOp) -> Expression:
-        return self._logic(node, self._truth)
+        return self._logic(node, self._require_bool)
 
     def _logic(self, node: ast.BoolOp, read: Callable[[ast.expr], Expression]) -> Expression:
         return Logic(BOOL, "and" if isinstance(node.op, ast.And) else "or", tuple(read(each) for each in node.values))
 
-    def _truth(self, node: ast.expr) -> Expression:
+    def _require_bool(self, node: ast.expr) -> Expression:
         out = self.read(node)
         if out.kind != BOOL:  # Python gives one of the two, not whether they hold
             self.fail(node, f"expected a bool, got {out.kind}; compare it with something")
@@ -267,17 +271,17 @@ class OperandReader:
                 self.fail(each, f"{ast.unparse(each)} is nothing")
         return MakeTuple(TupleKind(tuple(each.kind for each in values)), values)
 
-    def _once(self, node: ast.AST, array: Expression) -> None:
+    def _reject_repeated_call(self, node: ast.AST, array: Expression) -> None:
         """Refuse an array that would be computed several times."""
         if array.contains_call:
             self.fail(node, "give the array that is returned a name first")
 
 
-def promoted(a: Kind, b: Kind) -> bool:
+def can_assign(a: Kind, b: Kind) -> bool:
     """Whether a variable of kind `a` may be given a value of kind `b`."""
     return a == b or (isinstance(a, ScalarKind) and (a, b) in ((FLOAT, INT), (FLOAT, BOOL), (INT, BOOL)))
 
 
-def wrapped(value: int) -> int:
+def wrap_int64(value: int) -> int:
     """An int in 64 bits."""
     return (value + 2**63) % 2**64 - 2**63

@@ -114,7 +114,7 @@ def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any])
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
-    fill(engine.get_global_value_address(TABLE), words)
+    write_address_table(engine.get_global_value_address(TABLE), words)
     address = engine.get_function_address(f"{wrapper.name}.python")
     return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
 
@@ -129,14 +129,14 @@ def make_bound_builtin(
     kinds = [kind for _, kind in wrapper.parameters if isinstance(kind, RecordKind)]
     found = [r for record, kind in zip(records, kinds, strict=True) for r in registers(record, kind)]
     block = np.array(found, dtype=np.int64)
-    held = (holder, block, *records, *leaves(records))
+    held = (holder, block, *records, *flatten_records(records))
     address = engine.get_function_address(f"{wrapper.name}.bound")
     return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "")
 
 
-def leaves(records: Sequence[object]) -> list[object]:
+def flatten_records(records: Sequence[object]) -> list[object]:
     """What records hold, and the records in them."""
-    return [x for each in records for x in (leaves(each) if isinstance(each, tuple) else [each])]
+    return [x for each in records for x in (flatten_records(each) if isinstance(each, tuple) else [each])]
 
 
 def function_address(name: str) -> int:
@@ -144,7 +144,7 @@ def function_address(name: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
-def fill(table: int, words: Sequence[int]) -> None:
+def write_address_table(table: int, words: Sequence[int]) -> None:
     """Write a table of addresses that machine code reads."""
     slots = (ctypes.c_void_p * len(words)).from_address(table)
     for k, word in enumerate(words):

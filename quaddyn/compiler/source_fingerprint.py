@@ -10,15 +10,17 @@ from . import object_cache
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
-#: ``from ..room.module import names``, over as many lines as there are brackets around the names, or ``import module``.
+#: ``from ..subpackage.module import names``, also over several lines in parentheses, or ``import module``.
 IMPORT = re.compile(r"^ *(?:from (\.*)([\w.]*) import (\((?:#.*|[^)#])*\)|.*)|import (.*))", re.MULTILINE)
 
 
 @cache
 def fingerprint(*files: Path) -> str:
     """Returns a hash of modules, of all that they import (`sources`), and of the compiler's own sources."""
-    room = frozenset(Path(__file__).parent.glob("*.py"))
-    return object_cache.hash_parts(*(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | room)))
+    compiler_sources = frozenset(Path(__file__).parent.glob("*.py"))
+    return object_cache.hash_parts(
+        *(f"{each.name} {_digest(each)}" for each in sorted(sources(*files) | compiler_sources))
+    )
 
 
 def sources(*files: Path) -> frozenset[Path]:
@@ -73,8 +75,8 @@ def _outermost(folder: Path) -> tuple[Path, str]:
 @cache
 def _modules(folder: Path, name: str, names: str) -> frozenset[Path]:
     """Returns the files of a module below a folder; for a package also its modules among the imported `names`."""
-    place = folder.joinpath(*name.split("."))
-    found = [place.with_suffix(".py")]
-    if place.is_dir():
-        found = [place / f"{each}.py" for each in ("__init__", *re.findall(r"\w+", names))]
+    path = folder.joinpath(*name.split("."))
+    found = [path.with_suffix(".py")]
+    if path.is_dir():
+        found = [path / f"{each}.py" for each in ("__init__", *re.findall(r"\w+", names))]
     return frozenset(each for each in found if each.is_file())

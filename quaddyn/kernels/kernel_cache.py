@@ -19,7 +19,7 @@ from .native_kernel import NativeKernel
 from .program import OperationCounts, Program
 
 #: What the names of kept files begin with.
-KIND = "kernel"
+CACHE_KIND = "kernel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ def load_or_compile(
     """
     here = machine.kernel_machine()
     follows = (machine.llvm_version(), here.cpu, here.features, here.bits, robot_key(robot), element, *what)
-    key = f"{KIND}-{object_cache.hash_parts(_sources(), *follows)}"
-    kept = object_cache.load_object(key)
-    if kept is not None:
-        head, code = _parted(kept)
-        interface = _decoded(head["interface"])
+    key = f"{CACHE_KIND}-{object_cache.hash_parts(_sources(), *follows)}"
+    cached = object_cache.load_object(key)
+    if cached is not None:
+        head, code = _split_kernel_file(cached)
+        interface = _decode_signature(head["interface"])
     else:
         program = trace()
         interface = KernelSignature(program.inputs, program.outputs, program.units, program.angles, program.operations)
@@ -109,14 +109,14 @@ def load_or_compile(
     return interface, native_kernel.link_kernel(code, here, len(interface.inputs) + len(interface.outputs))
 
 
-def _parted(kept: bytes) -> tuple[dict[str, Any], bytes]:
+def _split_kernel_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     """Splits the content of a cached kernel into its header (JSON) and the machine code."""
-    end = 8 + int.from_bytes(kept[:8], "little")
-    head: dict[str, Any] = json.loads(kept[8:end])
-    return head, kept[end:]
+    end = 8 + int.from_bytes(content[:8], "little")
+    head: dict[str, Any] = json.loads(content[8:end])
+    return head, content[end:]
 
 
-def _decoded(data: dict[str, Any]) -> KernelSignature:
+def _decode_signature(data: dict[str, Any]) -> KernelSignature:
     """Returns the signature in a header."""
     return KernelSignature(
         tuple((n, s) for n, s in data["inputs"]),
@@ -147,8 +147,8 @@ class CachedKernel:
 def cached_kernels() -> Iterator[CachedKernel]:
     """Yields every undamaged kernel in the cache folder, also those of other versions and of earlier robots."""
     folder = object_cache.cache_folder()
-    for file in sorted(folder.glob(f"{KIND}-*.bin")) if folder is not None else ():
+    for file in sorted(folder.glob(f"{CACHE_KIND}-*.bin")) if folder is not None else ():
         found = object_cache.read_object(file, file.stem)
         if found is not None:
-            head, _ = _parted(found)
+            head, _ = _split_kernel_file(found)
             yield CachedKernel(head["robot"], head["what"], file, file.stat().st_size)

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..compiler.machine import Machine, UnsupportedMachineError, link_object
-from ..compiler.python_calls import builtin, fill, function_address, has_expected_array_layout, has_expected_headers
+from ..compiler.python_calls import (
+    builtin,
+    function_address,
+    has_expected_array_layout,
+    has_expected_headers,
+    write_address_table,
+)
 from .llvm_python_entry import CONTEXT
 from .llvm_writer import Target
 
@@ -81,7 +87,7 @@ def make_fast_entry(
     table = _addresses(dtype) if native.call else None
     if table is None:
         return slow
-    fill(native.context, [table[key] for key in CONTEXT])
+    write_address_table(native.context, [table[key] for key in CONTEXT])
     return builtin(name, native.call, slow, _METH_FASTCALL_KEYWORDS, slow.__doc__ or "")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ..compiler.c99_functions import comment
+from ..compiler.c99_functions import c_comment
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
@@ -229,7 +229,7 @@ class CApi:
             f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
             f"extern const char *const {name}_contacts[{max(1, len(self.contacts))}];",
             f"/* The robot's home configuration. */\nextern const double {name}_home[{robot.nq}];",
-            *(f"{comment(doc)}{_wrap(text)};" for doc, text, _ in self._made),
+            *(f"{c_comment(doc)}{_wrap(text)};" for doc, text, _ in self._made),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif",
         ]
         return "\n\n".join(parts) + "\n"
