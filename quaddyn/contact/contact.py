@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_integer, check_number, check_sequence
 from ..robot.robot import Robot
@@ -23,6 +24,7 @@ DEFAULT_FACES, MIN_FACES = 4, 3
 MIN_HALF_SIZE = 1e-6
 
 
+@renamed_attributes(of_foot="from_foot", of_sole="from_sole")
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contact(FrozenArrays):
     """A point or a flat surface of a robot that may be in contact with the environment.

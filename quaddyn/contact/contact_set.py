@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_sequence, check_vector
@@ -27,6 +28,7 @@ from .solvers.problem import ContactProblem
 from .support import support_polygon
 
 
+@renamed_attributes(of_feet="from_feet", switch="set_active", generalized="generalized_forces", problem="contact_problem")
 class ContactSet(StrictAttributes, fixed=("robot",)):
     """Named contacts of one robot, which can be activated and deactivated at any time.
 
@@ -85,6 +87,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         """Names of the active members."""
         return tuple(name for name, is_active in self._active.items() if is_active)
 
+    @renamed_parameters(on="active")
     def set_active(self, name: str, active: bool) -> None:
         """Activates or deactivates one member.
 
@@ -274,6 +277,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return support_polygon(np.vstack(points) if points else np.zeros((0, 2)))
 
     # -- solving ---------------------------------------------------------------------------------------------
+    @renamed_parameters(free="free_velocity", guess="initial_impulses", passive="enforce_passivity")
     def contact_problem(
         self,
         s: State,

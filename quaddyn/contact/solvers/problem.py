@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
-from ...deprecation import renamed_attributes
+from ...deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
@@ -22,6 +22,8 @@ TINY = float(np.finfo(float).tiny)
 SYMMETRY_TOLERANCE = 1e-9
 
 
+@renamed_attributes(k="n_contacts", masses="apparent_masses", shifted="offset_velocity")
+@renamed_fields(before="previous_velocity", guess="initial_impulses")
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactProblem:
     """k point contacts at one instant, each in its own frame: rows 3i, 3i + 1 tangential, 3i + 2 along the normal.
@@ -95,6 +97,7 @@ class ContactProblem:
                 object.__setattr__(self, name, array)
 
     @classmethod
+    @renamed_parameters(before="previous_velocity", guess="initial_impulses")
     def from_jacobian(
         cls,
         J: Array,
