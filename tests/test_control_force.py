@@ -189,7 +189,7 @@ def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, 
         free = control.compute(s, target, np.zeros(1))
         if free.is_singular:
             continue
-        motion = CartesianTask(robot, foot).motion(s, target)
+        motion = CartesianTask(robot, foot).compute_motion(s, target)
         w = 2.0 * np.pi * control.bandwidth
         expected = w * w * motion.error + 2.0 * w * motion.rate
         expected[0] = control.damping_rate * motion.rate[0]
@@ -214,7 +214,7 @@ def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_
     out = control.compute(s, target, f)
     if out.is_singular:
         return
-    motion = CartesianTask(robot, "FL", axes=axes).motion(s, target)
+    motion = CartesianTask(robot, "FL", axes=axes).compute_motion(s, target)
     # forward dynamics with the wall as a rigid constraint on the normal direction: one KKT row
     row = normal @ J
     K = np.block([[s.M, -row[:, None]], [row[None, :], np.zeros((1, 1))]])

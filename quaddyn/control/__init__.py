@@ -1,4 +1,4 @@
-"""Torques at the joints: joint PD, compensation of gravity and friction, impedance, force and trunk control."""
+"""Joint torques: joint PD, compensation of gravity and friction, impedance, force control and virtual models."""
 
 from ..deprecation import renamed_names
 from .force_control import ForceControl, ForceRegulator

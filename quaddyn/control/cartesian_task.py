@@ -1,4 +1,4 @@
-"""What a Cartesian controller controls: rows of a frame's place, their error, rate, Jacobian and drift."""
+"""`CartesianTask`: the task of a Cartesian controller, with its error, error rate, Jacobian and drift at a state."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from ..urdf.tree import Array, Pose
 from .gains import check_robot
 from .load_distribution import check_state
 
-#: Rows whose Jacobian stays below this share of the frame's largest at every sampled posture cannot move.
+#: Rows whose Jacobian stays below this fraction of the frame's largest at every sampled posture cannot move.
 IMMOBILE_FRACTION = 1e-9
+#: Number of random postures at which it is determined which rows can move.
+N_SAMPLED_POSTURES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskMotion:
-    """A task at one state.  With y the task's coordinates, ``error = y_wanted - y``.
+    """Error, Jacobian and drift of a task at one state.  With y the task's coordinates, ``error = y_desired - y``.
 
     Attributes:
         error: (k,) e [m, rad].
         rate: (k,) de/dt [m/s, rad/s].
-        acceleration: (k,) what of ``d^2 y_wanted / dt^2`` the caller asked for, and of its frame's turning.
-        J: (k, nv): ``dy/dt = J v`` while the target rests.
-        drift: (k,) ``dJ/dt v``.
-        twist_jacobian: (6, nv) the frame's own Jacobian, "local_world_aligned".
+        acceleration: (k,) ``d^2 y_desired / dt^2`` [m/s^2, rad/s^2]: from the desired acceleration of the frame, and
+            for angular rows also from its desired angular velocity.
+        J: (k, nv) Jacobian of the task: ``dy/dt = J v`` for a target at rest.
+        drift: (k,) ``dJ/dt v`` [m/s^2, rad/s^2].
+        twist_jacobian: (6, nv) Jacobian of the frame's twist, "local_world_aligned".
     """
 
     error: Array
@@ -44,23 +47,29 @@ class TaskMotion:
 
 
 class CartesianTask:
-    """Rows of the place of a frame, along world axes or axes of the caller's.
+    """Selected coordinates of a frame's placement, along world axes or given axes.
 
-    Linear rows are the coordinates of the frame's origin.  Angular rows are those of the rotation vector
-    ``e = log(R_wanted R^T)``, not of the angular velocity: their rate is ``de/dt = -Jr^-1(e) omega`` with the right
-    Jacobian of SO(3), so that ``e^T K e / 2`` is a potential for any symmetric K and a spring on e conserves energy.
-    (Bullo, Murray 1999, "Tracking for fully actuated mechanical systems"; Sola, Deray, Atchuthan 2018, "A micro Lie
-    theory", sec. IV.B.)  At half a turn the rotation vector jumps to its opposite.
+    Linear rows are the coordinates of the frame's origin.  Angular rows are those of the rotation vector ``e =
+    log(R_desired R^T)``, not of the angular velocity: their rate is ``de/dt = -Jr^-1(e) omega`` with the right Jacobian
+    of SO(3), so that ``e^T K e / 2`` is a potential for any symmetric K and a spring on e conserves energy.  (Bullo and
+    Murray 1999, "Tracking for fully actuated mechanical systems"; Sola, Deray and Atchuthan 2018, "A micro Lie theory",
+    sec. IV.B.)  At a rotation by pi the rotation vector jumps to its opposite.
 
     Args:
-        robot: any.
-        frame: a foot, link or joint.
-        rows: out of "x", "y", "z", "rx", "ry", "rz"; by default the linear ones that can move at all.
-        axes: (3, 3) rotation whose columns are the axes of the rows, in world axes; the world's by default.
+        robot: any robot.
+        frame: name of a foot, link or joint.
+        rows: names out of "x", "y", "z", "rx", "ry", "rz"; None for the linear ones that can move at all.
+        axes: (3, 3) rotation whose columns are the axes of the rows, in world axes; None for the world's axes.
+
+    Attributes:
+        robot, frame, rows, axes: as given, or their defaults.
+        index: (k,) rows of a twist (linear before angular) that the task has.
+        angular: for each row, whether it is angular.
 
     Raises:
         UnknownNameError: no such frame.
-        ArgumentError: rows unknown, twice or none, a frame that cannot move, or axes that are no rotation.
+        ArgumentError: no rows, an unknown row or one given twice, a frame that cannot move, or axes that are not a
+            rotation.
     """
 
     def __init__(
@@ -76,10 +85,10 @@ class CartesianTask:
             self.rows = check_sequence("rows", rows, "names of rows")
             if not self.rows or any(r not in FRAME_ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
                 raise ArgumentError(f"rows: expected each of {', '.join(FRAME_ROWS)} at most once, got {self.rows}")
-        self.index = np.array([FRAME_ROWS[row] for row in self.rows])
-        self.angular = tuple(bool(i >= 3) for i in self.index)
-        self._row_rotation = np.zeros((6, 6))  # both halves of a twist into the rows' axes
-        self._row_rotation[:3, :3] = self._row_rotation[3:, 3:] = self.axes.T
+        self.row_indices = np.array([FRAME_ROWS[row] for row in self.rows])
+        self.is_angular = tuple(bool(i >= 3) for i in self.row_indices)
+        self._twist_to_axes = np.zeros((6, 6))  # rotates linear and angular part of a twist from world axes to `axes`
+        self._twist_to_axes[:3, :3] = self._twist_to_axes[3:, 3:] = self.axes.T
 
     @property
     def k(self) -> int:
@@ -87,83 +96,87 @@ class CartesianTask:
         return len(self.rows)
 
     @property
-    def units(self) -> int:
-        """How many different units the rows have."""
-        return len(set(self.angular))
+    def n_units(self) -> int:
+        """Number of different units of the rows: 1 for linear or angular rows alone, 2 for both."""
+        return len(set(self.is_angular))
 
-    def check(self, s: State) -> None:
+    def check_state(self, s: State) -> None:
         """Raise `ArgumentError` unless `s` is a state of this robot."""
         check_state(s)
         if s.robot is not self.robot:
             raise ArgumentError(
-                f"s: a state of {s.robot!r}, which is not the very Robot of this controller, {self.robot!r}: "
-                "load once, share the object"
+                f"s: expected a state of this controller's Robot object, {self.robot!r}, got one of {s.robot!r}; "
+                "load the robot once and use that object everywhere"
             )
 
-    def motion(
+    def compute_motion(
         self, s: State, target: Array | Pose, velocity: Array | None = None, acceleration: Array | None = None
     ) -> TaskMotion:
-        """The task at a state.
+        """Computes error, error rate, Jacobian and drift at a state.
 
         Args:
             s: the state.
-            target: the frame's wanted place in the world: (3,) its origin [m], or a `Pose` where angular rows are.
-            velocity: (3,) or (6,) wanted velocity of the frame, linear before angular, world axes; at rest by default.
-            acceleration: the same of its acceleration; zero by default.
+            target: desired placement of the frame in the world: (3,) its origin [m], or a `Pose` if there are angular
+                rows.
+            velocity: (3,) or (6,) desired velocity of the frame, linear before angular, world axes [m/s, rad/s]; None
+                for zero.
+            acceleration: (3,) or (6,) desired acceleration, likewise [m/s^2, rad/s^2]; None for zero.
 
         Raises:
-            ArgumentError: wrong shapes, not finite, no rotation where one is needed, or a state of another robot.
+            ArgumentError: wrong shapes, entries that are not finite, a matrix that is not a rotation, or a state of
+                another robot.
         """
-        self.check(s)
+        self.check_state(s)
         pose = s.placement(self.frame)
         J6 = s.jacobian(self.frame)
         current, drift = s.velocity(self.frame), s.drift(self.frame)
         target_velocity = as_twist("velocity", velocity)
         target_acceleration = as_twist("acceleration", acceleration)
-        R, rotate = self.axes, self._row_rotation
+        R, to_axes = self.axes, self._twist_to_axes
         position, rotation = self._check_target(target)
         error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
         target_velocity, current, target_acceleration, drift = (
-            rotate @ target_velocity,
-            rotate @ current,
-            rotate @ target_acceleration,
-            rotate @ drift,
+            to_axes @ target_velocity,
+            to_axes @ current,
+            to_axes @ target_acceleration,
+            to_axes @ drift,
         )
-        rate, y_desired, J = target_velocity - current, target_acceleration, rotate @ J6
-        if any(self.angular):
+        rate, acceleration, J = target_velocity - current, target_acceleration, to_axes @ J6
+        if any(self.is_angular):
             e = R.T @ pin.log3(rotation @ pose.rotation.T)
             inverse = inverse_right_jacobian(e)
             e_rate = inverse.T @ target_velocity[3:] - inverse @ current[3:]
             error[3:], rate[3:] = e, e_rate
             inverse_rate = inverse_right_jacobian_rate(e, e_rate)
-            y_desired = np.concatenate(
+            acceleration = np.concatenate(
                 (target_acceleration[:3], inverse.T @ target_acceleration[3:] + inverse_rate.T @ target_velocity[3:])
             )
             J[3:], drift[3:] = inverse @ J[3:], inverse @ drift[3:] + inverse_rate @ current[3:]
-        i = self.index
+        i = self.row_indices
         return TaskMotion(
             error=error[i],
             rate=rate[i],
-            acceleration=y_desired[i],
+            acceleration=acceleration[i],
             J=J[i],
             drift=drift[i],
             twist_jacobian=J6,
         )
 
     def _check_target(self, target: Array | Pose) -> tuple[Array, Array]:
+        """Checks a target; returns its position (3,) [m] and rotation (3, 3), the identity without angular rows."""
         if isinstance(target, Pose):
             position = check_vector("target.translation", target.translation, (3,), "the origin of the frame")
             check_magnitude("target.translation", position)
             return position, check_rotation("target.rotation", target.rotation)
-        if any(self.angular):
-            raise ArgumentTypeError(f"target: rows {self.rows} need a Pose, got {type(target).__name__}")
+        if any(self.is_angular):
+            raise ArgumentTypeError(f"target: expected a Pose for the rows {self.rows}, got {type(target).__name__}")
         target = check_vector("target", target, (3,), "the origin of the frame")
         check_magnitude("target", target)
         return target, np.eye(3)
 
 
 def as_twist(name: str, value: Array | None) -> Array:
-    """(6,) of a (3,) or (6,) argument, missing angular parts zero; zero for None."""
+    """Returns a (3,) or (6,) argument as (6,), with missing angular parts zero; zeros for None."""
     out = np.zeros(6)
     if value is not None:
         given = check_wrench(name, value, "linear, or (6,) with angular")
@@ -172,10 +185,10 @@ def as_twist(name: str, value: Array | None) -> Array:
 
 
 def check_magnitude(name: str, value: Array) -> Array:
-    """`value` if its entries are within `MAX_CONFIGURATION_NORM`, so that no gain makes them overflow.
+    """Returns `value` after checking its entries against `MAX_CONFIGURATION_NORM`, so that no gain makes them overflow.
 
     Raises:
-        ArgumentError: they are not.
+        ArgumentError: an entry exceeds the bound.
     """
     if not np.abs(value).max(initial=0.0) <= MAX_CONFIGURATION_NORM:
         raise ArgumentError(f"{name}: expected entries of at most {MAX_CONFIGURATION_NORM:g}, got {value}")
@@ -183,10 +196,10 @@ def check_magnitude(name: str, value: Array) -> Array:
 
 
 def check_rotation(name: str, value: object) -> Array:
-    """`value` if it is a (3, 3) rotation matrix to within 1e-6.
+    """Returns `value` as floats after checking that it is a (3, 3) rotation matrix to within 1e-6.
 
     Raises:
-        ArgumentError: it is not.
+        ArgumentError: it is not a rotation matrix.
     """
     R = np.asarray(value)
     if R.shape != (3, 3) or R.dtype.kind not in "fiu" or not np.isfinite(R).all():
@@ -198,14 +211,14 @@ def check_rotation(name: str, value: object) -> Array:
 
 
 def find_movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
-    """Those of "x", "y", "z" (along `axes`) in which a frame can move, judged at home and at random postures.
+    """Finds those of "x", "y", "z" (along `axes`) in which a frame can move, from its Jacobian at random postures.
 
     Raises:
-        ArgumentError: none.
+        ArgumentError: the frame cannot move in any direction.
     """
     dyn, rng = Dynamics(robot), np.random.default_rng(0)
     largest = np.zeros(3)
-    for _ in range(8):
+    for _ in range(N_SAMPLED_POSTURES):
         J = (
             axes.T
             @ dyn.frame_jacobian(
@@ -217,18 +230,18 @@ def find_movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
         row for row, size in zip("xyz", largest, strict=True) if size > max(IMMOBILE_FRACTION * largest.max(), 1e-12)
     )
     if not rows:
-        raise ArgumentError(f"frame: {frame!r} does not move")
+        raise ArgumentError(f"frame: expected one that joints or the root can move, got {frame!r}")
     return rows
 
 
 def inverse_right_jacobian(e: Array) -> Array:
-    """Jr^-1(e) of SO(3): ``1 + [e]/2 + c(|e|) [e]^2`` with ``c = (1 - (|e|/2) cot(|e|/2)) / |e|^2``."""
+    """Returns Jr^-1(e) of SO(3): ``1 + [e]/2 + c(|e|) [e]^2`` with ``c = (1 - (|e|/2) cot(|e|/2)) / |e|^2``."""
     E = pin.skew(e)
     return np.asarray(np.eye(3) + 0.5 * E + _rotation_coefficient(float(np.linalg.norm(e)))[0] * (E @ E))
 
 
 def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
-    """d/dt of `inverse_right_jacobian` along de/dt."""
+    """Returns the time derivative of `inverse_right_jacobian` along de/dt."""
     E, E_rate = pin.skew(e), pin.skew(e_rate)
     angle = float(np.linalg.norm(e))
     c, slope_over_angle = _rotation_coefficient(angle)
@@ -236,7 +249,7 @@ def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
 
 
 def _rotation_coefficient(angle: float) -> tuple[float, float]:
-    """The c of `inverse_right_jacobian`, and c'(angle) / angle; by their series where the closed form loses digits."""
+    """Returns c of `inverse_right_jacobian` and c'(angle) / angle; for small angles by series, which keep all digits."""
     if angle < 0.1:
         a = angle * angle
         return 1.0 / 12.0 + a / 720.0 + a * a / 30240.0 + a**3 / 1209600.0, (

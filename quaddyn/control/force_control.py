@@ -1,4 +1,4 @@
-"""Explicit force control: feed-forward and PI on a measured contact force."""
+"""Explicit force control: feed-forward and PI control of a measured contact force."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from .task_torque import TaskTorque, make_task_torque
 class ForceRegulator(StrictAttributes, fixed=("size",)):
     """Feed-forward plus PI on a measured force, with anti-windup: ``u = f* + kp (f* - f) + ki int (f* - f) dt``.
 
-    The integral is clamped, and stands still while the caller reports saturated motors.
+    The integral is clamped, and it is not updated while the caller reports saturated motors.  The gains, the limit and
+    the period are attributes, too, and may be set.
 
     Args:
-        size: number of components.
-        kp: proportional gain [1].
+        size: number of force components.
+        kp: proportional gain, dimensionless.
         ki: integral gain [1/s].
-        limit: (size,) or scalar bound of the integral's contribution [N]; None for the wanted force's own size.
+        integral_limit: (size,) or scalar bound of the integral's contribution [N, N m]; None for the magnitude of the
+            target force, component by component.
         dt: period of the control loop [s].
 
     Attributes:
-        kp, ki, limit, dt: as given; may be set.
-        integral: (size,) the integral's contribution to u [N].
+        integral: (size,) contribution of the integral to u [N, N m].
 
     Raises:
         ArgumentError: a value out of range.
@@ -58,17 +59,30 @@ class ForceRegulator(StrictAttributes, fixed=("size",)):
         self.integral = np.zeros(size)
 
     def reset(self) -> None:
-        """Forget the integral."""
+        """Sets the integral to zero."""
         self.integral = np.zeros(self.size)
 
-    def compute(self, wanted: Array, measured: Array | None) -> Array:
-        """The force u (size,) [N]; without a measurement the feed-forward alone."""
-        if measured is None:
-            return wanted.copy()
-        return np.asarray(wanted + self.kp * (wanted - measured) + self.integral)
+    @renamed_parameters(wanted="target")
+    def compute(self, target: Array, measured: Array | None) -> Array:
+        """Returns the force u (size,) [N, N m].
 
+        Args:
+            target: (size,) target force f* [N, N m].
+            measured: (size,) measured force f [N, N m]; None without a sensor, for the feed-forward alone.
+        """
+        if measured is None:
+            return target.copy()
+        return np.asarray(target + self.kp * (target - measured) + self.integral)
+
+    @renamed_parameters(wanted="target")
     def integrate(self, target: Array, measured: Array | None, *, saturated: bool) -> None:
-        """Advance the integral by one period, unless the motors are at their limits."""
+        """Advances the integral by one period, unless the motors are saturated or there is no measurement.
+
+        Args:
+            target: (size,) target force f* [N, N m].
+            measured: (size,) measured force f [N, N m]; None without a sensor.
+            saturated: true if motors are saturated.
+        """
         if measured is None or saturated:
             return
         limit = np.abs(target) if self.integral_limit is None else self.integral_limit
@@ -76,15 +90,15 @@ class ForceRegulator(StrictAttributes, fixed=("size",)):
 
 
 def check_forces(name: str, value: ArrayLike, rows: tuple[str, ...]) -> Array:
-    """The value as an array; raises `ArgumentError` unless it is one finite, bounded force per row."""
+    """Returns the value as an array; raises `ArgumentError` unless it has one finite, bounded force per row."""
     return check_magnitude(name, check_vector(name, value, (len(rows),), f"one per row {rows}"))
 
 
 class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "regulator", "null_space")):
-    r"""Force along the rows of a frame; along all other directions the frame is free but for dampers at the joints.
+    r"""Force control along the rows of a frame, with joint damping in all other directions.
 
-    Forces are those *on the robot*.  The load on the actuators is ``g(q) - J^T (u + Lambda damping_rate rate)``, u from
-    `ForceRegulator` with the gains of `HybridControl`.  Without a sensor, u is the wanted force f* and the loop is
+    Forces are those *on the robot*.  The load on the actuators is ``g(q) - J^T (u + Lambda damping_rate rate)``, with u
+    from `ForceRegulator` with the gains of `HybridControl`.  Without a sensor, u is the target force f* and the loop is
     passive: with y the rows' coordinates and the storage
 
     .. math::
@@ -92,27 +106,32 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         V = \tfrac{1}{2} v^\top M v + f^\star \cdot y, \qquad
         \dot V = -\rho\, \dot y^\top \Lambda\, \dot y - |N v|^2_{K_d} + P_{ext}
 
-    with rho the damping rate and P_ext the power of external forces; an elastic surface adds its own energy to V.
-    To hold the frame's place across the force, use `HybridControl`.
+    with rho the damping rate and P_ext the power of external forces; an elastic surface adds its own energy to V.  To
+    control also the frame's position perpendicular to the force, use `HybridControl`.
+
     Source: Whitney 1987, "Historical perspective and state of the art in robot force control", explicit force control.
 
     Args:
-        robot: any.
-        frame: a foot, link or joint.
-        rows: force rows; by default the linear ones that can move.
-        axes: (3, 3) rotation whose columns are the axes of the rows in world axes; the world's by default.
-        kp, ki, integral_limit, damping_rate: as in `HybridControl`.
-        null_space: as in `CartesianImpedance`.
-        singular_tolerance: mobilities below this share of the largest are raised to it.
+        robot: any robot.
+        frame: name of a foot, link or joint.
+        rows: names of the force rows; None for the linear ones that can move.
+        axes: (3, 3) rotation whose columns are the axes of the rows in world axes; None for the world's axes.
+        kp: proportional gain of the force error, dimensionless.
+        ki: integral gain of the force error [1/s].
+        integral_limit: (k,) or scalar bound of the integral's contribution [N]; None for the magnitude of the target
+            force.
+        damping_rate: rate at which the velocity along the rows is damped [1/s].
+        null_space: joint damping, and a posture if it has one, in the null space of the task; None for damping alone.
+        singular_tolerance: task-space mobilities below this fraction of the largest are raised to it.
         dt: period of the control loop [s].
 
     Attributes:
-        robot, frame, rows: as given or found.
+        robot, frame, rows: as given, or their defaults.
         regulator: the `ForceRegulator`, with its integral.
 
     Raises:
         UnknownNameError: no such frame.
-        ArgumentError: rows, axes, gains or another argument out of range, named.
+        ArgumentError: rows, axes, gains or another argument out of range; the message names it.
     """
 
     damping_rate = ValidatedAttribute[float, float](
@@ -138,8 +157,8 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         dt: float = 1e-3,
     ) -> None:
         self.task = CartesianTask(robot, frame, rows, axes=axes)
-        if any(self.task.angular):
-            raise ArgumentError(f"rows: expected linear ones (moments: HybridControl), got {self.task.rows}")
+        if any(self.task.is_angular):
+            raise ArgumentError(f"rows: expected linear rows, got {self.task.rows}; use HybridControl for moments")
         self.robot, self.frame, self.rows = robot, frame, self.task.rows
         self.damping_rate = damping_rate
         self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, integral_limit=integral_limit, dt=dt)
@@ -155,14 +174,14 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         stance: Iterable[str] | None = None,
         friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
-        """Torques at one state; call it once per period: the integral advances.
+        """Computes the torques at one state.  Call it once per period: the integral advances.
 
         Args:
             s: the state.
-            force: (k,) wanted force on the robot along the rows [N].
-            measured: (k,) the measured one; None for no sensor: feed-forward alone.
-            stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
-            friction: Coulomb's coefficient for the distribution over the stance feet.
+            force: (k,) target force on the robot along the rows [N].
+            measured: (k,) measured force, likewise; None without a sensor, for the feed-forward alone.
+            stance: names of the stance feet of a free or planar root; None for all feet except the controlled one.
+            friction: Coulomb's coefficient for the distribution over the stance feet, dimensionless.
 
         Raises:
             ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
@@ -172,9 +191,9 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         force = check_forces("force", force, self.rows)
         if measured is not None:
             measured = check_forces("measured", measured, self.rows)
-        motion = self.task.motion(s, np.zeros(3))
+        motion = self.task.compute_motion(s, np.zeros(3))
         feet = select_stance_feet(self.robot, self.frame, stance)
-        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        space = compute_operational_space(s, motion.J, self.task.is_angular, feet, tolerance=self.singular_tolerance)
         rate = motion.J @ s.v
         damper = self.damping_rate * (space.inertia @ rate)
         task_force = -self.regulator.compute(force, measured) - damper
@@ -193,17 +212,17 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         return out
 
     def storage(self, s: State, force: Array) -> float:
-        """V of the class's docstring [J], up to a constant: for feed-forward alone it never grows.
+        """Returns V of the class's docstring [J], up to a constant: with the feed-forward alone it never grows.
 
         Args:
             s: the state.
-            force: as in `compute`.
+            force: (k,) target force, as in `compute`.
         """
         force = check_forces("force", force, self.rows)
-        y = -self.task.motion(s, np.zeros(3)).error
+        y = -self.task.compute_motion(s, np.zeros(3)).error
         return s.energy.kinetic + float(force @ y) + self.null_space.tank_energy
 
     def reset(self) -> None:
-        """Forget the past: the integral and what the tank gave."""
+        """Sets the integral to zero and fills the energy tank of the null space."""
         self.regulator.reset()
         self.null_space.reset()

@@ -1,4 +1,4 @@
-"""Gains of Cartesian controllers: what a stiffness may be, and the damping that fits it and the inertia."""
+"""Gains of Cartesian controllers: validation of gains, and damping from stiffness, inertia and damping ratio."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
-#: Asymmetry and negative eigenvalues of a gain up to this share of its norm are rounding.
+#: Asymmetry and negative eigenvalues of a gain up to this fraction of its norm are rounding.
 ROUNDING_TOLERANCE = 1e-9
 #: Largest entry of a gain; beyond, forces would overflow.
 MAX_GAIN = 1e50
 
 
 def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
-    """A gain as a (k, k) symmetric positive semi-definite matrix, read-only.
+    """Returns a gain as a (k, k) symmetric positive semi-definite matrix, read-only.
 
     Args:
-        name: the argument's name, for messages.
+        name: name of the argument, for messages.
         value: a number (times the identity), (k,) the diagonal, or (k, k).
-        k: size of the task.
-        definite: refuse singular matrices too.
-        units: how many different units the task's rows have; a lone number means something only where it is one.
+        k: number of rows of the task.
+        definite: whether the matrix must be positive definite.
+        units: number of different units of the task's rows; a single number is accepted only if it is 1.
 
     Raises:
-        ArgumentError: another shape, an entry that is not finite, an asymmetric or indefinite matrix, or a lone number
-            for rows in metres and radians.
-        ArgumentTypeError: no numbers.
+        ArgumentError: another shape, an entry that is not finite, an asymmetric or indefinite matrix, or a single
+            number for rows in meters and radians.
+        ArgumentTypeError: a value that is not numeric.
     """
     try:
         gain = np.asarray(value)
@@ -37,7 +37,7 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
     except ValueError:  # ragged
         gain = np.asarray(None)
     if gain.dtype != np.float64:
-        raise ArgumentTypeError(f"{name}: expected a number, ({k},) or ({k}, {k}) of them, got {value!r}")
+        raise ArgumentTypeError(f"{name}: expected a number or an array of shape ({k},) or ({k}, {k}), got {value!r}")
     if gain.shape not in ((), (k,), (k, k)):
         raise ArgumentError(f"{name}: expected a number, ({k},) or ({k}, {k}), got shape {gain.shape}")
     if not np.isfinite(gain).all():
@@ -46,7 +46,7 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
         raise ArgumentError(f"{name}: expected entries of at most {MAX_GAIN:g}, got {value!r}")
     if gain.ndim == 0 and units > 1:
         raise ArgumentError(
-            f"{name}: rows in metres and radians need one number each, ({k},) or ({k}, {k}), got {value!r}"
+            f"{name}: expected shape ({k},) or ({k}, {k}), since the rows have different units, got {value!r}"
         )
     if gain.ndim < 2:
         gain = np.diag(np.broadcast_to(gain, (k,)))
@@ -56,62 +56,64 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
     gain = 0.5 * (gain + gain.T)
     smallest = float(np.linalg.eigvalsh(gain / size).min()) if size > 0.0 else 0.0
     if smallest < -ROUNDING_TOLERANCE:
-        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {smallest * size:.3g} (times the rest)")
+        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {smallest * size:.3g}")
     if definite and not (size > 0.0 and smallest > ROUNDING_TOLERANCE):
         raise ArgumentError(f"{name}: expected a positive definite matrix, got {value!r}")
     return frozen(gain)
 
 
 def as_gain_vector(name: str, value: ArrayLike, size: int) -> Array:
-    """Gains as (size,) finite numbers >= 0, from one number or as many.
+    """Returns gains as (size,) finite numbers >= 0, from a number or an array of this size.
 
     Raises:
-        ArgumentError: it is not.
+        ArgumentError: another shape, or an entry that is negative or not finite.
+        ArgumentTypeError: a value that is not numeric.
     """
     try:
         gain = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name}: expected a number or {size} of them, got {type(value).__name__}") from None
+        raise ArgumentTypeError(f"{name}: expected a number or {size} numbers, got {type(value).__name__}") from None
     if gain.shape not in ((), (size,)) or not np.isfinite(gain).all() or (gain < 0.0).any():
-        raise ArgumentError(f"{name}: expected a number or {size} of them, finite and not negative, got {value!r}")
+        raise ArgumentError(f"{name}: expected a number or {size} numbers, finite and not negative, got {value!r}")
     return np.broadcast_to(gain, (size,))
 
 
 def check_fraction(name: str, value: object) -> float:
-    """A number between 0 and 1, both excluded.
+    """Returns `value` as a float after checking that it is between 0 and 1, both excluded.
 
     Raises:
-        ArgumentError: it is not.
-        ArgumentTypeError: it is no number.
+        ArgumentError: it is out of range.
+        ArgumentTypeError: it is not a number.
     """
     x = check_number(name, value)
     if not 0.0 < x < 1.0:
-        raise ArgumentError(f"{name}: expected a share between 0 and 1, got {x}")
+        raise ArgumentError(f"{name}: expected a fraction between 0 and 1, got {x}")
     return x
 
 
 def check_robot(robot: object) -> None:
-    """Raise `ArgumentTypeError` unless `robot` is a `Robot`."""
+    """Raises `ArgumentTypeError` unless `robot` is a `Robot`."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
 
 
 def compute_modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:
-    """The damping D that gives every mode of ``Lambda e'' + D e' + K e = 0`` the same damping ratio.
+    """Computes the damping D that gives every mode of ``Lambda e'' + D e' + K e = 0`` the same damping ratio.
 
-    Double diagonalization: with ``Lambda = R R^T`` and the orthogonal V of ``R^-1 K R^-T = V diag(w^2) V^T``, the
-    modal coordinates ``z = V^T R^T e`` decouple both, and ``D = R V diag(2 zeta w) V^T R^T``.
-    Source: Albu-Schaeffer, Ott, Frese, Hirzinger 2003, "Cartesian impedance control of redundant robots: recent
+    Double diagonalization: with ``Lambda = R R^T`` and the orthogonal V of ``R^-1 K R^-T = V diag(w^2) V^T``, the modal
+    coordinates ``z = V^T R^T e`` decouple both, and ``D = R V diag(2 zeta w) V^T R^T``.
+
+    Source: Albu-Schaeffer, Ott, Frese and Hirzinger 2003, "Cartesian impedance control of redundant robots: recent
     results with the DLR-light-weight-arms", sec. IV.
 
     Args:
         root: (k, k) R, any square root of the inertia.
-        inverse_root: (k, k) its inverse.
-        stiffness: (k, k) K, symmetric positive semi-definite.
-        ratio: zeta.
+        inverse_root: (k, k) inverse of R.
+        stiffness: (k, k) K, symmetric positive semi-definite [N/m, N m/rad].
+        ratio: damping ratio zeta, dimensionless.
 
     Returns:
-        D (k, k), and (k,) the undamped natural frequencies w, rising [rad/s].
+        D (k, k), and (k,) the undamped natural frequencies w, ascending [rad/s].
     """
     squares, V = np.linalg.eigh(inverse_root @ stiffness @ inverse_root.T)
     w = np.sqrt(np.maximum(squares, 0.0))

@@ -1,4 +1,4 @@
-"""Contact-consistent gravity compensation: torques that hold the robot, and the ground forces they count on."""
+"""Contact-consistent gravity compensation: torques for static equilibrium, and the corresponding ground forces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ def gravity_compensation(
     friction: float = NOMINAL_FRICTION,
     rank_tolerance: float = 1e-8,
 ) -> LoadDistribution:
-    """Torques that balance h (gravity, and Coriolis terms where ``v != 0``) through the stance feet.
+    """Computes the torques that balance h (gravity, and Coriolis terms where ``v != 0``) through the stance feet.
 
-    ``S^T tau + sum_i J_i^T f_i = M a + h`` with the forces of `distribute`: on level ground, purely vertical ones.
+    ``S^T tau + sum_i J_i^T f_i = M a + h`` with the contact forces of `distribute_load`: on level ground, purely
+    vertical ones.
 
     Args:
         s: the state; ``dyn.update(q, 0 * v)`` compensates gravity alone.
-        stance: names of the feet on the ground; all feet by default.
-        acceleration: (nv,) wanted acceleration [m/s^2, rad/s^2]; zero by default.
-        friction: Coulomb's coefficient mu that weighs tangential forces and measures the margin.
-        rank_tolerance: singular values below this share of the largest count as zero.
+        stance: names of the stance feet; None for all feet.
+        acceleration: (nv,) desired acceleration [m/s^2, rad/s^2]; None for zero.
+        friction: Coulomb's coefficient mu, dimensionless, in the cost of tangential forces and the margin.
+        rank_tolerance: singular values below this fraction of the largest count as zero.
 
     Raises:
         UnknownNameError: `stance` names no foot.

@@ -1,4 +1,4 @@
-"""Hybrid control: force along some axes of a frame, motion along the others."""
+"""Hybrid control: force along some rows of a frame, motion along the others."""
 
 from __future__ import annotations
 
@@ -26,55 +26,57 @@ from .task_torque import TaskTorque, make_task_torque
 class HybridControl(
     StrictAttributes, fixed=("task", "robot", "frame", "rows", "force_rows", "regulator", "null_space")
 ):
-    """Force along the rows named in `force`, motion along the other rows of a frame, in axes of the caller's.
+    """Hybrid force and motion control: force along the rows in `force`, motion along a frame's other rows.
 
-    Forces are those *on the robot*, as everywhere: to press on a wall in front, ask for a force along -x.  With J the
-    Jacobian of all rows, Lambda their inertia and a_0 what the stance feet impose, the load on the actuators is
+    Forces are those *on the robot*: to press on a wall in front, set a force along -x.  With J the Jacobian of all
+    rows, Lambda their inertia and a_0 the acceleration that the stance feet impose, the load on the actuators is
 
         h + J^T (Lambda (a* - dJ/dt v - J a_0) - S_f u),
-        motion rows: a* = a_wanted + w^2 e + 2 zeta w de/dt,     force rows: a* = -damping_rate * rate,
+        motion rows: a* = a_desired + w^2 e + 2 zeta w de/dt,     force rows: a* = -damping_rate * rate,
 
-    u from `ForceRegulator`.  Because both halves pass through the full Lambda of one operational space, the motion
-    half makes no acceleration along the force rows and hence no contact force, and once the contact answers with u
-    the force half makes no motion: Khatib's consistent form of Raibert and Craig's selection.  Where dry friction holds
-    the frame off its target, what the motion half pushes in vain reaches the force rows through Lambda: the integral
-    takes it out, feed-forward alone does not.
-    Source: Raibert, Craig 1981, "Hybrid position/force control of manipulators"; Khatib 1987, secs. 7 and 8.
+    with u from `ForceRegulator`.  Both parts are weighted by the full Lambda of one operational space.  Therefore the
+    motion part causes no acceleration along the force rows and no contact force, and the force part causes no motion
+    once the contact force equals u: Khatib's consistent form of Raibert and Craig's selection.  Where dry friction
+    keeps the frame off its target, the motion part causes, through Lambda, an error in the force rows; the integral
+    removes it, feed-forward alone does not.
 
-    *Gains.*  Along a force row the frame with its inertia m presses on a surface of any stiffness: by Routh the loop
-    is stable where ``ki < (1 + kp) (damping_rate + c / m)``, c the surface's damping, whatever its stiffness.  With the
-    defaults the force settles with the time constant 1 / ki = 0.1 s.  kp is 0 by default: a force error fed back a
-    period late makes a stiff surface oscillate, which velocity damping alone must then hold down.  In free space the
-    frame moves off at the speed ``u / (m damping_rate)`` at most.
+    Source: Raibert and Craig 1981, "Hybrid position/force control of manipulators"; Khatib 1987, secs. 7 and 8.
 
-    Angular rows can be motion rows or, as moments, force rows.  A floating root stands on its `stance` feet; null
-    space, singular postures and cut torques are as in `CartesianImpedance`.
+    *Gains.*  Along a force row the frame with its inertia m presses on a surface of any stiffness.  By Routh's
+    criterion the loop is stable if ``ki < (1 + kp) (damping_rate + c / m)``, with c the surface's damping, whatever its
+    stiffness.  With the default gains the force settles with the time constant 1 / ki = 0.1 s.  kp is 0 by default: a
+    force error that is fed back one period late makes a stiff surface oscillate, and velocity damping alone would have
+    to suppress that.  In free space the frame moves at the speed ``u / (m damping_rate)`` at most.
+
+    Angular rows can be motion rows or, as moments, force rows.  A floating root is supported by its `stance` feet.
+    Null space, singular postures and clamped torques are treated as in `CartesianImpedance`.
 
     Args:
-        robot: any.
-        frame: a foot, link or joint.
+        robot: any robot.
+        frame: name of a foot, link or joint.
         force: names of the force rows.
-        rows: all rows; by default the linear ones that can move.
+        rows: names of all rows; None for the linear ones that can move.
         axes: (3, 3) rotation whose columns are the axes of the rows in world axes, such as a surface's tangents and
-            normal; the world's by default.
+            normal; None for the world's axes.
         bandwidth: w of the motion rows [Hz].
-        damping_ratio: zeta of the motion rows.
-        kp: proportional gain of the force error [1].
-        ki: integral gain [1/s].
-        integral_limit: bound of the integral's contribution [N, N m]; by default the size of the wanted force.
-        damping_rate: of the force rows [1/s].
-        null_space: as in `CartesianImpedance`.
-        singular_tolerance: mobilities below this share of the largest are raised to it.
+        damping_ratio: zeta of the motion rows, dimensionless.
+        kp: proportional gain of the force error, dimensionless.
+        ki: integral gain of the force error [1/s].
+        integral_limit: (number of force rows,) or scalar bound of the integral's contribution [N, N m]; None for the
+            magnitude of the target force.
+        damping_rate: rate at which the velocity along the force rows is damped [1/s].
+        null_space: joint damping, and a posture if it has one, in the null space of the task; None for damping alone.
+        singular_tolerance: task-space mobilities below this fraction of the largest are raised to it.
         dt: period of the control loop [s].
 
     Attributes:
-        robot, frame, rows: as given or found.
-        force_rows: names of the force rows, in the order of `rows`: that of `compute`'s forces.
+        robot, frame, rows: as given, or their defaults.
+        force_rows: names of the force rows, in the order of `rows`, which is that of the forces in `compute`.
         regulator: the `ForceRegulator`, with its integral.
 
     Raises:
         UnknownNameError: no such frame.
-        ArgumentError: rows, axes, gains or another argument out of range, named.
+        ArgumentError: rows, axes, gains or another argument out of range; the message names it.
     """
 
     bandwidth = ValidatedAttribute[float, float](lambda self, value: check_positive("bandwidth", value))
@@ -134,18 +136,18 @@ class HybridControl(
         stance: Iterable[str] | None = None,
         friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
-        """Torques at one state; call it once per period: the integral advances.
+        """Computes the torques at one state.  Call it once per period: the integral advances.
 
         Args:
             s: the state.
-            target: (3,) wanted origin of the frame, world axes [m], of which the motion rows count; a `Pose` if there
-                are angular rows.
-            force: wanted force on the robot along each of `force_rows` [N, N m].
-            measured: the measured one, in the same order; None for no sensor: feed-forward alone.
-            velocity: (3,) or (6,) wanted velocity of the frame, world axes [m/s, rad/s].
-            acceleration: (3,) or (6,) wanted acceleration of the frame, world axes [m/s^2, rad/s^2].
-            stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
-            friction: Coulomb's coefficient for the distribution over the stance feet.
+            target: (3,) desired origin of the frame, world axes [m], of which only the motion rows have an effect; a
+                `Pose` if there are angular rows.
+            force: (number of force rows,) target force on the robot along each of `force_rows` [N, N m].
+            measured: measured force, likewise; None without a sensor, for the feed-forward alone.
+            velocity: (3,) or (6,) desired velocity of the frame, world axes [m/s, rad/s]; None for zero.
+            acceleration: (3,) or (6,) desired acceleration of the frame, world axes [m/s^2, rad/s^2]; None for zero.
+            stance: names of the stance feet of a free or planar root; None for all feet except the controlled one.
+            friction: Coulomb's coefficient for the distribution over the stance feet, dimensionless.
 
         Raises:
             ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
@@ -155,9 +157,9 @@ class HybridControl(
         force = check_forces("force", force, self.force_rows)
         if measured is not None:
             measured = check_forces("measured", measured, self.force_rows)
-        motion = self.task.motion(s, target, velocity, acceleration)
+        motion = self.task.compute_motion(s, target, velocity, acceleration)
         feet = select_stance_feet(self.robot, self.frame, stance)
-        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        space = compute_operational_space(s, motion.J, self.task.is_angular, feet, tolerance=self.singular_tolerance)
         w, is_force_row = 2.0 * np.pi * self.bandwidth, self._force
         desired_acceleration = motion.acceleration + w * w * motion.error + 2.0 * self.damping_ratio * w * motion.rate
         desired_acceleration[is_force_row] = -self.damping_rate * (motion.J @ s.v)[is_force_row]
@@ -179,6 +181,6 @@ class HybridControl(
         return out
 
     def reset(self) -> None:
-        """Forget the past: the integral and what the tank gave."""
+        """Sets the integral to zero and fills the energy tank of the null space."""
         self.regulator.reset()
         self.null_space.reset()

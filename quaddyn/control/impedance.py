@@ -1,4 +1,4 @@
-"""`CartesianImpedance`: a frame of the robot behaves like a mass on a spring and a damper."""
+"""`CartesianImpedance`: a frame of the robot responds to forces like a mass on a spring and a damper."""
 
 from __future__ import annotations
 
@@ -22,57 +22,62 @@ from .task_torque import TaskTorque, make_task_torque
 
 
 class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "rows", "null_space")):
-    r"""Makes a foot, hand or trunk answer external forces like a mass, a spring K and a damper D around its target.
+    r"""Impedance control of a foot, hand or trunk: a mass, a spring K and a damper D around a target.
 
-    With e the error (wanted less actual) of the rows, J their Jacobian and F_ext what the environment does to them:
+    With e the error (desired minus actual) of the rows, J their Jacobian and F_ext the external force on them:
 
-    *Without inertia shaping* (the default) the load on the actuators is ``g(q) + J^T (K e + D e' + Lambda a_wanted)``.
-    The frame keeps its own inertia Lambda, no force needs to be measured, a constant force F displaces it by
-    ``K^-1 F``, and the loop is passive: with the storage
+    *Without inertia shaping* (the default) the load on the actuators is ``g(q) + J^T (K e + D e' + Lambda
+    a_desired)``.  The frame keeps its own inertia Lambda, no force needs to be measured, a constant force F displaces
+    it by ``K^-1 F``, and the loop is passive: with the storage
 
     .. math::
 
         V = \tfrac{1}{2} v^\top M v + \tfrac{1}{2} e^\top K e, \qquad
         \dot V = -\dot e^\top D\, \dot e - |N v|^2_{K_d} + v^\top J_{ext}^\top F_{ext}
 
-    for a target at rest, whatever the gains (Ott 2008, *Cartesian Impedance Control of Redundant and Flexible-Joint
-    Robots*, ch. 3).  Gravity alone is compensated: to cancel Coriolis forces too would make this balance inexact.
+    for a target at rest and any gains (Ott 2008, *Cartesian Impedance Control of Redundant and Flexible-Joint Robots*,
+    ch. 3).  Only gravity is compensated: compensating Coriolis forces as well would make this energy balance inexact.
 
-    *With* `inertia` = Md the load cancels h and shapes the inertia: ``Md e'' + D e' + K e = -F_ext`` exactly, where the
-    external force is measured and given to `compute` (Hogan 1985, "Impedance control", part II).  Without it the
-    frame answers a push by ``Md Lambda^-1 F_ext`` instead of F_ext, static deflection included.  The storage is that of
-    the frame alone, ``V = e'^T Md e' / 2 + e^T K e / 2``, with ``dV/dt = -e'^T D e' - e'^T F_ext``.
+    *With* `inertia` = Md the load compensates h and shapes the inertia: ``Md e'' + D e' + K e = -F_ext`` holds exactly
+    if the external force is measured and passed to `compute` (Hogan 1985, "Impedance control", part II).  Without the
+    measurement the frame responds to ``Md Lambda^-1 F_ext`` instead of F_ext, also in its static deflection.  The
+    storage is that of the frame alone, ``V = e'^T Md e' / 2 + e^T K e / 2``, with ``dV/dt = -e'^T D e' - e'^T F_ext``.
 
-    The damping defaults to the given ratio in every mode of (Lambda or Md, K), computed afresh at every posture
-    (`modal_damping`).  Near a singular posture Lambda is bounded and the answer says so.  What the rows leave free is
-    damped, and may seek a posture: see `NullSpacePosture`, whose tank then belongs to V.
+    By default the damping gives every mode of (Lambda or Md, K) the given damping ratio, computed at every state
+    (`compute_modal_damping`).  Near a singular posture Lambda is bounded, and `TaskTorque.is_singular` reports it.
+    Motion in the null space of the rows is damped and can be drawn to a posture: see `NullSpacePosture`, whose energy
+    tank is then part of V.
 
-    A free or planar root stands on its `stance` feet, which the ground holds: Lambda includes that, and the load is
-    borne by actuators and feet together (`distribute`).  So an impedance of the trunk is a virtual model (see
-    `VirtualModel`), one of a foot in the air has the others bear its reaction.  A fixed root needs no feet.
+    A free or planar root is supported by its `stance` feet, which do not move: Lambda includes this constraint, and the
+    load is distributed over actuators and feet (`distribute_load`).  An impedance of the trunk is thus a virtual model
+    (see `VirtualModel`); the reaction of an impedance of a swing foot is carried by the stance feet.  A fixed root
+    needs no feet.
 
-    Torques are cut at ``robot.effort_limits``; the answer names the joints, and what is said above does not hold then.
+    Torques are clamped to ``robot.effort_limits``; the result names these joints, and the properties above then do not
+    hold.
 
     Args:
-        robot: any.
-        frame: a foot, link or joint.
+        robot: any robot.
+        frame: name of a foot, link or joint.
         stiffness: K, one number for rows of one unit, (k,) or symmetric positive semi-definite (k, k) [N/m, N m/rad].
-        damping: D, alike [N s/m, N m s/rad]; by default from the inertia.
-        damping_ratio: zeta of the default damping; 1 is critical.
-        inertia: Md, alike but positive definite [kg, kg m^2]; None for no inertia shaping.
-        rows: what is controlled, out of "x", "y", "z", "rx", "ry", "rz", world axes; by default the linear rows that
-            can move (x and z on a planar leg).  Angular rows are those of the rotation vector of `FrameTask`.
-        null_space: dampers, and if wanted springs, for what the rows leave free; by default dampers alone.
-        singular_tolerance: mobilities below this share of the largest are raised to it.
+        damping: D, shaped likewise [N s/m, N m s/rad]; None for the modal damping of the inertia.
+        damping_ratio: zeta of the default damping, dimensionless; 1 is critical.
+        inertia: Md, shaped likewise but positive definite [kg, kg m^2]; None for no inertia shaping.
+        rows: names of the controlled rows, out of "x", "y", "z", "rx", "ry", "rz", world axes; None for the linear rows
+            that can move (x and z on a planar leg).  Angular rows are components of the rotation vector from the actual
+            to the target orientation.
+        null_space: joint damping, and a posture if it has one, in the null space of the rows; None for damping alone.
+        singular_tolerance: task-space mobilities below this fraction of the largest are raised to it.
 
     Attributes:
-        robot, frame, rows: as given or found.
-        stiffness, damping, inertia: (k, k) read-only, damping and inertia None where they are not given; may be set.
-        damping_ratio, singular_tolerance: as given; may be set.
+        robot, frame, rows: as given, or their defaults.
+
+    The gains, the damping ratio and the tolerance are attributes, too, and may be set; stiffness, damping and inertia are
+    then read-only matrices (k, k), damping and inertia None where they are not given.
 
     Raises:
         UnknownNameError: no such frame.
-        ArgumentError: rows, gains or another argument out of range, named.
+        ArgumentError: rows, gains or another argument out of range; the message names it.
     """
 
     stiffness = ValidatedAttribute[ArrayLike, Array](lambda self, value: self._gain("stiffness", value))
@@ -109,11 +114,12 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         self.singular_tolerance = singular_tolerance
 
     def _gain(self, name: str, value: ArrayLike, *, definite: bool = False) -> Array:
-        return as_gain_matrix(name, value, self.task.k, definite=definite, units=self.task.units)
+        """Returns a stiffness, damping or inertia as a (k, k) matrix after checking it."""
+        return as_gain_matrix(name, value, self.task.k, definite=definite, units=self.task.n_units)
 
     @property
     def inertia(self) -> Array | None:
-        """(k, k) Md, None for no inertia shaping."""
+        """(k, k) shaped inertia Md [kg, kg m^2]; None without inertia shaping."""
         return self._inertia
 
     @inertia.setter
@@ -135,26 +141,27 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         stance: Iterable[str] | None = None,
         friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
-        """Torques at one state; with a `null_space` that seeks a posture, once per period: its tank is drawn on.
+        """Computes the torques at one state. Call it once per period if the null space has a posture: it has a tank.
 
         Args:
             s: the state.
-            target: (3,) wanted origin of the frame, world axes [m]; a `Pose` if there are angular rows.
-            velocity: (3,) or (6,) wanted velocity of the frame, world axes [m/s, rad/s].
-            acceleration: (3,) or (6,) wanted acceleration of the frame, world axes [m/s^2, rad/s^2].
-            external: (3,) or (6,) measured force on the frame, world axes [N, N m]; only inertia shaping uses it.
-            stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
-            friction: Coulomb's coefficient for the distribution over the stance feet.
+            target: (3,) desired origin of the frame, world axes [m]; a `Pose` if there are angular rows.
+            velocity: (3,) or (6,) desired velocity of the frame, world axes [m/s, rad/s]; None for zero.
+            acceleration: (3,) or (6,) desired acceleration of the frame, world axes [m/s^2, rad/s^2]; None for zero.
+            external: (3,) or (6,) measured force on the frame, world axes [N, N m], used only for inertia shaping; None
+                for zero.
+            stance: names of the stance feet of a free or planar root; None for all feet except the controlled one.
+            friction: Coulomb's coefficient for the distribution over the stance feet, dimensionless.
 
         Raises:
             ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
             UnknownNameError: `stance` names no foot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        motion = self.task.motion(s, target, velocity, acceleration)
+        motion = self.task.compute_motion(s, target, velocity, acceleration)
         feet = select_stance_feet(self.robot, self.frame, stance)
         measured = as_twist("external", external)
-        space = compute_operational_space(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        space = compute_operational_space(s, motion.J, self.task.is_angular, feet, tolerance=self.singular_tolerance)
         root, inverse_root = space.root, space.inverse_root
         if self._inertia_roots is not None:
             root, inverse_root = self._inertia_roots
@@ -166,7 +173,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
             force = spring + space.inertia @ motion.acceleration
             load = s.gravity + motion.J.T @ force
         else:
-            # What the measured force does to the task, as a force on its rows.
+            # The measured force, converted to the equivalent force on the task's rows.
             external_task_force = space.inertia @ (
                 motion.J @ (space.constrained_inverse @ (motion.twist_jacobian.T @ measured))
             )
@@ -191,30 +198,30 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         )
 
     def storage(self, s: State, target: Array | Pose, *, velocity: Array | None = None) -> float:
-        """V of the class's docstring [J]: without external forces and for a target at rest, it never grows.
+        """Returns V of the class's docstring [J]: without external forces and for a target at rest, it never grows.
 
         Args:
             s: the state.
-            target: as in `compute`.
-            velocity: as in `compute`; only inertia shaping uses it.
+            target: desired placement, as in `compute`.
+            velocity: desired velocity, as in `compute`, used only for inertia shaping; None for zero.
 
         Raises:
             ArgumentError: as `compute`.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        motion = self.task.motion(s, target, velocity)
+        motion = self.task.compute_motion(s, target, velocity)
         spring = 0.5 * float(motion.error @ self.stiffness @ motion.error)
         if self.inertia is not None:
             return spring + 0.5 * float(motion.rate @ self.inertia @ motion.rate)
         return spring + s.energy.kinetic + self.null_space.tank_energy
 
     def reset(self) -> None:
-        """Forget the past: fill the tank of the null space."""
+        """Fills the energy tank of the null space."""
         self.null_space.reset()
 
 
 def select_stance_feet(robot: Robot, frame: str, stance: Iterable[str] | None) -> tuple[str, ...]:
-    """The feet that bear a floating robot: those named, else all but the one that is `frame` itself."""
+    """Returns the feet that support a floating root: those in `stance`; for None all except the foot at `frame`."""
     if robot.root == "fixed":
         return () if stance is None else check_stance_feet(robot, stance)[:0]
     if stance is None:

@@ -49,6 +49,8 @@ class JointPD(StrictAttributes, fixed=("robot",)):
     per period, and three coupled joints stay stable (the eigenvalues of ``dt M^-1 Kd`` are below their trace, 3/2 < 2).
     The stiffness kp is at most ``kd^2 / m``, which leaves the swing leg half critically damped.
 
+    The gains are read-only attributes (nu,), ``kp`` and ``kd``, which can be set to (nu,) or a scalar at any time.
+
     Args:
         robot: any robot.
         kp: (nu,) or scalar stiffness [N m/rad or N/m]; None for the default from the inertia.
@@ -59,8 +61,6 @@ class JointPD(StrictAttributes, fixed=("robot",)):
 
     Attributes:
         robot: as given.
-        kp: (nu,) read-only; can be set to (nu,) or a scalar at any time.
-        kd: (nu,), likewise.
 
     Raises:
         ArgumentError: a gain that is negative, not finite or of the wrong shape, or another value out of range.
@@ -86,7 +86,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         )
         dt = check_positive("dt", dt)
         self.robot = robot
-        smallest, inertia = _inertias(robot)
+        smallest, inertia = _joint_inertias(robot)
         w = 2.0 * np.pi * bandwidth
         damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * smallest / dt)
         spring = np.minimum(inertia * w * w, damper * damper / smallest)
@@ -135,7 +135,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         return JointTorque(clamped, tuple(robot.actuated[i] for i in np.flatnonzero(clamped != tau)))
 
 
-def _inertias(robot: Robot) -> tuple[Array, Array]:
+def _joint_inertias(robot: Robot) -> tuple[Array, Array]:
     """Returns the smallest inertia of each actuated joint (all others free), and that in stance, in ``q_home``."""
     s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     index = robot.actuated_index

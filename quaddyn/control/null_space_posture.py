@@ -1,4 +1,4 @@
-"""`NullSpacePosture`: joint dampers and springs that a task does not feel, and a tank that keeps them passive."""
+"""`NullSpacePosture`: joint dampers and springs in the null space of a task, made passive by an energy tank."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ from .operational_space import OperationalSpace
 class NullSpacePosture(StrictAttributes, fixed=("robot",)):
     """Springs kp and dampers kd at the joints, projected into the null space of a task.
 
-    The damper is ``-N^T Kd N v``, which only takes energy.  The spring ``N^T Kp (q* - q)`` does not derive from a
-    potential once projected, and could pump energy into the robot: it draws what it gives from a tank, is cut off when
-    that is empty, and the tank refills from what the dampers of task and null space take.
-    Source: Dietrich, Ott, Stramigioli 2016, "Passivation of projection-based null space compliance control via
+    The damper is ``-N^T Kd N v``, which only dissipates energy.  The spring ``N^T Kp (q* - q)`` is not conservative
+    after the projection and could add energy to the robot.  Its work is therefore taken from an energy tank; the spring
+    is scaled down to zero as the tank empties, and the energy dissipated by the dampers of task and null space refills
+    it.
+
+    Source: Dietrich, Ott and Stramigioli 2016, "Passivation of projection-based null space compliance control via
     energy tanks".
 
     Args:
-        robot: any.
-        posture: (nq,) configuration whose actuated joints are sought; None for dampers alone.
-        kp: (nu,) or scalar [N m/rad]; by default that of `JointPD` at 1 Hz.
-        kd: (nu,) or scalar [N m s/rad]; by default that of `JointPD` at 1 Hz.
-        capacity: of the tank, full at the start [J]; by default what the springs hold at one radian (or metre).
+        robot: any robot.
+        posture: (nq,) configuration whose actuated joints the springs pull towards; None for dampers alone.
+        kp: (nu,) or scalar stiffness [N m/rad or N/m]; None for that of `JointPD` at 1 Hz.
+        kd: (nu,) or scalar damping [N m s/rad or N s/m]; None for that of `JointPD` at 1 Hz.
+        tank_capacity: capacity of the energy tank, which is full at the start [J]; None for the energy of all springs
+            at a deflection of one radian (or meter).
         dt: period of the control loop [s].
 
     Attributes:
-        tank: energy left [J].
+        tank_energy: energy in the tank [J].
 
     Raises:
-        ArgumentError: a gain negative, not finite or of the wrong shape, a posture that is none, a bad period.
+        ArgumentError: a gain that is negative, not finite or of the wrong shape, an invalid posture, or a period that
+            is not positive.
     """
 
     dt = ValidatedAttribute[float, float](lambda self, value: check_positive("dt", value))
@@ -61,7 +65,9 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         self.kd = default.kd if kd is None else kd
         self.kp = default.kp if kp is None else kp
         if posture is None and kp is not None:
-            raise ArgumentError("kp: needs a posture to pull towards")
+            raise ArgumentError(
+                "kp: accepted only with a posture, which the springs pull towards; pass posture= or remove kp"
+            )
         self.posture = posture
         full = (
             0.5 * float(self.kp.sum())
@@ -72,6 +78,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         self.tank_energy = self.tank_capacity
 
     def _check_posture(self, posture: Array | None) -> Array | None:
+        """Returns a posture, read-only, after checking its shape and the norms of its unit vectors; None for None."""
         if posture is None:
             return None
         posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
@@ -79,16 +86,16 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         return frozen(posture)
 
     def reset(self) -> None:
-        """Fill the tank."""
+        """Fills the energy tank."""
         self.tank_energy = self.tank_capacity
 
     def force(self, s: State, space: OperationalSpace, dissipated: float) -> Array:
-        """(nv,) generalized force of the null space, a multiple of N^T; draws from and refills the tank.
+        """Computes the generalized force of the null space (nv,) [N m, N], and updates the energy tank.
 
         Args:
             s: the state.
-            space: of the task.
-            dissipated: what the task's damper takes [W].
+            space: operational space of the task.
+            dissipated: power that the task's damper dissipates [W].
         """
         index = self.robot.actuated_index
         internal = space.null_space_velocity(s.v)
@@ -109,15 +116,18 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
 
 
 def check_null_space(robot: Robot, given: NullSpacePosture | None) -> NullSpacePosture:
-    """`given` if it is one of this robot's, plain dampers if it is None.
+    """Returns `given` after checking that it belongs to this robot; for None, joint dampers alone.
 
     Raises:
-        ArgumentError: it is something else, or another robot's.
+        ArgumentTypeError: it is not a `NullSpacePosture`.
+        ArgumentError: it belongs to another robot.
     """
     if given is None:
         return NullSpacePosture(robot)
     if not isinstance(given, NullSpacePosture):
         raise ArgumentTypeError(f"null_space: expected a NullSpacePosture, got {type(given).__name__}")
     if given.robot is not robot:
-        raise ArgumentError(f"null_space: of {given.robot!r}, not of the very Robot of this controller, {robot!r}")
+        raise ArgumentError(
+            f"null_space: expected one of this controller's Robot object, {robot!r}, got one of {given.robot!r}"
+        )
     return given

@@ -1,4 +1,4 @@
-"""Khatib's operational space: the inertia a task feels, with the stance feet held by the ground, and its null space."""
+"""Khatib's operational space: task-space inertia of a robot with stance feet at rest, and the task's null space."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from ..urdf.tree import Array
 class OperationalSpace:
     """Task-space dynamics ``Lambda (J a - J a_0) = F`` of a robot under the generalized force ``J^T F``.
 
-    The stance feet do not accelerate (``J_c a + drift_c = 0``), the ground giving whatever force that takes:
-    ``M_c^-1 = M^-1 - M^-1 J_c^T (J_c M^-1 J_c^T)^+ J_c M^-1`` takes the place of M^-1, and the mobility of the task is
-    ``W = J M_c^-1 J^T``.  Eigenvalues of W below `tolerance` times the largest are raised to that, which bounds
-    ``Lambda = W^-1`` near singular postures and changes nothing elsewhere.  To compare metres with radians there,
-    angular rows are first scaled to the mean mobility of the linear ones.
+    The stance feet do not accelerate (``J_c a + drift_c = 0``), whatever force that takes: ``M_c^-1 = M^-1 - M^-1 J_c^T
+    (J_c M^-1 J_c^T)^+ J_c M^-1`` replaces M^-1, and the mobility of the task is ``W = J M_c^-1 J^T``.  Eigenvalues of W
+    below `tolerance` times the largest are raised to it, which bounds ``Lambda = W^-1`` near singular postures and
+    changes nothing elsewhere.  For this comparison of meters with radians, angular rows are first scaled to the mean
+    mobility of the linear ones.
 
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the operational space
-    formulation"; Sentis, Khatib 2005, "Synthesis of whole-body behaviors through hierarchical control of behavioral
+    formulation"; Sentis and Khatib 2005, "Synthesis of whole-body behaviors through hierarchical control of behavioral
     primitives", for the constraints.
 
     Attributes:
         J: (k, nv) Jacobian of the task.
-        inertia: (k, k) Lambda [kg, kg m, kg m^2 by the rows].
-        root, inverse_root: (k, k) R and R^-1 with ``Lambda = R R^T``.
-        singular: whether an eigenvalue was raised.
-        start: (nv,) a_0, the acceleration that the stance feet impose at rest of everything else [rad/s^2, m/s^2].
+        inertia: (k, k) Lambda [kg, kg m, kg m^2 by row].
+        root: (k, k) R with ``Lambda = R R^T``.
+        inverse_root: (k, k) R^-1.
+        is_singular: whether an eigenvalue was raised.
+        stance_acceleration: (nv,) a_0, the acceleration that the stance feet impose if no task and no force acts
+            [rad/s^2, m/s^2].
         constrained_inverse: (nv, nv) M_c^-1.
     """
 
@@ -43,42 +45,42 @@ class OperationalSpace:
     constrained_inverse: Array
 
     def null_space_force(self, tau: Array) -> Array:
-        """``N^T tau``: the part of a generalized force (nv,) that does not accelerate the task.
+        """Returns ``N^T tau``: the component of a generalized force (nv,) that does not accelerate the task.
 
         ``N^T = 1 - J^T Lambda J M_c^-1``, the dynamically consistent projection of Khatib 1987.
         """
         return np.asarray(tau - self.J.T @ (self.inertia @ (self.J @ (self.constrained_inverse @ tau))))
 
     def null_space_velocity(self, v: Array) -> Array:
-        """``N v``: the part of a velocity (nv,) that is internal motion."""
+        """Returns ``N v``: the component of a velocity (nv,) that does not move the task."""
         return np.asarray(v - self.constrained_inverse @ (self.J.T @ (self.inertia @ (self.J @ v))))
 
 
 def compute_operational_space(
     s: State, J: Array, angular: Sequence[bool], stance: Sequence[str] = (), *, tolerance: float = 1e-4
 ) -> OperationalSpace:
-    """The operational-space dynamics of a task at a state.
+    """Computes the operational-space dynamics of a task at a state.
 
     Args:
         s: the state.
         J: (k, nv) Jacobian of the task.
         angular: for each row, whether it is in radians.
-        stance: names of the feet that the ground holds; none under a fixed root, whose base is held anyway.
-        tolerance: see `Operational`.
+        stance: names of the stance feet; none under a fixed root.
+        tolerance: smallest eigenvalue of the mobility, as a fraction of the largest; see `OperationalSpace`.
 
     Raises:
         StaleStateError: the Dynamics of `s` was updated again.
     """
     L_inverse = np.linalg.inv(np.linalg.cholesky(s.M))  # mass-normalized coordinates y = L^T a
-    stance_acceleration, project = np.zeros(len(s.M)), np.eye(len(s.M))
+    stance_acceleration, projector = np.zeros(len(s.M)), np.eye(len(s.M))
     if stance:
         A = np.vstack([s.jacobian(foot)[:3] for foot in stance]) @ L_inverse.T
         drift = np.concatenate([s.drift(foot)[:3] for foot in stance])
         U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
-        r = int(np.count_nonzero(sigma > 1e-8 * sigma[0]))
-        project -= Vt[:r].T @ Vt[:r]
-        stance_acceleration = -L_inverse.T @ (Vt[:r].T @ ((U[:, :r].T @ drift) / sigma[:r]))
-    B = J @ L_inverse.T @ project
+        rank = int(np.count_nonzero(sigma > 1e-8 * sigma[0]))
+        projector -= Vt[:rank].T @ Vt[:rank]
+        stance_acceleration = -L_inverse.T @ (Vt[:rank].T @ ((U[:, :rank].T @ drift) / sigma[:rank]))
+    B = J @ L_inverse.T @ projector
     W = B @ B.T
     is_angular = np.array(angular, dtype=bool)
     scale = np.ones(len(J))
@@ -97,5 +99,5 @@ def compute_operational_space(
         inverse_root=(U * np.sqrt(clamped)).T / scale,
         is_singular=bool(w[0] < floor),
         stance_acceleration=stance_acceleration,
-        constrained_inverse=L_inverse.T @ project @ L_inverse,
+        constrained_inverse=L_inverse.T @ projector @ L_inverse,
     )

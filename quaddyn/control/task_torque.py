@@ -1,4 +1,4 @@
-"""`TaskTorque`: what a Cartesian controller asks of the motors, and what it thought while it did."""
+"""`TaskTorque`: output of a Cartesian controller: joint torques, task error and diagnostics."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from .load_distribution import distribute_load
 @renamed_attributes(saturated="saturated_joints", singular="is_singular")
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskTorque:
-    """Torques of a Cartesian controller.
+    """Torques of a Cartesian controller, with the error of its task and diagnostics.
 
     Attributes:
         tau: (nu,) torques within ``robot.effort_limits`` [N m].
-        saturated: names of the joints whose torque was cut; while there are any, the controller's laws do not hold.
-        force: (k,) force that the actuators make on the task's rows, gravity compensation aside [N, N m].
-        error: (k,) the task's error, wanted less actual [m, rad].
-        frequencies: (k,) undamped natural frequencies of the controlled task, rising [rad/s].  The damping asked for
-            arrives while ``frequency * period`` of the loop stays small: at 0.02 its ratio is within 3 % of it.
-        singular: whether the task's inertia had to be bounded: in some direction the limb can hardly move.
-        forces: (3,) force that the balance counts on, by stance foot, on the robot, world axes [N].
-        residual: largest row without an actuator that nothing balances [N, N m].
+        saturated_joints: names of the joints whose torque was clamped; if there are any, the controller's laws do not
+            hold.
+        force: (k,) force of the actuators along the task's rows, without gravity compensation [N, N m].
+        error: (k,) error of the task, desired minus actual [m, rad].
+        frequencies: (k,) undamped natural frequencies of the controlled task, ascending [rad/s].  The damping ratio is
+            reached only while ``frequency * period`` of the loop is small: at 0.02 it is within 3 %.
+        is_singular: whether the task's inertia had to be bounded: the limb can hardly move in some direction.
+        forces: (3,) by stance foot, contact force that the torques require, on the robot, world axes [N].
+        residual: largest unbalanced generalized force in a row without an actuator [N, N m].
         margin: smallest ``mu f_n - |f_t|`` over the stance feet [N].
     """
 
@@ -43,7 +44,7 @@ class TaskTorque:
 
     @property
     def ok(self) -> bool:
-        """Whether the controller's laws hold: no torque was cut, and the posture is not singular."""
+        """Whether the controller's laws hold: no torque was clamped, and the posture is not singular."""
         return not (self.saturated_joints or self.is_singular)
 
 
@@ -58,7 +59,7 @@ def make_task_torque(
     frequencies: Array,
     is_singular: bool,
 ) -> TaskTorque:
-    """Distribute a load (nv,) over actuators and stance feet, and cut the torques at their limits."""
+    """Distributes a generalized force (nv,) over actuators and stance feet, and clamps the torques to their limits."""
     robot = s.robot
     distribution = distribute_load(s, generalized_force, stance, friction=friction)
     tau = np.minimum(np.maximum(distribution.tau, -robot.effort_limits), robot.effort_limits)

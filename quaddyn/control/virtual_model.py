@@ -1,4 +1,4 @@
-"""`VirtualModel`: the trunk hangs on springs and dampers, which the stance legs make."""
+"""`VirtualModel`: virtual springs and dampers on the trunk, realized by the stance legs."""
 
 from __future__ import annotations
 
@@ -22,41 +22,44 @@ from .null_space_posture import NullSpacePosture
 from .operational_space import OperationalSpace, compute_operational_space
 from .task_torque import TaskTorque
 
-#: Rows of the trunk by root, those that a stance needs most first.
+#: Rows of the trunk by type of root, in the order in which they are added while the legs can move them independently.
 TRUNK_ROWS = {"free": ("z", "rx", "ry", "x", "y", "rz"), "planar": ("z", "ry", "x")}
 
 
 class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows")):
     """Springs and dampers between the trunk and the world, realized by the stance legs; gravity is compensated.
 
-    A virtual component's wrench on the trunk becomes joint torques through the legs' Jacobians; of the contact forces
-    that make it those of `distribute` are taken.  This is `CartesianImpedance` of the trunk's frame, with its passivity
-    and storage, where the feet stay put (``residual`` 0) and inside their cones (``margin`` > 0).
-    Source: Pratt, Chew, Torres, Dilworth, Pratt 2001, "Virtual model control: an intuitive approach for bipedal
+    The wrench of the virtual components on the trunk is converted to joint torques by the Jacobians of the legs, with
+    the contact forces of `distribute_load`.  This is `CartesianImpedance` of the trunk's frame, with its passivity and
+    storage, as long as the feet do not move (``residual`` 0) and their forces are inside the friction cones (``margin``
+    > 0).
+
+    Source: Pratt, Chew, Torres, Dilworth and Pratt 2001, "Virtual model control: an intuitive approach for bipedal
     locomotion".
 
-    Default stiffnesses come from the robot: ``K_ii = w^2 Lambda_ii`` per row, Lambda the inertia that the trunk feels
-    at home with every foot on the ground, and the default damping from the posture's own Lambda.
+    Default stiffnesses come from the robot: ``K_ii = w^2 Lambda_ii`` per row, with Lambda the operational-space inertia
+    of the trunk at home with every foot on the ground; the default damping comes from Lambda at the current state.
 
     Args:
-        robot: one with legs on a free or planar root.
-        stiffness: (k,) or (k, k) by `rows` [N/m, N m/rad]; from the inertia by default.
-        damping: alike [N s/m, N m s/rad]; from the inertia by default.
+        robot: a robot with legs on a free or planar root.
+        stiffness: (k,) or (k, k) by `rows` [N/m, N m/rad]; None for the default from the inertia.
+        damping: (k,) or (k, k), likewise [N s/m, N m s/rad]; None for the default from the inertia.
         bandwidth: w of the default stiffness [Hz].
-        damping_ratio: zeta of the default damping; 1 is critical.
-        rows: what is controlled, world axes; by default all that the legs can move independently at home (all six with
-            three-joint legs; four on a quadruped whose two-joint legs move in parallel planes).
-        null_space: for legs in the air and joints that the trunk leaves free, as in `CartesianImpedance`.
-        singular_tolerance: as in `CartesianImpedance`.
+        damping_ratio: zeta of the default damping, dimensionless; 1 is critical.
+        rows: names of the controlled rows, world axes; None for all that the legs can move independently at home (all
+            six with three-joint legs; four on a quadruped whose two-joint legs move in parallel planes).
+        null_space: joint damping, and a posture if it has one, of swing legs and other joints that do not move the
+            trunk; None for damping alone.
+        singular_tolerance: task-space mobilities below this fraction of the largest are raised to it.
 
     Attributes:
         robot: as given.
         frame: name of the trunk's frame, the root link.
-        rows: as given or found.
-        impedance: the `CartesianImpedance` behind it.
+        rows: as given, or their defaults.
+        impedance: the underlying `CartesianImpedance`.
 
     Raises:
-        ArgumentError: a fixed root, no legs, or another argument out of range, named.
+        ArgumentError: a fixed root, no legs, or another argument out of range; the message names it.
     """
 
     def __init__(
@@ -103,15 +106,16 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         stance: Iterable[str] | None = None,
         friction: float = NOMINAL_FRICTION,
     ) -> TaskTorque:
-        """Torques at one state.
+        """Computes the torques at one state.
 
         Args:
             s: the state.
-            target: wanted placement of the trunk's frame in the world.
-            velocity: (6,) wanted velocity of the trunk, linear before angular, world axes [m/s, rad/s].
-            acceleration: (6,) wanted acceleration of the trunk, linear before angular, world axes [m/s^2, rad/s^2].
-            stance: names of the feet on the ground; all by default.
-            friction: Coulomb's coefficient for the distribution.
+            target: desired placement of the trunk's frame in the world.
+            velocity: (6,) desired velocity of the trunk, linear before angular, world axes [m/s, rad/s]; None for zero.
+            acceleration: (6,) desired acceleration of the trunk, linear before angular, world axes [m/s^2, rad/s^2];
+                None for zero.
+            stance: names of the stance feet; None for all feet.
+            friction: Coulomb's coefficient for the distribution, dimensionless.
 
         Raises:
             ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
@@ -123,23 +127,24 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         )
 
     def storage(self, s: State, target: Pose) -> float:
-        """Kinetic energy and that of the virtual springs [J], see `CartesianImpedance.storage`."""
+        """Returns the kinetic energy plus that of the virtual springs [J], see `CartesianImpedance.storage`."""
         return self.impedance.storage(s, target)
 
     def reset(self) -> None:
-        """Forget the past: fill the tank of the null space."""
+        """Fills the energy tank of the null space."""
         self.impedance.reset()
 
 
 def _operational_space_at_home(task: CartesianTask, tolerance: float) -> OperationalSpace:
+    """Computes the operational space of a task in ``q_home`` with all feet on the ground."""
     robot = task.robot
     s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    motion = task.motion(s, s.placement(task.frame))
-    return compute_operational_space(s, motion.J, task.angular, robot.feet, tolerance=tolerance)
+    motion = task.compute_motion(s, s.placement(task.frame))
+    return compute_operational_space(s, motion.J, task.is_angular, robot.feet, tolerance=tolerance)
 
 
 def _find_independent_rows(robot: Robot, frame: str, tolerance: float) -> tuple[str, ...]:
-    """The rows of the trunk that the legs can move independently at home, the earlier of `TRUNK_ROWS` first served."""
+    """Finds the rows of the trunk that the legs can move independently at home, with the priority of `TRUNK_ROWS`."""
     chosen_rows: tuple[str, ...] = ()
     for row in TRUNK_ROWS[robot.root]:
         if not _operational_space_at_home(CartesianTask(robot, frame, (*chosen_rows, row)), tolerance).is_singular:
