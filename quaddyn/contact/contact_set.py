@@ -28,7 +28,9 @@ from .solvers.problem import ContactProblem
 from .support import support_polygon
 
 
-@renamed_attributes(of_feet="from_feet", switch="set_active", generalized="generalized_forces", problem="contact_problem")
+@renamed_attributes(
+    of_feet="from_feet", switch="set_active", generalized="generalized_forces", problem="contact_problem"
+)
 class ContactSet(StrictAttributes, fixed=("robot",)):
     """Named contacts of one robot, which can be activated and deactivated at any time.
 

@@ -249,7 +249,7 @@ def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
 
 
 def _rotation_coefficient(angle: float) -> tuple[float, float]:
-    """Returns c of `inverse_right_jacobian` and c'(angle) / angle; for small angles by series, which keep all digits."""
+    """Returns c of `inverse_right_jacobian` and c'(angle) / angle, by series at small angles."""
     if angle < 0.1:
         a = angle * angle
         return 1.0 / 12.0 + a / 720.0 + a * a / 30240.0 + a**3 / 1209600.0, (

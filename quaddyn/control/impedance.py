@@ -60,9 +60,9 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         robot: any robot.
         frame: name of a foot, link or joint.
         stiffness: K, one number for rows of one unit, (k,) or symmetric positive semi-definite (k, k) [N/m, N m/rad].
-        damping: D, shaped likewise [N s/m, N m s/rad]; None for the modal damping of the inertia.
+        damping: D, of one of these shapes [N s/m, N m s/rad]; None for the modal damping of the inertia.
         damping_ratio: zeta of the default damping, dimensionless; 1 is critical.
-        inertia: Md, shaped likewise but positive definite [kg, kg m^2]; None for no inertia shaping.
+        inertia: Md, of one of these shapes, positive definite [kg, kg m^2]; None for no inertia shaping.
         rows: names of the controlled rows, out of "x", "y", "z", "rx", "ry", "rz", world axes; None for the linear rows
             that can move (x and z on a planar leg).  Angular rows are components of the rotation vector from the actual
             to the target orientation.
@@ -72,8 +72,8 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
     Attributes:
         robot, frame, rows: as given, or their defaults.
 
-    The gains, the damping ratio and the tolerance are attributes, too, and may be set; stiffness, damping and inertia are
-    then read-only matrices (k, k), damping and inertia None where they are not given.
+    The gains, the damping ratio and the tolerance are attributes, too, and may be set.  Stiffness, damping and inertia
+    are then read-only matrices (k, k), damping and inertia None where they are not given.
 
     Raises:
         UnknownNameError: no such frame.

@@ -1,4 +1,4 @@
-"""Kinematics: closed-form legs, numeric inverse kinematics, tasks on a robot's velocity."""
+"""Kinematics: closed-form legs, numeric inverse kinematics, velocity tasks, and distances between links."""
 
 from ..deprecation import renamed_names
 from .capsule_model import CapsuleModel

@@ -1,4 +1,4 @@
-"""`CapsuleModel`: capsules about a robot's collision shapes, and the pairs of them that may meet."""
+"""`CapsuleModel`: capsules that contain a robot's collision shapes, and the pairs of them that can collide."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ from ..urdf.tree import Array
 from .capsules import Capsule, fit_capsules, transform_ends
 from .segment_distances import compute_capsule_distances
 
-#: Configurations that tell which pairs ever come near each other.
+#: Number of random configurations from which it is determined which pairs can come near each other.
 N_PAIR_SAMPLES = 500
-#: Distance at home up to which capsules overlap [m]: those that touch do, whatever the rounding.
+#: Distance at home up to which capsules count as overlapping [m], so that rounding has no influence.
 OVERLAP_TOLERANCE = 1e-9
 
 
 class CapsuleModel(
     StrictAttributes, fixed=("robot", "capsules", "pairs", "excluded_pairs", "unread", "overapproximation")
 ):
-    """Capsules that contain a robot's collision shapes, and the pairs of them whose distance is of interest.
+    """Capsules that contain a robot's collision shapes, and the pairs of them whose distance is computed.
 
-    Every point of a collision shape is inside of a capsule of its link, so that capsules apart means links apart: a
-    distance here is never larger than the true one, and smaller by the two capsules' `Capsule.excess` at most where the
-    shapes are convex (meshes count as their convex hulls).
+    Every point of a collision shape is inside a capsule of its link, so that links are separate where their capsules
+    are: a distance here is never larger than the true one.  It is smaller by at most the sum of the two capsules'
+    `Capsule.overapproximation` where the shapes are convex (meshes are represented by their convex hulls).
 
-    Pairs of links are left out, with a reason in `left_out`, if
+    A pair of links is excluded, with a reason in `excluded_pairs`, if
 
-    - they are of one body, or of bodies that a joint connects;
-    - ``srdf`` disables them;
-    - their capsules overlap in ``q_home``, so that a joint could not be held apart from there;
-    - none of 500 random configurations within the joint limits brings them nearer than `reach`.  This is a sample, not
-      a proof; ``reach=inf`` keeps all.
+    - both belong to one body, or to bodies that a joint connects (without an entry in `excluded_pairs`);
+    - ``srdf`` disables it;
+    - its capsules overlap in ``q_home``, so that no constraint could keep them apart there;
+    - its distance is larger than `reach` in each of 500 random configurations within the joint limits.  This is a
+      sample, not a proof; ``reach=inf`` keeps all pairs.
 
     Args:
         robot: any robot.
-        links: names of the links to look at; all that have collision geometry by default.
+        links: names of the links to include; None for all that have collision geometry.
         srdf: path or text of an SRDF file, of which ``disable_collisions``, ``enable_collisions`` and
-            ``disable_default_collisions`` are read.
-        reach: [m].
-        seed: of the sample.
+            ``disable_default_collisions`` are read; None to disable no pairs.
+        reach: distance above which a pair is excluded, see above [m].
+        seed: seed of the random configurations.
 
     Attributes:
         robot: as given.
-        capsules: of all links.
-        pairs: (pairs, 2) numbers of capsules, int64.
-        left_out: by pair of links, why.
-        unread: mesh files without usable geometry: missing, broken, or neither STL nor OBJ.  Nothing covers these.
-        excess: largest of the capsules [m].
+        capsules: capsules of all links.
+        pairs: (number of pairs, 2) indices into `capsules`, int64.
+        excluded_pairs: reason for the exclusion, by pair of link names.
+        unread: mesh files without usable geometry: missing, damaged, or neither STL nor OBJ.  No capsule covers them.
+        overapproximation: largest `Capsule.overapproximation` [m].
 
     Raises:
         UnknownNameError: no such link, in `links` or in `srdf`.
         ArgumentError: no link has geometry, or `reach` is negative.
-        ModelError: `srdf` is none.
+        ModelError: `srdf` is not an SRDF file.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class CapsuleModel(
                 found = list(fit_capsules(geometry.shape))
                 if not found:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
-                for ends, radius, excess in found:
+                for ends, radius, overapproximation in found:
                     segment = transform_ends(ends, shape_placement.rotation, shape_placement.translation)
-                    capsules.append(Capsule(name, body.name, segment, radius, excess))
+                    capsules.append(Capsule(name, body.name, segment, radius, overapproximation))
                     joints.append(body_joint(model, body))
         if not capsules:
             raise ArgumentError(f"links: {robot.name!r} has no readable collision geometry among {chosen}")
@@ -117,6 +117,7 @@ class CapsuleModel(
     def _srdf_exclusions(
         self, srdf: str | os.PathLike[str] | None, known: Collection[str]
     ) -> dict[tuple[str, str], str]:
+        """Returns the reason for each pair of links that the SRDF file disables."""
         reasons: dict[tuple[str, str], str] = {}
         for first, second, reason in () if srdf is None else disabled_collisions(srdf, known):
             for name in (first, second):
@@ -128,7 +129,7 @@ class CapsuleModel(
     def _select_pairs(
         self, pairs: list[tuple[int, int]], reasons: dict[tuple[str, str], str], reach: float, seed: int
     ) -> None:
-        """Of these pairs the ones to look at; the others into `left_out`."""
+        """Sets `pairs` to those of the given pairs that can collide, and `excluded_pairs` to the others."""
         robot, names = self.robot, [each.link for each in self.capsules]
 
         def remaining() -> list[tuple[int, int]]:
@@ -155,20 +156,22 @@ class CapsuleModel(
         self.excluded_pairs = MappingProxyType(dict(sorted(reasons.items())))
 
     def distances(self, q: ArrayLike) -> Array:
-        """Distance of every pair [m], negative where its capsules overlap.
+        """Computes the distance of every pair [m], negative where the capsules overlap.
 
         Args:
-            q: (nq,) configuration, or (N, nq) for N of them.
+            q: (nq,) configuration, or (N, nq) for N configurations.
 
         Returns:
-            (pairs,) or (N, pairs).
+            (number of pairs,) or (N, number of pairs) [m].
 
         Raises:
             ArgumentError: `q` has another shape, or an entry that is not finite.
         """
-        many = np.asarray(q, dtype=np.float64)
-        if many.ndim == 2:
-            return np.array([self.distances(row) for row in many]).reshape(len(many), len(self.pairs))
+        configurations = np.asarray(q, dtype=np.float64)
+        if configurations.ndim == 2:
+            return np.array([self.distances(row) for row in configurations]).reshape(
+                len(configurations), len(self.pairs)
+            )
         out = np.zeros(len(self.pairs))
         compute_capsule_distances(
             self.world_segments(q), self._radii, self.pairs, out, np.zeros((len(self.pairs), 2, 3))
@@ -176,23 +179,27 @@ class CapsuleModel(
         return out
 
     def nearest(self, q: ArrayLike) -> tuple[Array, Array]:
-        """Distance of every pair, and the nearest points of the capsules' surfaces.
+        """Computes the distance of every pair, and the nearest points of the capsules' surfaces.
 
         Args:
             q: (nq,) configuration.
 
         Returns:
-            (pairs,) [m] and (pairs, 2, 3), world axes [m].
+            (number of pairs,) distances [m] and (number of pairs, 2, 3) points, world axes [m].
 
         Raises:
-            ArgumentError: as of `distances`.
+            ArgumentError: as `distances`.
         """
         out, points = np.zeros(len(self.pairs)), np.zeros((len(self.pairs), 2, 3))
         compute_capsule_distances(self.world_segments(q), self._radii, self.pairs, out, points)
         return out, points
 
     def world_segments(self, q: ArrayLike) -> Array:
-        """Ends of all capsules' segments at q: (capsules, 2, 3), world axes [m]."""
+        """Computes the ends of all capsules' segments at q: (number of capsules, 2, 3), world axes [m].
+
+        Args:
+            q: (nq,) configuration.
+        """
         q = check_vector("q", q, (self.robot.nq,), f"nq of {self.robot.name}")
         model, data = self.robot.model, self._data
         self.robot.algorithms.forwardKinematics(model, data, q)
@@ -207,16 +214,18 @@ class CapsuleModel(
 
     def __repr__(self) -> str:
         return (
-            f"CapsuleModel({self.robot.name!r}, {len(self.capsules)} capsules, {len(self.pairs)} pairs, excess up to "
-            f"{1e3 * self.overapproximation:.3g} mm)"
+            f"CapsuleModel({self.robot.name!r}, {len(self.capsules)} capsules, {len(self.pairs)} pairs, "
+            f"overapproximation up to {1e3 * self.overapproximation:.3g} mm)"
         )
 
 
 def _rebuild(
     robot: Robot, links: Iterable[str] | None, srdf: str | os.PathLike[str] | None, reach: float, seed: int
 ) -> CapsuleModel:
+    """Returns a `CapsuleModel` when one is unpickled."""
     return CapsuleModel(robot, links=links, srdf=srdf, reach=reach, seed=seed)
 
 
 def _sorted_pair(first: str, second: str) -> tuple[str, str]:
+    """Returns two names in alphabetical order."""
     return (first, second) if first <= second else (second, first)

@@ -1,9 +1,9 @@
-"""`Capsule`: conservative capsules about collision shapes, each with how far it goes beyond its shape.
+"""`Capsule`: capsules that contain collision shapes, with a bound of how far they extend beyond the shapes.
 
-A capsule is all points within `radius` of a segment; a sphere is one whose segment is a point.  Boxes are covered by
-parallel capsules, meshes by one about the convex hull of their vertices, or by those of their bounding box.  `excess`
-is the largest distance of a point of the capsule from the shape: for convex bodies ``max over u of h_C(u) - h_H(u)``,
-h the support functions (Schneider 2014, "Convex Bodies", section 1.8).
+A capsule is the set of all points within `radius` of a segment; a sphere is a capsule whose segment is a point.  A box
+is covered by parallel capsules, a mesh by one capsule about the convex hull of its vertices or by those of its bounding
+box.  `Capsule.overapproximation` is the largest distance of a point of the capsule from the shape: for convex bodies
+``max over u of h_C(u) - h_H(u)``, with h the support functions (Schneider 2014, "Convex Bodies", section 1.8).
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from ..robot.mesh_vertices import read_vertices
 from ..urdf.tree import Array, BoxShape, CylinderShape, FrozenArrays, Shape, SphereShape, frozen
 from ..urdf.tree import CapsuleShape as CapsuleShape
 
-#: Most parallel capsules about a box.
+#: Maximum number of parallel capsules about a box.
 MAX_STRIPS = 4
-#: Relative enlargement of fitted radii and excesses over what was computed, for rounding and for coal's own tolerance.
+#: Relative enlargement of computed radii and overapproximations, for rounding and the tolerance of coal.
 ROUNDING_ENLARGEMENT = 1e-6
-#: Directions in which the excess over a mesh is examined, and by how much it is then enlarged.
+#: Number of directions in which the overapproximation of a mesh is evaluated, and the factor by which it is enlarged.
 N_DIRECTIONS, OVERAPPROXIMATION_SAFETY = 2000, 1.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capsule(FrozenArrays):
-    """A capsule fixed to a body.
+    """A capsule that is fixed to a body.
 
     Attributes:
-        link: whose shape it covers.
-        body: name of the frame that it is given in, of ``robot.bodies``.
-        ends: (2, 3) of its segment, in that frame [m].
-        radius: [m].
-        excess: largest distance of its points from the shape [m].
+        link: name of the link whose shape it contains.
+        body: name of the body, of ``robot.bodies``, in whose frame `ends` are given.
+        ends: (2, 3) ends of the segment, in the body's frame [m].
+        radius: radius [m].
+        overapproximation: largest distance of a point of the capsule from the shape [m].
     """
 
     link: str
@@ -46,7 +46,10 @@ class Capsule(FrozenArrays):
 
 
 def fit_capsules(shape: Shape) -> Iterator[tuple[Array, float, float]]:
-    """Capsules that cover a shape: ends (2, 3) in its frame, radius, excess; none for a mesh that cannot be read."""
+    """Yields capsules that cover a shape: ends (2, 3) in its frame, radius and overapproximation [m].
+
+    An unreadable mesh has none.
+    """
     if isinstance(shape, SphereShape):
         yield np.zeros((2, 3)), shape.radius, 0.0
     elif isinstance(shape, CapsuleShape):
@@ -62,19 +65,19 @@ def fit_capsules(shape: Shape) -> Iterator[tuple[Array, float, float]]:
 
 
 def cover_box(size: Array) -> Iterator[tuple[Array, float, float]]:
-    """Parallel capsules about a box about the origin: as many as make them slim, `STRIPS` at most."""
+    """Yields parallel capsules that cover a box about the origin: as many as make them slim, at most `MAX_STRIPS`."""
     order = np.argsort(-size, kind="stable")
     a, b, c = (0.5 * size[order]).tolist()
-    # strips of the second side as wide as the third is thick
-    across = min(MAX_STRIPS, max(1, math.ceil(b / max(c, 1e-9) - 1e-9)))
-    half = b / across
+    # strips of the second side about as wide as the third side is thick
+    n_strips = min(MAX_STRIPS, max(1, math.ceil(b / max(c, 1e-9) - 1e-9)))
+    half = b / n_strips
     corner = math.hypot(half, c)
     best: tuple[float, float, float] = (np.inf, 0.0, 0.0)
-    for inset in np.linspace(0.0, min(a, corner), 21).tolist():  # by which the segment ends inside
+    for inset in np.linspace(0.0, min(a, corner), 21).tolist():  # distance of the segment's ends from the faces
         radius = math.hypot(corner, inset)
         best = min(best, (radius - min(inset, half, c), radius, inset))
     overapproximation, radius, inset = best
-    for k in range(across):
+    for k in range(n_strips):
         ends = np.zeros((2, 3))
         ends[:, order[1]] = -b + (2 * k + 1) * half
         ends[:, order[0]] = -(a - inset), a - inset
@@ -82,20 +85,25 @@ def cover_box(size: Array) -> Iterator[tuple[Array, float, float]]:
 
 
 def _axis_segment(axis: int, half: float) -> Array:
+    """Returns the ends (2, 3) of a segment on a coordinate axis, symmetric about the origin [m]."""
     ends = np.zeros((2, 3))
     ends[:, axis] = -half, half
     return ends
 
 
 def _cover_cylinder(r: float, half: float) -> tuple[Array, float, float]:
-    """About a cylinder along z: ``rho^2 = r^2 + t^2`` with its ends t inside; the excess is least at t = r."""
+    """Returns the capsule about a cylinder along z whose overapproximation is least.
+
+    If the segment ends t inside the cylinder, the radius rho satisfies ``rho^2 = r^2 + t^2``; the overapproximation is
+    least at t = r.
+    """
     t = min(r, half)
     radius = math.hypot(r, t)
     return _axis_segment(2, half - t), radius, radius - t
 
 
 def _cover_mesh(points: Array) -> Iterator[tuple[Array, float, float]]:
-    """One capsule about the points, or those of their bounding box, whichever goes beyond the hull by less."""
+    """Yields one capsule about the points, or those of their bounding box, whichever extends less beyond the hull."""
     centered = points - points.mean(axis=0)
     frames = [np.eye(3), np.linalg.svd(centered, full_matrices=False)[2] if len(points) >= 3 else np.eye(3)]
     candidates: list[tuple[float, list[tuple[Array, float, float]]]] = []
@@ -110,25 +118,25 @@ def _cover_mesh(points: Array) -> Iterator[tuple[Array, float, float]]:
 
 
 def _enclose_along_axis(local: Array, axis: int, R: Array) -> tuple[Array, float]:
-    """The capsule along an axis about points, by what it goes beyond them at its ends and its sides."""
+    """Returns the capsule along an axis that contains points, with the least excess over them at its ends and sides."""
     z, flat = local[:, axis], np.delete(local, axis, axis=1)
     center = flat.mean(axis=0)
-    for k in range(200):  # the smallest circle about them, nearly (Badoiu, Clarkson 2003)
-        far = flat[np.argmax(((flat - center) ** 2).sum(axis=1))]
-        center = center + (far - center) / (k + 2.0)
+    for k in range(200):  # nearly the smallest circle about them (Badoiu, Clarkson 2003)
+        farthest = flat[np.argmax(((flat - center) ** 2).sum(axis=1))]
+        center = center + (farthest - center) / (k + 2.0)
     rho = np.sqrt(((flat - center) ** 2).sum(axis=1))
     best: tuple[float, float, float, float] = (np.inf, 0.0, 0.0, 0.0)
     length = float(z.max() - z.min())
     for radius in np.linspace(float(rho.max()), math.hypot(float(rho.max()), 0.5 * length), 25).tolist():
-        reach = np.sqrt(np.maximum(radius**2 - rho**2, 0.0))
-        top, bottom = float((z - reach).max()), float((z + reach).min())
+        half_chord = np.sqrt(np.maximum(radius**2 - rho**2, 0.0))
+        top, bottom = float((z - half_chord).max()), float((z + half_chord).min())
         if top < bottom:
             top = bottom = 0.5 * (top + bottom)
-        over = max(top + radius - z.max(), z.min() - bottom + radius, radius - rho.max())
-        best = min(best, (float(over), radius, bottom, top))
+        excess = max(top + radius - z.max(), z.min() - bottom + radius, radius - rho.max())
+        best = min(best, (float(excess), radius, bottom, top))
     _, radius, bottom, top = best
     ends = np.insert(np.stack((center, center)), axis, (bottom, top), axis=1)
-    # what rounding and the search left out is made good
+    # The radius is enlarged where rounding or the search left points outside.
     offset = local - ends[0]
     u = ends[1] - ends[0]
     s = np.clip(offset @ u / max(float(u @ u), 1e-300), 0.0, 1.0)
@@ -139,15 +147,15 @@ def _enclose_along_axis(local: Array, axis: int, R: Array) -> tuple[Array, float
 def _measure_overapproximation(
     found: list[tuple[Array, float]], points: Array
 ) -> tuple[float, list[tuple[Array, float, float]]]:
-    """Capsules with their excess over the hull of points, and the largest."""
+    """Returns the largest overapproximation of the hull of points by capsules [m], and the capsules with theirs."""
     u = _sphere_directions(N_DIRECTIONS)
     hull = (u @ points.T).max(axis=1)
     out = []
     for ends, radius in found:
         radius *= 1.0 + ROUNDING_ENLARGEMENT
-        over = (u @ ends.T).max(axis=1) + radius - hull
-        overapproximation = float(over.max())
-        best, width = u[int(over.argmax())], 0.1
+        excess = (u @ ends.T).max(axis=1) + radius - hull
+        overapproximation = float(excess.max())
+        best, width = u[int(excess.argmax())], 0.1
         rng = np.random.default_rng(0)
         for _ in range(12):  # the maximum lies between directions
             near = best + width * rng.normal(size=(60, 3))
@@ -161,13 +169,13 @@ def _measure_overapproximation(
 
 
 def _sphere_directions(count: int) -> Array:
-    """Directions, evenly (Fibonacci's spiral)."""
+    """Returns unit vectors (count, 3), evenly distributed (Fibonacci's spiral)."""
     k = np.arange(count) + 0.5
-    z, turn = 1.0 - 2.0 * k / count, math.pi * (1.0 + math.sqrt(5.0)) * k
+    z, azimuth = 1.0 - 2.0 * k / count, math.pi * (1.0 + math.sqrt(5.0)) * k
     r = np.sqrt(1.0 - z * z)
-    return np.stack((r * np.cos(turn), r * np.sin(turn), z), axis=1)
+    return np.stack((r * np.cos(azimuth), r * np.sin(azimuth), z), axis=1)
 
 
 def transform_ends(ends: Array, rotation: Array, translation: Array) -> Array:
-    """Ends of a segment in another frame, read-only."""
+    """Returns the ends of a segment in another frame, read-only."""
     return frozen(ends @ rotation.T + translation)

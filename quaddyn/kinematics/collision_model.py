@@ -1,8 +1,8 @@
-"""`CollisionModel`: distances between the links of a robot, on the collision geometry that its file has.
+"""`CollisionModel`: distances between the links of a robot, for the collision geometry in its file.
 
 Shapes are coal's (spheres, boxes, cylinders, capsules) and the convex hulls of STL and OBJ meshes; placements and
-distances are computed by Pinocchio and coal (Pan, Chitta, Manocha 2012, "FCL: a general purpose library for collision
-and proximity queries").
+distances are computed by Pinocchio and coal (Pan, Chitta and Manocha 2012, "FCL: a general purpose library for
+collision and proximity queries").
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, MeshShape, Shape, frozen
 
-#: Links that touch at home by no more than this far apart [m] are built that way.
+#: Distance at home up to which links count as overlapping [m]: they are in contact by design.
 OVERLAP_TOLERANCE = 1e-6
-#: Decimals of a distance [m] by which pairs are put in order: coal stops its iterations within 1e-6.
+#: Decimals of the distance [m] by which pairs are sorted: coal stops its iterations within 1e-6.
 DISTANCE_DECIMALS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Separation(FrozenArrays):
-    """How far two links are apart.
+    """Distance and nearest points of two links.
 
     Attributes:
-        links: names of the two.
-        distance: between their nearest points [m]; negative by the depth where they overlap.
-        points: (2, 3) the nearest points, one on each, world axes [m].
+        links: names of the two links.
+        distance: distance between the nearest points [m]; minus the penetration depth where the links overlap.
+        points: (2, 3) nearest points, one on each link, world axes [m].
     """
 
     links: tuple[str, str]
@@ -46,25 +46,26 @@ class Separation(FrozenArrays):
 
 
 class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "excluded_pairs", "unread")):
-    """Which links of a robot come near each other.
+    """Distances between the links of a robot.
 
-    Pairs whose distance the joints cannot change are left out: links of one body, of bodies that a joint connects; and
-    those that overlap at ``q_home``, as the geometry in files often does about a joint.  `left_out` names the latter.
+    Pairs whose distance the joints cannot change are excluded: links of one body, and links of bodies that a joint
+    connects.  So are pairs that overlap at ``q_home``, as the geometry in files often does near a joint;
+    `excluded_pairs` names the latter.
 
     Args:
         robot: any robot.
-        links: names of the links to look at; all that have collision geometry by default.
+        links: names of the links to include; None for all that have collision geometry.
 
     Attributes:
         robot: as given.
-        links: names of the links that have geometry which is used.
-        pairs: names of two links each, whose distance is computed.
-        left_out: pairs that overlap at home.
-        unread: mesh files without usable geometry: missing, broken, or neither STL nor OBJ.
+        links: names of the included links, those with usable geometry; never None.
+        pairs: pairs of link names whose distance is computed.
+        excluded_pairs: pairs of link names that overlap at home.
+        unread: mesh files without usable geometry: missing, damaged, or neither STL nor OBJ.
 
     Raises:
         UnknownNameError: no such link.
-        ArgumentError: no two links with geometry.
+        ArgumentError: fewer than two links with geometry.
     """
 
     def __init__(self, robot: Robot, *, links: Iterable[str] | None = None) -> None:
@@ -89,7 +90,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
         self._owners, self.unread = tuple(owners), tuple(unread)
         self.links = tuple(dict.fromkeys(owners))
         if len(self.links) < 2:
-            raise ArgumentError(f"links: {robot.name!r} has no two links with collision geometry among {chosen}")
+            raise ArgumentError(f"links: expected two or more with collision geometry, got {chosen} of {robot.name!r}")
         parents, objects = robot.model.parents, self._geometry.geometryObjects
         for i, first in enumerate(objects):
             for j, second in enumerate(objects[i + 1 :], i + 1):
@@ -107,7 +108,9 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
         self._scratch = self._geometry.createData()
 
     def separations(self, q: ArrayLike) -> tuple[Separation, ...]:
-        """Every pair of `pairs`, the nearest first; those within 1e-5 m of each other in the order of their names.
+        """Computes the separation of every pair of `pairs`, in ascending order of the distance.
+
+        Pairs whose distances differ by less than 1e-5 m are in the order of their names.
 
         Args:
             q: (nq,) configuration.
@@ -119,14 +122,24 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
         return tuple(sorted(self._separations(q), key=lambda s: (round(s.distance, DISTANCE_DECIMALS), s.links)))
 
     def distance(self, q: ArrayLike) -> float:
-        """Least distance between any two links [m], negative where they overlap; inf without pairs."""
+        """Returns the smallest distance between any two links [m], negative where they overlap; inf without pairs.
+
+        Args:
+            q: (nq,) configuration.
+        """
         return min((s.distance for s in self.separations(q)), default=np.inf)
 
     def colliding_pairs(self, q: ArrayLike, *, margin: float = 0.0) -> tuple[tuple[str, str], ...]:
-        """Pairs of links nearer than `margin` [m], the nearest first."""
+        """Returns the pairs of links whose distance is less than `margin`, in ascending order of the distance.
+
+        Args:
+            q: (nq,) configuration.
+            margin: distance [m].
+        """
         return tuple(s.links for s in self.separations(q) if s.distance < margin)
 
     def _separations(self, q: Array) -> list[Separation]:
+        """Computes the separation of every pair of links, in any order."""
         scratch = self._scratch
         self.robot.algorithms.computeDistances(self.robot.model, self._data, self._geometry, scratch, q)
         nearest: dict[tuple[str, str], Separation] = {}
@@ -146,10 +159,12 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
 
 
 def _rebuild(robot: Robot, links: tuple[str, ...]) -> CollisionModel:
+    """Returns a `CollisionModel` when one is unpickled."""
     return CollisionModel(robot, links=links)
 
 
 def _coal_shape(shape: Shape) -> coal.CollisionGeometry | None:
+    """Returns the shape for coal, a convex hull for a mesh; None for a mesh that is unreadable or flat."""
     if not isinstance(shape, MeshShape):
         return to_coal_shape(shape)
     points = None if shape.path is None else read_vertices(shape.path)
@@ -160,5 +175,5 @@ def _coal_shape(shape: Shape) -> coal.CollisionGeometry | None:
         corners.append(point)
     try:
         return coal.ConvexBase.convexHull(corners, False, "Qt")
-    except (RuntimeError, ValueError):  # flat: no hull
+    except (RuntimeError, ValueError):  # a flat mesh has no convex hull with a volume
         return None

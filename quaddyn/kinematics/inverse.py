@@ -1,4 +1,4 @@
-"""`inverse_kinematics`: a configuration that puts any set of frames where they are wanted, by damped least squares."""
+"""`inverse_kinematics`: a configuration that places any set of frames at their targets, by damped least squares."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..robot.arguments import check_integer, check_number, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
-#: Steps shorter than this [rad or m] make no difference any more.
+#: Length of a step below which the iteration ends [rad or m].
 _MIN_STEP = 1e-15
 
 
 @renamed_attributes(solved="ok")
 @dataclass(frozen=True, slots=True, eq=False)
 class InverseSolution:
-    """What `inverse_kinematics` came to.
+    """Result of `inverse_kinematics`.
 
     Attributes:
-        q: (nq,) the best configuration found.
-        converged: whether every frame is where it is wanted, within the tolerance.
-        status: "converged"; "stationary", at a point where no small motion within the limits helps: nearest, as far as
-            one can see; or "max_iterations".
-        errors: by frame, its distance from the target [m], for a placement that and the angle [rad] together.
-        iterations: of the start that led here.
-        starts: how many starts were tried.
+        q: (nq,) best configuration.
+        converged: whether every frame is at its target, within the tolerance.
+        status: "converged"; "stationary", where no small motion within the limits reduces the errors; or
+            "max_iterations".
+        errors: by frame, its distance from the target [m]; for a placement the norm of distance and angle [m, rad].
+        iterations: number of iterations from the start that led to `q`.
+        starts: number of starts that were tried.
     """
 
     q: Array
@@ -78,7 +78,7 @@ def inverse_kinematics(
         robot: any robot.
         targets: by frame (foot, link or joint): (3,) target position of its origin [m], or its target placement as a
             `Pose` or (4, 4) matrix; world axes.
-        q0: (nq,) start; None for ``robot.q_home``.
+        q0: (nq,) configuration at the start; None for ``robot.q_home``.
         joints: names of the joints that may move; None for all.
         move_root: whether the root of a free or planar robot may move.
         respect_limits: whether position limits are satisfied; a start outside is clamped to them.
@@ -120,7 +120,7 @@ def inverse_kinematics(
 
 
 class _InverseProblem:
-    """Errors of all frames, their Jacobian, and what may move."""
+    """Errors of all frames, their Jacobian, and the coordinates that may move."""
 
     def __init__(
         self,
@@ -138,38 +138,46 @@ class _InverseProblem:
         if isinstance(joints, str):
             raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
         moving = np.zeros(robot.nv, dtype=np.bool_)
-        joints_there = [body.joint for body in robot.bodies[1:] if body.joint is not None]
-        by_name = {joint.name: joint for joint in joints_there if joint.independent}
+        all_joints = [body.joint for body in robot.bodies[1:] if body.joint is not None]
+        by_name = {joint.name: joint for joint in all_joints if joint.independent}
         for name in robot.joint_names if joints is None else joints:
             v = robot.velocity_index(name)
             moving[v : v + by_name[name].nv] = True
         moving[: {"free": 6, "planar": 3, "fixed": 0}[robot.root]] = move_root
         if not moving.any():
-            raise ArgumentError("joints: nothing may move")
+            raise ArgumentError(
+                "joints: expected at least one joint, or move_root=True on a robot with a moving root, got none"
+            )
         self.moving = np.flatnonzero(moving)
-        # Joints with one coordinate, and the continuous ones with (cos, sin): where they stand in q, and their range.
-        single = [j for j in by_name.values() if j.nq == 1 and moving[robot.velocity_index(j.name)]]
-        self.indices = np.array([robot.configuration_index(j.name) for j in single], dtype=np.intp)
+        # Indices in q, and ranges, of joints with one coordinate; indices of continuous joints, which have (cos, sin).
+        one_coordinate = [j for j in by_name.values() if j.nq == 1 and moving[robot.velocity_index(j.name)]]
+        self.indices = np.array([robot.configuration_index(j.name) for j in one_coordinate], dtype=np.intp)
         self.continuous_indices = [
             robot.configuration_index(j.name)
             for j in by_name.values()
             if j.type == "continuous" and moving[robot.velocity_index(j.name)]
         ]
         columns = {int(v): k for k, v in enumerate(self.moving)}
-        self.columns = np.array([columns[robot.velocity_index(j.name)] for j in single], dtype=np.intp)
+        self.columns = np.array([columns[robot.velocity_index(j.name)] for j in one_coordinate], dtype=np.intp)
         self.lower, self.upper = robot.lower[self.indices], robot.upper[self.indices]
         self.respect_limits = respect_limits
-        reach = np.where([j.type == "prismatic" for j in single], 1.0, np.pi)
-        self.low = np.where(np.isfinite(self.lower), self.lower, np.minimum(-reach, self.upper - 2.0 * reach))
-        self.high = np.where(np.isfinite(self.upper), self.upper, np.maximum(reach, self.lower + 2.0 * reach))
+        default_range = np.where([j.type == "prismatic" for j in one_coordinate], 1.0, np.pi)
+        self.low = np.where(
+            np.isfinite(self.lower), self.lower, np.minimum(-default_range, self.upper - 2.0 * default_range)
+        )
+        self.high = np.where(
+            np.isfinite(self.upper), self.upper, np.maximum(default_range, self.lower + 2.0 * default_range)
+        )
 
     def clamp_to_limits(self, q: Array) -> Array:
+        """Returns the configuration with the moving joints clamped to their limits, if these are respected."""
         q = q.copy()
         if self.respect_limits:
             q[self.indices] = np.clip(q[self.indices], self.lower, self.upper)
         return q
 
     def draw_start(self, q0: Array, rng: np.random.Generator) -> Array:
+        """Returns q0 with random values of the moving joints."""
         q = q0.copy()
         q[self.indices] = rng.uniform(self.low, self.high)
         for i in self.continuous_indices:
@@ -178,18 +186,19 @@ class _InverseProblem:
         return q
 
     def errors(self, q: Array) -> Array:
-        """(m,) all errors, target by target."""
+        """Computes the errors (m,) of all targets, one after the other."""
         self.algorithms.framesForwardKinematics(self.model, self.data, q)
         return np.concatenate([self._error(frame, target) for _, frame, target in self.targets])
 
     def _error(self, frame: int, target: Array | pin.SE3) -> Array:
+        """Returns the error of one frame: (3,) for a position [m], (6,) for a placement [m, rad]."""
         placement = self.data.oMf[frame]
         if isinstance(target, pin.SE3):
             return np.asarray(-pin.log6(placement.actInv(target)).vector)
         return np.asarray(placement.translation - target)
 
     def jacobian(self, q: Array) -> Array:
-        """(m, moving) derivative of `errors`; after `errors` at the same q."""
+        """Computes the derivative (m, moving) of `errors`; call it after `errors` at the same q."""
         self.algorithms.computeJointJacobians(self.model, self.data, q)
         rows = []
         for _, frame, target in self.targets:
@@ -203,6 +212,7 @@ class _InverseProblem:
         return np.asarray((J if self.coupling is None else self.coupling.at(q).columns(J))[:, self.moving])
 
     def error_norms(self, e: Array) -> dict[str, float]:
+        """Returns the norm of the error of each frame."""
         out, i = {}, 0
         for name, _, target in self.targets:
             size = 6 if isinstance(target, pin.SE3) else 3
@@ -211,12 +221,13 @@ class _InverseProblem:
         return out
 
     def apply_step(self, q: Array, dx: Array) -> Array:
+        """Returns the configuration after a step (moving,) of the moving coordinates, clamped to the limits."""
         v = np.zeros(self.nv)
         v[self.moving] = dx
         return self.clamp_to_limits(self.algorithms.normalize(self.model, self.algorithms.integrate(self.model, q, v)))
 
     def free_coordinates(self, q: Array, gradient: Array) -> NDArray[np.bool_]:
-        """Which coordinates may follow -gradient."""
+        """Returns a mask (moving,), false at coordinates at a limit that a step along -gradient would violate."""
         out = np.ones(len(self.moving), dtype=np.bool_)
         if self.respect_limits:
             downhill, x = -gradient[self.columns], q[self.indices]
@@ -224,13 +235,14 @@ class _InverseProblem:
         return out
 
     def minimize(self, q: Array, tolerance: float, damping: float, iterations: int, starts: int) -> InverseSolution:
+        """Minimizes the errors from one start by the Levenberg-Marquardt method; `starts` is stored in the result."""
         e, mu, growth, status = self.errors(q), -1.0, 2.0, "max_iterations"
-        done = 0
-        while done < iterations:
+        n_done = 0
+        while n_done < iterations:
             if max(self.error_norms(e).values()) <= tolerance:
                 status = "converged"
                 break
-            done += 1
+            n_done += 1
             J = self.jacobian(q)
             gradient = J.T @ e
             free = self.free_coordinates(q, gradient)
@@ -257,10 +269,11 @@ class _InverseProblem:
                 self.errors(q)
         norms = self.error_norms(e)
         converged = max(norms.values()) <= tolerance
-        return InverseSolution(q, converged, "converged" if converged else status, norms, done, starts)
+        return InverseSolution(q, converged, "converged" if converged else status, norms, n_done, starts)
 
 
 def _check_target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
+    """Returns a target as a position (3,) or a placement after checking it; raises an error that names it otherwise."""
     if isinstance(value, Pose):
         value = value.homogeneous
     try:
@@ -280,6 +293,6 @@ def _check_target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
     R = target[:3, :3]
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0 or (target[3] != [0, 0, 0, 1]).any():
         raise ArgumentError(
-            f"targets[{name!r}]: no placement: its rotation is not one, or its last row not (0, 0, 0, 1)"
+            f"targets[{name!r}]: expected a placement, rotation matrix and last row (0, 0, 0, 1), got\n{target}"
         )
     return pin.SE3(R, target[:3, 3])

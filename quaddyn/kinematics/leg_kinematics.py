@@ -22,24 +22,25 @@ from .two_link import REDUNDANCY_MODES, TwoLinks, reduce_links
 
 KNEE_BRANCHES = ("forward", "backward")
 HIP_BRANCHES = ("below", "above")
-#: A joint this far beyond a limit is still within it [rad]: what rounding leaves at a stretched knee.
+#: Violation of a joint limit that counts as rounding, such as that of a stretched knee [rad].
 LIMIT_TOLERANCE = 1e-7
-#: Beyond this no length or angle is taken seriously [m or rad].
+#: Largest length or angle that is accepted [m or rad].
 MAX_INPUT = 1e8
-#: Share of the leg's length by which a target may miss the workspace before its nearest point is looked for.
+#: Distance from the workspace above which a target counts as unreachable, as a fraction of the leg's length.
 _REACH_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegSolution:
-    """An answer of `LegKinematics.inverse`: one, or N at once when it was asked for N points.
+    """Result of `LegKinematics.inverse`, for one target (3,) or for N targets (N, 3).
 
     Attributes:
-        q: (n,) or (N, n) joint values [rad]; where the target is out of reach, those of the nearest point.
-        reached: whether the foot arrives within the tolerance; joint limits are another matter.
-        distance: from the foot to the target [m].
-        within_limits: whether every joint is within its limits.
-        point: (3,) or (N, 3) where q puts the foot, base frame [m].
+        q: (n,) or (N, n) joint values [rad]; for an unreachable target, those of the nearest point.
+        reached: boolean, or (N,) of them: whether the foot is at the target within the tolerance, without regard to
+            joint limits.
+        distance: () or (N,) distance from the foot to the target [m].
+        within_limits: boolean, or (N,) of them: whether every joint is within its limits.
+        reached_position: (3,) or (N, 3) position of the foot at `q`, base frame [m].
     """
 
     q: Array
@@ -50,27 +51,28 @@ class LegSolution:
 
 
 class LegKinematics:
-    """Kinematics of one leg: from its joints to its foot and back, in the frame of the base.
+    """Forward and inverse kinematics of one leg, in the frame of the base.
 
-    The foot is the centre of the contact sphere, the frame named like the leg.  Joints are in ``joints`` order, hip to
-    ankle; a continuous joint takes its angle.  Vectors may come one by one, (n,) or (3,), or by the N, (N, n), (N, 3).
+    The foot is the center of the contact sphere, the frame with the name of the leg.  Joint values are in the order of
+    `joints`, from hip to ankle; a continuous joint has its angle.  Vectors may be given one at a time, (n,) or (3,), or
+    N at a time, (N, n) or (N, 3).
 
-    The closed form is read off the URDF's geometry, whatever its axes, signs, offsets and zero pose.  It covers legs of
-    2 to 4 parallel joints, alone or below one joint in any other direction ("abduction"); joints at the end whose axis
-    passes through the foot keep their home values.  Axes parallel to within 1e-4 rad count as parallel; a few Newton
-    steps take out what that leaves.  Every branch has a name that means the same on every robot:
+    The closed form is derived from the geometry in the robot's file, whatever its axes, signs, offsets and zero pose.
+    It covers legs of 2 to 4 parallel joints, alone or below one joint in any other direction ("abduction"); joints at
+    the end whose axis passes through the foot keep their home values.  Axes within 1e-4 rad are treated as parallel; a
+    few Newton steps remove the resulting error.  Every branch has a name with the same meaning on every robot:
 
-    - knee "forward" or "backward": to which side the knee stands off the line from hip to foot when the foot hangs
-      below the hip.  It is the sense of bending, so that a branch does not jump when the foot swings past the hip.
-    - hip "below" or "above": where the foot is, seen in the frame that the abduction joint turns and that is upright at
-      home.  A leg without abduction has no such choice.  (Where the first axis is steep instead of along the body,
-      "below" is the side of that axis on which the foot stands at home.)
+    - knee "forward" or "backward": the side of the line from hip to foot on which the knee is when the foot hangs below
+      the hip.  It is the direction of bending, so that a branch does not change when the foot swings past the hip.
+    - hip "below" or "above": the position of the foot in the frame that rotates with the abduction joint and is upright
+      at home.  A leg without abduction has no such choice.  (If the first axis is steep instead of along the body,
+      "below" is the side of that axis on which the foot is at home.)
 
-    Legs of more than two links take `angle`, where the last link points, and `redundancy` for what is then still free.
-    Legs that fit no closed form say ``closed_form is False``.  They are solved numerically, one target after the other,
-    within their joint limits; the knee's name means the same, the hip's nothing.
+    For legs of more than two links, `angle` is the direction of the last link, and `redundancy` determines the joints
+    that are still free.  A leg without a closed form has ``closed_form == False``.  It is solved numerically, one
+    target after the other, within its joint limits; the knee's name has the same meaning, the hip's none.
 
-    A limb that hangs from a spine is taken with the spine at its zero.
+    A limb that is attached to a spine is computed with the spine at zero.
 
     Source: source B (the mechanical dog) for two links; Siciliano et al., *Robotics: Modelling, Planning and Control*,
     2009, section 2.12, for the rest; W. Kahan, *Miscalculating Area and Angles of a Needle-like Triangle*, 2014, for
@@ -78,14 +80,13 @@ class LegKinematics:
 
     Args:
         robot: any robot with legs.
-        leg: its name, such as "FL".
+        leg: name of the leg, such as "FL".
 
     Attributes:
         robot, name: as given.
-        joints: names of the joints, hip to ankle.
+        joints: names of the joints, from hip to ankle.
         lower, upper: (n,) joint limits [rad].
-        q_home: (n,) the joints in ``robot.q_home`` [rad].
-        closed_form: whether `inverse` is exact.
+        q_home: (n,) joint values in ``robot.q_home`` [rad].
 
     Raises:
         UnknownNameError: the robot has no such leg.
@@ -98,10 +99,10 @@ class LegKinematics:
             raise UnknownNameError("leg", leg, robot.legs)
         self.robot, self.name, self.joints = robot, leg, robot.legs[leg].joints
         limbs = make_limbs(robot)
-        # The limb's own chain is in the trunk's frame; ours is in the root link's, as Pinocchio's.
+        # The chain of the limb is in the frame of the trunk; this one is in that of the root link, as Pinocchio's.
         self._chain = Chain(robot.bodies, limbs[leg].indices, limbs[leg].chain.tip)
-        own = leg_forward_and_left(limbs[leg], *forward_and_left(limbs))
-        forward, left = (trunk_placement(robot.bodies).rotation @ x for x in own)
+        directions = leg_forward_and_left(limbs[leg], *forward_and_left(limbs))
+        forward, left = (trunk_placement(robot.bodies).rotation @ x for x in directions)
         joints = [j for j in self._chain.joints if j is not None]
         self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)
@@ -111,7 +112,7 @@ class LegKinematics:
         self._numeric = None if self._geometry else NumericLeg(robot, leg, self._chain, limbs[leg], self.q_home, left)
         self._reduced: dict[str, TwoLinks] = {}
         if self._geometry is not None:
-            self._reduced = {choice: reduce_links(self._geometry, None, choice) for choice in REDUNDANCY_MODES}
+            self._reduced = {mode: reduce_links(self._geometry, None, mode) for mode in REDUNDANCY_MODES}
 
     @property
     def n(self) -> int:
@@ -125,19 +126,19 @@ class LegKinematics:
 
     @property
     def branches(self) -> tuple[tuple[str, str], ...]:
-        """The names (knee, hip) of the branches, in the order of `inverse_all`; without abduction hip is "below"."""
+        """Names (knee, hip) of the branches, in the order of `inverse_all`; without abduction hip is "below"."""
         hips = HIP_BRANCHES if self._geometry is not None and self._geometry.has_abduction else HIP_BRANCHES[:1]
         return tuple((knee, hip) for hip in hips for knee in KNEE_BRANCHES)
 
     @property
     def fixed_joints(self) -> tuple[str, ...]:
-        """The joints beyond the knee, which `inverse` leaves at home when it is given no angle and no redundancy."""
+        """Names of the joints beyond the knee that `inverse` leaves at home unless angle or redundancy is given."""
         geometry = self._geometry
         return self.joints[geometry.n_active - len(geometry.links) + 2 :] if geometry is not None else ()
 
     @property
     def hip(self) -> Array:
-        """(3,) the origin of the first joint, base frame [m]."""
+        """(3,) origin of the first joint, base frame [m]."""
         return np.array(self._chain.forward(np.zeros(self.n))[0][0])
 
     @property
@@ -147,7 +148,7 @@ class LegKinematics:
         return np.asarray(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1))
 
     def forward(self, q: ArrayLike) -> Array:
-        """Where the foot is.
+        """Computes the position of the foot.
 
         Args:
             q: (n,) or (N, n) joint values [rad].
@@ -161,7 +162,7 @@ class LegKinematics:
         return self._chain.forward(_check_vectors("q", q, self.n))[2]
 
     def jacobian(self, q: ArrayLike) -> Array:
-        """How the foot moves with the joints: ``d foot / dt = J dq/dt``, base axes.
+        """Computes the Jacobian of the foot's position: ``d foot / dt = J dq/dt``, base axes.
 
         Args:
             q: (n,) or (N, n) joint values [rad].
@@ -185,27 +186,27 @@ class LegKinematics:
         tolerance: float = 1e-12,
         strict: bool = False,
     ) -> LegSolution:
-        """Joint values that put the foot at `p`, on the branch of these names.
+        """Computes joint values that place the foot at `p`, on the named branch.
 
-        Joint limits choose between whole turns of a joint and are reported, not enforced; `inverse_all` gives the
-        branches that respect them.  At full stretch, and with the foot on the abduction axis, the answer is exact;
-        where every angle of a joint serves, it takes one of them.  Out of reach, the answer is the nearest point that
-        this branch reaches, limits aside.
+        Joint limits determine only the number of whole turns of a joint; they are reported, not enforced.
+        `inverse_all` returns the branches that respect them.  At full stretch, and with the foot on the abduction axis,
+        the result is exact; where every angle of a joint is a solution, one of them is returned.  For an unreachable
+        target the result is that of the nearest point that this branch reaches, without regard to limits.
 
         Args:
-            p: (3,) or (N, 3) foot, base frame [m].
-            knee: "forward" or "backward"; that of ``q_home`` by default.
+            p: (3,) or (N, 3) target position of the foot, base frame [m].
+            knee: "forward" or "backward"; None for that of ``q_home``.
             hip: "below" or "above".
-            angle: () or (N,) where the last of three or four links points, in the leg's plane, from forward (0) to up
+            angle: () or (N,) direction of the last of three or four links, in the leg's plane, from forward (0) to up
                 (pi/2) [rad]; None leaves it free.
-            redundancy: what joints beyond the knee do when they are free: "hold" their home values, or keep each link
-                "parallel" to the one before the last, as in a pantograph.
-            tolerance: within which the foot counts as arrived [m].
-            strict: raise when a target is out of reach.
+            redundancy: rule for joints beyond the knee that are free: "hold" for their home values, or "parallel" to
+                keep each link parallel to the one before the last, as in a pantograph.
+            tolerance: largest distance of the foot from a target that counts as reached [m].
+            strict: whether to raise an error if a target is unreachable.
 
         Raises:
             ArgumentError: wrong shapes, entries that are not finite, or unknown branch names.
-            UnreachableError: with `strict`, a target out of reach; it carries the target and the nearest point.
+            UnreachableError: with `strict`, an unreachable target; the error has the target and the nearest point.
         """
         target = _check_vectors("p", p, 3)
         _check_name("hip", hip, HIP_BRANCHES)
@@ -223,7 +224,9 @@ class LegKinematics:
         else:
             assert self._numeric is not None
             if angle is not None:
-                raise ArgumentError(f"angle: leg {self.name!r} is solved numerically and takes no angle")
+                raise ArgumentError(
+                    f"angle: not accepted for leg {self.name!r}, which is solved numerically; remove it"
+                )
             q = np.array([self._numeric.solve(x, knee) for x in points]).reshape(-1, self.n)
         q = self._wrap_angles(q)
         point = self._chain.forward(q)[2]
@@ -247,20 +250,22 @@ class LegKinematics:
         redundancy: str = "hold",
         tolerance: float = 1e-12,
     ) -> Array:
-        """Every branch that puts the foot at `p`: two for a planar leg, up to four with abduction.
+        """Returns the joint values of every branch that places the foot at `p`, at most four.
 
-        A leg without a closed form gives one solution for each side of the knee, of perhaps more.
-        Branches that coincide, such as the two knees of a stretched leg, count once; whole turns do not count.
+        A planar leg has two branches, a leg with abduction four.  A leg without a closed form has one solution for each
+        side of the knee, although more may exist.  Branches that coincide, such as the two knees of a stretched leg,
+        are returned once, without regard to whole turns.
 
         Args:
-            p: (3,) foot, base frame [m].
-            within_limits: leave out what violates the joint limits.
-            angle: as `inverse`.
+            p: (3,) target position of the foot, base frame [m].
+            within_limits: whether to leave out branches that violate the joint limits.
+            angle: as `inverse` [rad]; None leaves it free.
             redundancy: as `inverse`.
-            tolerance: as `inverse`.
+            tolerance: as `inverse` [m].
 
         Returns:
-            (k, n) joint values [rad], in the order knee forward, backward; hip below, above; k = 0 out of reach.
+            (k, n) joint values [rad], in the order knee forward, backward; hip below, above; k = 0 for an unreachable
+            target.
 
         Raises:
             ArgumentError: as `inverse`.
@@ -284,14 +289,14 @@ class LegKinematics:
         redundancy: str = "hold",
         tolerance: float = 1e-12,
     ) -> bool | NDArray[np.bool_]:
-        """Whether some branch puts the foot at `p`.
+        """Returns whether some branch places the foot at `p`.
 
         Args:
-            p: (3,) or (N, 3) foot, base frame [m].
-            within_limits: joint limits must be respected.
-            angle: as `inverse`; legs of more than two links are judged with this choice made.
+            p: (3,) or (N, 3) target position of the foot, base frame [m].
+            within_limits: whether joint limits must be respected.
+            angle: as `inverse` [rad]; legs of more than two links must reach `p` with this choice; None leaves it free.
             redundancy: as `inverse`.
-            tolerance: as `inverse`.
+            tolerance: as `inverse` [m].
 
         Raises:
             ArgumentError: as `inverse`.
@@ -306,12 +311,21 @@ class LegKinematics:
     def _solve_branches(
         self, p: Array, angle: ArrayLike | None, redundancy: str, tolerance: float
     ) -> list[LegSolution]:
+        """Returns the solution of every branch."""
         return [
             self.inverse(p, knee=knee, hip=hip, angle=angle, redundancy=redundancy, tolerance=tolerance)
             for knee, hip in self.branches
         ]
 
     def _solve_closed_form(self, p: Array, bend: int, hip: float, leg: TwoLinks) -> Array:
+        """Computes the joint values (N, n) of one branch for targets (N, 3) in closed form.
+
+        Args:
+            p: (N, 3) targets, base frame [m].
+            bend: -1 for a knee forward, +1 for a knee backward.
+            hip: -1.0 for a foot below the abduction axis, +1.0 for one above.
+            leg: the leg reduced to two links.
+        """
         geometry = self._geometry
         assert geometry is not None
         r = p - geometry.origin
@@ -326,7 +340,7 @@ class LegKinematics:
         on_axis = np.hypot(rb, rc) <= HIP_TOLERANCE * leg.longest
         rb, rc = np.where(on_axis, 0.0, rb), np.where(on_axis, 0.0, rc)
         distance_from_axis = np.hypot(rb, rc)
-        # Turned back by the abduction, the target lies in the leg's plane: its part b along the second axis is given.
+        # Rotated back by the abduction angle, the target lies in the leg's plane, which determines its component b.
         nb = float(geometry.n @ geometry.b)
         b = (geometry.lateral - float(geometry.n @ geometry.a) * along) / nb
         s = hip * np.sqrt(np.maximum((distance_from_axis - b) * (distance_from_axis + b), 0.0))
@@ -348,25 +362,29 @@ class LegKinematics:
         return q
 
     def _reduced_leg(self, angle: ArrayLike | None, redundancy: str, count: int, ndim: int) -> TwoLinks:
+        """Returns the leg reduced to two links, by the angle of its last link or a rule for redundant joints."""
         assert self._geometry is not None
         if angle is None:
             return self._reduced[redundancy]
         if len(self._geometry.links) == 2:
-            raise ArgumentError(f"angle: leg {self.name!r} has two links; the angle of the last one is not free")
+            raise ArgumentError(
+                f"angle: not accepted for leg {self.name!r}, whose two links leave it no freedom; remove it"
+            )
         try:
             value = np.asarray(angle, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentTypeError(f"angle: expected a number or (N,) of them, got {type(angle).__name__}") from None
+            raise ArgumentTypeError(f"angle: expected a number or an array (N,), got {type(angle).__name__}") from None
         if value.shape not in ((), (count,) if ndim == 2 else ()) or not np.isfinite(value).all():
             raise ArgumentError(f"angle: expected finite numbers of shape () or ({count},), got {value!r}")
         return reduce_links(self._geometry, value, redundancy)
 
     def _home_bend(self, leg: TwoLinks) -> int:
+        """Returns the direction in which the knee bends at home: -1 forward, +1 backward."""
         geometry = self._geometry
         assert geometry is not None
         plane = slice(geometry.n_active - len(geometry.links), geometry.n_active)
         bend = leg.bend_sign(self.q_home[plane])
-        if bend == 0:  # straight at home: the wider part of the knee's range
+        if bend == 0:  # straight at home: towards the wider part of the knee's range
             sign = geometry.signs[1] * self.robot.legs[self.name].knee_sign
             bend = 1 if sign > 0.0 else -1
         return bend
@@ -374,30 +392,30 @@ class LegKinematics:
     def _refine(
         self, q: Array, point: Array, miss: Array, p: Array, tolerance: float, leg: TwoLinks
     ) -> tuple[Array, Array, Array]:
-        """Newton steps for what axes that are not quite parallel leave; a step that does not help is not taken."""
+        """Reduces the error of axes that are not exactly parallel by Newton steps, as long as they reduce it."""
         geometry = self._geometry
         assert geometry is not None
         for _ in range(3):
-            off = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.parallelism_error))
-            if not off.size:
+            inaccurate = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.parallelism_error))
+            if not inaccurate.size:
                 break
             free_rates = self._free_joint_rates(geometry, leg)
-            _, J = self._jacobian(q[off])
-            dq = (np.linalg.pinv(J @ free_rates, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[
+            _, J = self._jacobian(q[inaccurate])
+            dq = (np.linalg.pinv(J @ free_rates, rcond=1e-6) @ (p[inaccurate] - point[inaccurate])[:, :, None])[
                 :, :, 0
             ] @ free_rates.T
-            trial = q[off] + dq
+            trial = q[inaccurate] + dq
             new_point = self._chain.forward(trial)[2]
-            new = np.linalg.norm(new_point - p[off], axis=-1)
-            better = new < miss[off]
-            rows = off[better]
-            q[rows], point[rows], miss[rows] = trial[better], new_point[better], new[better]
+            new_miss = np.linalg.norm(new_point - p[inaccurate], axis=-1)
+            better = new_miss < miss[inaccurate]
+            rows = inaccurate[better]
+            q[rows], point[rows], miss[rows] = trial[better], new_point[better], new_miss[better]
             if not rows.size:
                 break
         return q, point, miss
 
     def _free_joint_rates(self, geometry: LegGeometry, leg: TwoLinks) -> Array:
-        """(n, 2 or 3) joint rates for the turns that the choices of a branch leave free."""
+        """Returns (n, 2 or 3) joint rates for unit rates of the angles that a branch leaves free."""
         first = geometry.n_active - len(geometry.links)
         free_rates = np.zeros((self.n, first + 2))
         free_rates[:first, :first] = np.eye(first)
@@ -406,12 +424,15 @@ class LegKinematics:
 
     # -- shared ------------------------------------------------------------------------------------------------
     def _jacobian(self, q: Array) -> tuple[Array, Array]:
+        """Returns positions (N, 3) [m] and Jacobians (N, 3, n) of the foot."""
         return chain_jacobian(self._chain, q, self._is_revolute)
 
     def _wrap_angles(self, q: Array) -> Array:
+        """Returns joint values with the whole turns removed that bring them nearest to the middle of their ranges."""
         return np.where(self._is_revolute, self._wrap_center + _wrap(q - self._wrap_center, self._is_revolute), q)
 
     def _within_limits(self, q: Array) -> NDArray[np.bool_]:
+        """Returns whether all joint values are within their limits, to rounding."""
         return np.asarray(((q >= self.lower - LIMIT_TOLERANCE) & (q <= self.upper + LIMIT_TOLERANCE)).all(axis=-1))
 
     def __repr__(self) -> str:
@@ -420,7 +441,7 @@ class LegKinematics:
 
 
 def _check_vectors(name: str, value: ArrayLike, size: int) -> Array:
-    """`value` as (size,) or (N, size) finite floats."""
+    """Returns `value` as finite floats of shape (size,) or (N, size); raises an error under its name otherwise."""
     try:
         given = np.asarray(value)
     except ValueError:  # ragged
@@ -433,23 +454,27 @@ def _check_vectors(name: str, value: ArrayLike, size: int) -> Array:
     if not np.isfinite(out).all():
         raise ArgumentError(f"{name}: every entry must be finite, got {out[~np.isfinite(out)][0]}")
     if np.abs(out).max(initial=0.0) > MAX_INPUT:
-        raise ArgumentError(f"{name}: every entry must be at most {MAX_INPUT:g} in size, got {np.abs(out).max():.3g}")
+        raise ArgumentError(f"{name}: expected entries of at most {MAX_INPUT:g}, got {np.abs(out).max():.3g}")
     return out
 
 
 def _check_name(kind: str, name: object, known: tuple[str, ...]) -> None:
+    """Raises `UnknownNameError` unless `name` is one of `known`."""
     if name not in known:
         raise UnknownNameError(f"{kind} branch" if kind != "redundancy" else kind, name, known)
 
 
 def _wrap(angle: Array, is_revolute: NDArray[np.bool_]) -> Array:
-    """Angles less the whole turns in them; what slides stays as it is."""
-    check_integer = 2.0 * np.pi * np.round(angle / (2.0 * np.pi))
-    return np.asarray(np.where(is_revolute, angle - check_integer, angle))
+    """Returns revolute joint values without their whole turns, in [-pi, pi]; prismatic ones are unchanged."""
+    whole_turns = 2.0 * np.pi * np.round(angle / (2.0 * np.pi))
+    return np.asarray(np.where(is_revolute, angle - whole_turns, angle))
 
 
 def _wrap_center(lower: float, upper: float) -> float:
-    """The angle about which a joint's values are given: if a whole turn brings one into the range, this one does."""
+    """Returns the center of the interval, 2 pi wide, in which a joint's values are returned.
+
+    If some whole turn brings a value into the joint's range, this interval does.
+    """
     if np.isfinite(lower) and np.isfinite(upper):
         return 0.5 * (lower + upper)
     return max(lower + np.pi, 0.0) if np.isfinite(lower) else min(upper - np.pi, 0.0)

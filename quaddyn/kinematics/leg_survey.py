@@ -1,4 +1,4 @@
-"""A leg in numbers, `survey`, and a curve that its foot can follow, `closed_curve`."""
+"""`survey_leg`: reach and accuracy of a leg's kinematics; `reachable_curve`: a closed curve for its foot."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ..robot.limbs import forward_and_left
 from ..urdf.tree import Array
 from .leg_kinematics import LIMIT_TOLERANCE, LegKinematics
 
-#: Where a joint has no limits: half a turn to each side, or half a metre [rad or m].
+#: Range to each side of a joint without limits: half a turn, or half a meter [rad or m].
 _DEFAULT_ANGLE_RANGE, _DEFAULT_SLIDE_RANGE = np.pi, 0.5
-#: Time one leg's batch is repeated for when it is quick [s].
+#: Time for which the computation is repeated to measure its duration [s].
 _TIMING_DURATION = 0.05
-#: Sizes of the curve that are tried, as shares of the leg's length.
+#: Sizes of the curve that are tried, as fractions of the leg's length.
 _CURVE_SIZE_FRACTIONS = (0.25, 0.18, 0.12, 0.08, 0.05, 0.02)
-#: Points of the curve that are tried, and centres.
+#: Number of points at which a curve is tested, and number of centers that are tried.
 _N_TRIAL_POINTS, _N_TRIAL_CENTERS = 24, 12
 
 
 @dataclass(frozen=True, slots=True)
 class IkBranch:
-    """What a branch of the inverse kinematics is good for.
+    """Reachable fraction of a branch of the inverse kinematics.
 
     Attributes:
         knee: "forward" or "backward".
-        hip: "below" or "above"; None for a leg whose hip leaves no choice.
-        home: whether the robot's home configuration is on it.
-        reached: share of the targets that it reaches, limits aside.
-        within_limits: share of the targets that it reaches within the joint limits.
+        hip: "below" or "above"; None for a leg whose hip has no choice.
+        contains_home: whether the robot's home configuration is on the branch.
+        reached_fraction: fraction of the targets that it reaches, without regard to limits.
+        fraction_within_limits: fraction of the targets that it reaches within the joint limits.
     """
 
     knee: str
@@ -44,29 +44,33 @@ class IkBranch:
 
     @property
     def name(self) -> str:
-        """Such as "knee backward, hip below"."""
+        """Name of the branch, such as "knee backward, hip below"."""
         return f"knee {self.knee}" + (f", hip {self.hip}" if self.hip is not None else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegSurvey:
-    """What `survey` found.
+    """Result of `survey_leg`.
 
     Attributes:
-        leg: its name.
-        joints: names, hip to ankle.
-        held: those beyond the knee, at home in all targets: `LegKinematics.inverse` moves them only when told how.
-        closed_form: whether the inverse is one.
+        leg: name of the leg.
+        joints: names of the joints, from hip to ankle.
+        fixed_joints: names of the joints beyond the knee that are at home in all targets, see
+            `LegKinematics.fixed_joints`.
+        closed_form: whether the inverse kinematics has a closed form.
         segments: (n,) distances from joint to joint, the last one to the foot, at the zero pose [m].
-        lower, upper: (n,) joint limits [rad, m for what slides]; infinite where the file gives none.
+        lower, upper: (n,) joint limits [rad, m for prismatic joints]; infinite where the file has none.
         hip: (3,) origin of the first joint, base frame [m].
-        nearest, farthest: (3,) the foot as near to `hip` and as far from it as the limits allow, base frame [m].
-        branches: all that have a name.
-        samples: number of targets: the foot at random joint values within the limits, those `held` at home.
-        reached: how many of them some branch reaches; fewer only where an iteration does not arrive.
-        error: largest distance from a target to the foot at the joint values of the best branch [m].
-        seconds: per target, on the home branch, asked for all at once [s].
-        seed: of the targets.
+        nearest, farthest: (3,) position of the foot nearest to `hip` and farthest from it within the limits, base frame
+            [m].
+        branches: all branches.
+        samples: number of targets: positions of the foot at random joint values within the limits, `fixed_joints` at
+            home.
+        n_reached: number of targets that some branch reaches; less than `samples` only where an iteration does not
+            converge.
+        max_error: largest distance from a target to the foot at the joint values of the best branch [m].
+        seconds_per_target: computing time per target, on the home branch, for all targets in one call [s].
+        seed: seed of the targets.
     """
 
     leg: str
@@ -93,15 +97,15 @@ class LegSurvey:
 
 
 def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurvey:
-    """Measure a leg: its reach, and every branch on random targets that it can reach.
+    """Measures a leg: its reach, and every branch on random targets that it can reach.
 
     Args:
-        leg: any.
+        leg: kinematics of the leg.
         samples: number of targets.
-        seed: of the generator that draws them.
+        seed: seed of the targets.
 
     Raises:
-        ArgumentError: no samples.
+        ArgumentError: fewer than one sample.
     """
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
@@ -115,7 +119,7 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
     branches = []
     for knee, hip in leg.branches:
         found = leg.inverse(targets, knee=knee, hip=hip)
-        # Measured anew, from the joint values: what the solver says of itself is not asked.
+        # The error is measured from the joint values, independently of the one that the solver reports.
         miss = np.linalg.norm(leg.forward(found.q) - targets, axis=1)
         best = np.minimum(best, miss)
         branch_reached = np.asarray(found.reached)
@@ -123,10 +127,12 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
         within_limits = ((found.q >= leg.lower - LIMIT_TOLERANCE) & (found.q <= leg.upper + LIMIT_TOLERANCE)).all(
             axis=1
         )
-        named = hip if len(hips) > 1 else None
+        hip_name = hip if len(hips) > 1 else None
         at_home = knee == home and hip == "below"
         branches.append(
-            IkBranch(knee, named, at_home, float(branch_reached.mean()), float((branch_reached & within_limits).mean()))
+            IkBranch(
+                knee, hip_name, at_home, float(branch_reached.mean()), float((branch_reached & within_limits).mean())
+            )
         )
     start, runs = time.perf_counter(), 0
     while not runs or (leg.closed_form and time.perf_counter() - start < _TIMING_DURATION):
@@ -155,24 +161,27 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
 
 
 def home_knee(leg: LegKinematics) -> str:
-    """To which side the knee bends at home: the branch that `LegKinematics.inverse` takes when it is not told."""
-    away = leg.forward(leg.q_home) + 0.1 * (leg.hip - leg.forward(leg.q_home))  # at home the knee may be straight
+    """Returns the side to which the knee bends at home: the default branch of `LegKinematics.inverse`."""
+    away = leg.forward(leg.q_home) + 0.1 * (
+        leg.hip - leg.forward(leg.q_home)
+    )  # at home the knee may be straight, which is on both branches
     default = leg.inverse(away).q
     knees = {knee: leg.inverse(away, knee=knee).q for knee, _ in leg.branches}
     return min(knees, key=lambda knee: float(np.abs(knees[knee] - default).max()))
 
 
 def reachable_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
-    """A smooth closed curve that the foot can follow on one branch, within the limits if they allow any such.
+    """Computes a smooth closed curve that the foot can follow on one branch, within the limits if they allow one.
 
-    An ellipse about the home position of the foot, as wide as a quarter of the leg and half as high, swaying sideways
-    where the leg can; smaller, or about another point, where the foot cannot follow it.
+    The curve is an ellipse about the home position of the foot, a quarter of the leg's length wide and half as high,
+    with a lateral oscillation if the leg has lateral motion.  If the foot cannot follow it, smaller ones and other
+    centers are tried.
 
     Args:
-        leg: any.
-        knee: the branch that must follow, "forward" or "backward"; that of home by default.
-        points: of the curve.
-        seed: of the generator that draws other centres.
+        leg: kinematics of the leg.
+        knee: the branch, "forward" or "backward"; None for that of home.
+        points: number of points.
+        seed: seed of the other centers.
 
     Returns:
         (points, 3) positions of the foot, base frame [m]; the last is one step before the first.
@@ -184,27 +193,28 @@ def reachable_curve(leg: LegKinematics, *, knee: str | None = None, points: int 
         raise ArgumentError(f"points: expected at least 3, got {points}")
     rng = np.random.default_rng(seed)
     home = leg.forward(leg.q_home)
-    anywhere = rng.uniform(-np.pi, np.pi, (200, leg.n))
-    axes, size = _motion_directions(leg, anywhere), float(leg.segments.sum())
-    for limited in (True, False):  # some files give every joint a range from 0 to 0
-        others = leg.forward(_random_joint_values(leg, 200, rng) if limited else anywhere)
-        # From near home to far from it, so that the picture stays where one expects the leg.
+    any_q = rng.uniform(-np.pi, np.pi, (200, leg.n))
+    axes, size = _motion_directions(leg, any_q), float(leg.segments.sum())
+    for within_limits in (True, False):  # some files have the range from 0 to 0 for every joint
+        others = leg.forward(_random_joint_values(leg, 200, rng) if within_limits else any_q)
+        # Centers near home come first.
         centers = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: len(others) // _N_TRIAL_CENTERS]]
         for fraction, center in itertools.product(_CURVE_SIZE_FRACTIONS, centers):
             found = leg.inverse(_ellipse(axes * fraction * size, center, _N_TRIAL_POINTS), knee=knee)
-            if np.all(found.reached) and (np.all(found.within_limits) or not limited):
+            if np.all(found.reached) and (np.all(found.within_limits) or not within_limits):
                 return _ellipse(axes * fraction * size, center, points)
     return _ellipse(axes * _CURVE_SIZE_FRACTIONS[-1] * size, home, points)
 
 
 def _ellipse(axes: Array, center: Array, points: int) -> Array:
+    """Returns points (points, 3) of the curve with semi-axes (k, 3) about a center [m]."""
     t = 2.0 * np.pi * np.arange(points)[:, None] / points
     curve = center + np.cos(t) * axes[0] + (0.5 * np.sin(t) * axes[1] if len(axes) > 1 else 0.0)
     return np.asarray(curve + (0.3 * np.sin(2.0 * t) * axes[2] if len(axes) > 2 else 0.0))
 
 
 def _motion_directions(leg: LegKinematics, q: Array) -> Array:
-    """(k, 3) orthonormal directions in which the foot can move: forward, up and left as far as it goes."""
+    """Returns (k, 3) orthonormal directions in which the foot can move, as near to forward, up and left as possible."""
     forward, left = forward_and_left(make_limbs(leg.robot))
     J = leg.jacobian(q)
     values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
@@ -222,12 +232,13 @@ def _motion_directions(leg: LegKinematics, q: Array) -> Array:
 
 
 def _random_joint_values(leg: LegKinematics, count: int, rng: np.random.Generator) -> Array:
+    """Returns (count, n) random joint values within the finite ranges."""
     low, high = _joint_ranges(leg)
     return rng.uniform(low, high, (count, leg.n))
 
 
 def _joint_ranges(leg: LegKinematics) -> tuple[Array, Array]:
-    """Finite bounds for every joint: its limits, or what stands for none."""
+    """Returns finite bounds of every joint: its limits, or default ranges where it has none."""
     joints = {b.joint.name: b.joint for b in leg.robot.bodies[1:] if b.joint is not None}
     wide = np.array(
         [_DEFAULT_SLIDE_RANGE if joints[name].type == "prismatic" else _DEFAULT_ANGLE_RANGE for name in leg.joints]
@@ -238,7 +249,7 @@ def _joint_ranges(leg: LegKinematics) -> tuple[Array, Array]:
 
 
 def _extreme_foot_position(leg: LegKinematics, starts: Array, sign: float) -> Array:
-    """(3,) the foot nearest to the hip (sign 1) or farthest (-1): the best of `starts`, then a compass search."""
+    """Returns the foot position (3,) nearest to the hip (sign 1) or farthest (-1), by compass search from `starts`."""
     low, high = _joint_ranges(leg)
 
     def cost(q: Array) -> Array:

@@ -1,4 +1,4 @@
-"""`NumericLeg`: the foot of a leg that fits no closed form, by `inverse_kinematics` from chosen starts."""
+"""`NumericLeg`: numeric inverse kinematics of a leg without a closed form, from several starts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 from .inverse import inverse_kinematics
 
-#: Values tried along each joint for first guesses, by the number of joints.
+#: Number of values of each joint in the grid of possible starts, by the number of joints.
 _GRID_SIZES = {1: 64, 2: 24, 3: 11, 4: 6, 5: 4, 6: 4, 7: 3}
-#: First guesses that are refined before the nearest is taken for the answer.
+#: Number of starts that are refined; the result with the nearest foot is returned.
 _N_STARTS = 6
-#: Bend below which a knee is straight, as a fraction of the leg's reach squared: what rounding leaves, as in the
-#: closed form.
+#: Bend up to which a knee counts as straight, as a fraction of the squared reach of the leg: rounding errors.
 _STRAIGHT_TOLERANCE = 1e-12
-#: Displacement of a straight knee that shows to which side it bends [rad or m].
+#: Displacement of a straight knee by which the side to which it bends is determined [rad or m].
 _PROBE_DISPLACEMENT = 0.1
 
 
 def chain_jacobian(chain: Chain, q: Array, is_revolute: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Tip (..., 3) [m] of a chain and its Jacobian (..., 3, n), base axes; `turns` (n,) tells revolute joints."""
+    """Returns the tip (..., 3) of a chain [m] and its Jacobian (..., 3, n), base axes; `is_revolute` is (n,)."""
     origins, axes, tip = chain.forward(q)
     J = np.where(is_revolute[:, None], np.cross(axes, tip[..., None, :] - origins), axes)
     return tip, np.swapaxes(J, -1, -2)
@@ -38,10 +37,10 @@ class NumericLeg:
     Args:
         robot: the robot.
         leg: name of the leg and its foot.
-        chain: its chain in the base frame.
-        limb: which joints are hip and knee.
-        q_home: (n,) its joints at home [rad or m].
-        left: (3,) unit vector of the base.
+        chain: chain of its joints in the base frame.
+        limb: the limb, with the indices of hip and knee.
+        q_home: (n,) joint values at home [rad or m].
+        left: (3,) left unit vector of the base.
     """
 
     def __init__(self, robot: Robot, leg: str, chain: Chain, limb: Limb, q_home: Array, left: Array) -> None:
@@ -65,16 +64,16 @@ class NumericLeg:
         self._feet = chain.forward(self._samples)[2]
 
     def _knee_bend(self, q: Array) -> Array:
-        """Positive for a knee forward, negative backward, (...)."""
+        """Returns the knee's bend (...): positive for a knee forward, negative backward [m^2]."""
         origins, axes, tip = self._chain.forward(q)
         hip, knee = origins[..., self._limb.hip, :], origins[..., self._limb.knee, :]
         return np.asarray(self._side * (np.cross(knee - hip, tip - hip) * axes[..., self._limb.hip, :]).sum(axis=-1))
 
     def solve(self, p: Array, knee: str | None) -> Array:
-        """The joint values (n,) whose foot is nearest to `p` (3,), with the knee bent as asked for, within limits."""
+        """Returns the joint values (n,) with the foot nearest to `p` (3,) [m], in the given knee direction and the limits."""
         desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
         fitting = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
-        if not fitting.size:  # a knee that does not bend to that side
+        if not fitting.size:  # the knee cannot bend to that side
             fitting = np.arange(len(self._samples))
         miss = np.linalg.norm(self._feet[fitting] - p, axis=1)
         best: Array = self._samples[fitting[int(miss.argmin())]]
@@ -89,6 +88,7 @@ class NumericLeg:
         return best
 
     def _refine(self, p: Array, start: Array) -> Array:
+        """Returns the joint values (n,) after iterating from `start`."""
         q = np.array(self._robot.neutral)
         for joint, value in zip(self._joints, start, strict=True):
             set_joint_value(q, self._robot.configuration_index(joint.name), joint, float(value))
@@ -112,7 +112,7 @@ class NumericLeg:
 
 
 def _finite_range(lower: float, upper: float, is_prismatic: bool) -> tuple[float, float]:
-    """A finite range to look in: whole turns add nothing."""
+    """Returns a finite part of a joint's range, without redundant whole turns."""
     half_range = 1.0 if is_prismatic else np.pi
     if np.isfinite(lower) and np.isfinite(upper):
         middle = min(max(0.0, lower), upper)

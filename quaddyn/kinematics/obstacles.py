@@ -1,4 +1,4 @@
-"""`Obstacle`: a plane, box, sphere or capsule in the world that a robot keeps away from."""
+"""`Obstacle`: a plane, box, sphere or capsule in the world, for collision constraints."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .capsules import cover_box
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Obstacle(FrozenArrays):
-    """Something in the world, in axes of its own whose origin `CollisionLimits.set_obstacle_pose` moves.
+    """Shape of an obstacle, in axes of its own, whose pose is set by `CollisionLimits.set_obstacle_pose`.
 
-    Made by `plane`, `box`, `sphere` and `capsule`.
+    Created by `plane`, `box`, `sphere` and `capsule`.
 
     Attributes:
-        ends: (n, 2, 3) of capsules that cover it; of a plane, its normal and zeros.
-        radii: (n,) [m].
-        flat: whether it is a half-space.
-        excess: by which the capsules go beyond it at most [m]; nothing but for boxes.
+        ends: (n, 2, 3) segments of the capsules that cover it [m]; of a plane, its unit normal and zeros.
+        radii: (n,) radii of the capsules [m].
+        is_plane: whether it is a half-space; a boolean.
+        overapproximation: largest distance of a point of the capsules from the shape [m]; zero except for boxes.
     """
 
     ends: Array
@@ -33,13 +33,13 @@ class Obstacle(FrozenArrays):
 
     @staticmethod
     def plane(normal: ArrayLike = (0.0, 0.0, 1.0)) -> Obstacle:
-        """The half-space below a plane through the origin.
+        """Returns the half-space below a plane through the origin.
 
         Args:
-            normal: (3,) out of it, of any length.
+            normal: (3,) outward normal, of any length.
 
         Raises:
-            ArgumentError: no direction.
+            ArgumentError: a zero vector.
         """
         n = check_vector("normal", normal, (3,), "a direction")
         length = float(np.linalg.norm(n))
@@ -49,18 +49,32 @@ class Obstacle(FrozenArrays):
 
     @staticmethod
     def sphere(radius: float) -> Obstacle:
-        """A ball about the origin; 0 for a point."""
+        """Returns a sphere about the origin.
+
+        Args:
+            radius: radius [m]; 0 for a point.
+        """
         return Obstacle(frozen(np.zeros((1, 2, 3))), frozen([_check_length("radius", radius)]))
 
     @staticmethod
     def capsule(radius: float, start: ArrayLike, end: ArrayLike) -> Obstacle:
-        """All points within `radius` [m] of the segment from `start` to `end`, (3,) each [m]."""
+        """Returns the capsule of all points within a distance of a segment.
+
+        Args:
+            radius: radius [m].
+            start: (3,) first end of the segment [m].
+            end: (3,) second end of the segment [m].
+        """
         ends = [check_vector(name, x, (3,), "a point") for name, x in (("start", start), ("end", end))]
         return Obstacle(frozen([ends]), frozen([_check_length("radius", radius)]))
 
     @staticmethod
     def box(size: ArrayLike) -> Obstacle:
-        """A box about the origin, sides (3,) along the axes [m]; covered by capsules, see `excess`."""
+        """Returns a box about the origin, covered by capsules, see `overapproximation`.
+
+        Args:
+            size: (3,) lengths of the sides along the axes [m].
+        """
         sides = check_vector("size", size, (3,), "three lengths")
         if not (sides > 0.0).all():
             raise ArgumentError(f"size: expected three positive lengths, got {size!r}")
@@ -72,6 +86,7 @@ class Obstacle(FrozenArrays):
 
 
 def _check_length(name: str, value: float) -> float:
+    """Returns `value` as a float after checking that it is a finite length of 0 or more."""
     given = check_number(name, value)
     if not 0.0 <= given < np.inf:
         raise ArgumentError(f"{name}: expected a finite length, 0 or more, got {value}")

@@ -1,6 +1,7 @@
 """Nearest points of two line segments, in restricted Python.
 
-Source: Ericson 2005, "Real-Time Collision Detection", section 5.1.9, written for segments of any length, zero included.
+Source: Ericson 2005, "Real-Time Collision Detection", section 5.1.9, implemented for segments of any length, zero
+included.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ PARALLEL_SINE_SQUARED = 1e-12
 
 @compiled()
 def clamp_to_unit(x: float) -> float:
-    """x, or the nearer of 0 and 1."""
+    """Returns x clamped to [0, 1]."""
     return min(max(x, 0.0), 1.0)
 
 
 @compiled(inline=False)
 def nearest_segment_parameters(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[float, float]:
-    """Where on the segments ``a + s (b - a)`` and ``c + t (d - c)`` they are nearest: s and t in [0, 1]."""
+    """Returns s and t in [0, 1] of the nearest points of the segments ``a + s (b - a)`` and ``c + t (d - c)``."""
     uu, uw, ww, ur, wr = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(3):
         u, w, r = b[i] - a[i], d[i] - c[i], a[i] - c[i]
@@ -45,21 +46,21 @@ def nearest_segment_parameters(a: Vector, b: Vector, c: Vector, d: Vector) -> tu
         return clamp_to_unit(-ur / uu), 0.0
     if t > 1.0:
         return clamp_to_unit((uw - ur) / uu), 1.0
-    if parallelism <= PARALLEL_SINE_SQUARED * uu * ww:  # the middle of the other's shadow, found from the other side
+    if parallelism <= PARALLEL_SINE_SQUARED * uu * ww:  # parallel: the middle of the overlap
         s = clamp_to_unit((uw * t - ur) / uu)
     return s, t
 
 
 @entry("distances of capsules", release=True)
 def compute_capsule_distances(ends: Tensor, radii: Vector, pairs: IntMatrix, out: Vector, points: Tensor) -> float:
-    """Distances of pairs of capsules; the least of them.
+    """Computes the distances of pairs of capsules and returns the smallest one [m].
 
     Args:
-        ends: (capsules, 2, 3) of their segments.
-        radii: (capsules,).
-        pairs: (pairs, 2) numbers of capsules.
-        out: (pairs,) distances, negative where two overlap.
-        points: (pairs, 2, 3) nearest points of their surfaces.
+        ends: (number of capsules, 2, 3) ends of the segments [m].
+        radii: (number of capsules,) radii [m].
+        pairs: (number of pairs, 2) indices of capsules.
+        out: (number of pairs,) distances, negative where two overlap [m]; written.
+        points: (number of pairs, 2, 3) nearest points of the surfaces [m]; written.
     """
     smallest = math.inf
     for k in range(pairs.shape[0]):

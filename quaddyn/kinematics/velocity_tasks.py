@@ -1,4 +1,4 @@
-"""Tasks on a robot's velocity v, ready for `quaddyn.hierarchy`: pairs (J, w) with ``J v = w``."""
+"""Tasks on a robot's velocity v, for `quaddyn.hierarchy`: pairs (J, w) with ``J v = w``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ FRAME_ROWS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
 def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str] = ("x", "y", "z")) -> LinearTask:
-    """A frame moves with `velocity`.
+    """Returns the task that a frame moves with a given velocity.
 
-    Velocity-level control of source E: hand such pairs to `quaddyn.hierarchy.solve_prioritized` in order of importance.
+    For velocity-level control (source E), pass such pairs to `quaddyn.hierarchy.solve_prioritized` in order of
+    priority.
 
     Args:
         s: a State at the configuration in question.
-        frame: a foot, link or joint.
-        velocity: (len(rows),) wanted linear velocity of its origin [m/s] and angular velocity [rad/s], world axes.
-        rows: which components, out of "x", "y", "z", "rx", "ry", "rz".
+        frame: name of a foot, link or joint.
+        velocity: (len(rows),) desired linear velocity of its origin [m/s] and angular velocity [rad/s], world axes.
+        rows: names of the components, out of "x", "y", "z", "rx", "ry", "rz".
 
     Returns:
         (J, w): (m, nv) and (m,).
@@ -46,17 +47,17 @@ def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str]
 
 
 def joint_task(s: State, rates: Mapping[str, float]) -> LinearTask:
-    """Joints move at these rates.
+    """Returns the task that joints move at given rates.
 
     Args:
         s: a State of the robot.
-        rates: wanted rate by joint name [rad/s or m/s].
+        rates: desired rate by joint name [rad/s or m/s].
 
     Returns:
         (J, w): (m, nv) and (m,).
 
     Raises:
-        ArgumentError: no joint at all, or a rate that is not finite.
+        ArgumentError: no joints, or a rate that is not finite.
         UnknownNameError: no such joint, or one with more than one degree of freedom.
     """
     if not isinstance(rates, Mapping) or not rates:
@@ -68,6 +69,7 @@ def joint_task(s: State, rates: Mapping[str, float]) -> LinearTask:
 
 
 def _numbers(name: str, value: ArrayLike) -> Array:
+    """Returns `value` as an array of finite floats; raises an error under its name otherwise."""
     try:
         out = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
