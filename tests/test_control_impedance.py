@@ -502,7 +502,7 @@ def test_distribution_of_h_is_gravity_compensation() -> None:
     a, b = distribute_load(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
     np.testing.assert_array_equal(a.tau, b.tau)
     assert a.margin == b.margin
-    with pytest.raises(qd.ArgumentError, match="load"):
+    with pytest.raises(qd.ArgumentError, match="generalized_force"):
         distribute_load(s, np.zeros(3))
     with pytest.raises(qd.ArgumentError, match="stance"):
         distribute_load(s, s.h.copy(), "FL")

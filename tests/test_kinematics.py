@@ -358,7 +358,7 @@ def test_a_foot_on_the_abduction_axis_is_missed_by_the_lateral_offset():
         s = leg.inverse(leg._geometry.origin + np.array([0.1, 0.0, 0.0]))
         assert not s.reached
         assert s.distance == pytest.approx(0.0955, abs=1e-9)
-        np.testing.assert_allclose(s.point, leg.forward(s.q), atol=1e-15)
+        np.testing.assert_allclose(s.reached_position, leg.forward(s.q), atol=1e-15)
 
 
 def nearest_by_search(leg, p, rng):

@@ -33,15 +33,15 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
     and the biases of gyroscope and accelerometer are observable; yaw and position drift, with the uncertainty in the
     covariance, unless `correct_pose` provides them.
 
-    There are two positions, as in ROS REP 105.  `state` is the best estimate of the position relative to the start: a
-    correction of the attitude changes the whole distance traveled, so that it may jump, by centimeters after fifty
-    meters.  `odometry` never jumps, since stance feet stay in place: use it for walking, and `state` to locate places.
+    There are two position estimates, as in ROS REP 105.  `state` has the best estimate relative to the start: a
+    correction of the attitude rotates the whole path since the start, so that it may jump, by centimeters after fifty
+    meters.  `odometry` never jumps, since stance feet stay in place: use it for walking, and `state` for localization.
 
-    On a robot whose loops move joints, readings are of the actuated joints, and the other joints follow from them; a
-    reading for which no loop closes is rejected.
+    On a robot with closed kinematic loops, readings are of the actuated joints, and the other joints are computed from
+    them; a reading for which a loop cannot be closed is rejected.
 
-    A foot that contradicts the others slips (`slipping_feet`): its measurement is not used, and its foothold starts
-    again at its present position.
+    A foot whose measurement contradicts the others slips (`slipping_feet`): its measurement is not used, and its
+    foothold is set anew at its present position.
 
     Args:
         robot: a robot with a free root and feet.
@@ -53,7 +53,6 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
     Attributes:
         robot: as given.
         dt: as given [s].
-        noise: standard deviations of the sensors.
         flat_ground: as given.
 
     Raises:
@@ -76,7 +75,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root != "free" or not robot.feet:
             found = f"root={robot.root!r}" if robot.root != "free" else "no feet"
-            raise ArgumentError(f'robot: expected root="free" and feet, {robot.name!r} has {found}')
+            raise ArgumentError(f'robot: expected root="free" and feet, got {robot.name!r} with {found}')
         if not (np.isfinite(check_number("dt", dt)) and dt > 0.0):
             raise ArgumentError(f"dt: expected a positive number, got {dt}")
         noise = SensorNoise() if noise is None else noise
@@ -299,7 +298,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
 
 
 def make_filter_memory(feet: int) -> FilterMemory:
-    """Returns the state of a filter for a number of feet, all zero."""
+    """Returns the zero state of a filter for a number of feet."""
     n = FEET + 3 * feet
     return FilterMemory(
         R=np.zeros((3, 3)),

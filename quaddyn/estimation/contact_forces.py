@@ -36,9 +36,10 @@ class ContactForces:
             axes [N, N m].
         residual: (nv,) generalized force that the contact forces do not explain, ``tau_ext - sum J_i^T f_i`` [N m, N]:
             pushes elsewhere, model errors.
-        unobservable_dimensions: number of directions of the forces that the motion does not show: for example, the
-            force along a straight leg does not act on its joints.  The forces are zero in these directions.
-        stacked_forces: all forces, in the order of the contacts [N, N m].
+        unobservable_dimensions: number of directions of the forces that cannot be estimated from the motion: for
+            example, the force along a straight leg does not act on its joints.  The forces are zero in these
+            directions.
+        stacked_forces: (rows,) all forces, in the order of the contacts [N, N m].
     """
 
     forces: Mapping[str, Array]
@@ -82,7 +83,9 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
             raise ArgumentError(f"rows: expected one of {get_args(Rows)}, got {rows!r}")
         tolerance = check_number("rank_tolerance", rank_tolerance)
         if not 0.0 <= tolerance < 1.0:
-            raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
+            raise ArgumentError(
+                f"rank_tolerance: expected a fraction of the largest singular value, got {rank_tolerance}"
+            )
         self.contacts, robot, joints = contacts, contacts.robot, rows == "joints"
         self.observer = MomentumObserver(robot, dt=dt, gain=gain)
         self._arrays = make_contact_set_arrays(robot, contacts, joints=joints, tolerance=tolerance)

@@ -60,7 +60,6 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         resolution: as given [m].
         shape: (n, m) number of cells along x and y.
         drift_rate: as given [m/sqrt(m)].
-        outlier_gate: as given.
 
     Raises:
         ArgumentError: a length is not positive, there are too many cells, or the center is not finite.
@@ -82,7 +81,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             raise ArgumentError(f"size: expected positive lengths [m], got {size}")
         if not float(np.prod(lengths / self.resolution + 1.0)) <= MAX_CELLS:
             raise ArgumentError(
-                f"size, resolution: {size} m in cells of {resolution} m are more than {MAX_CELLS:,} cells"
+                f"size, resolution: expected at most {MAX_CELLS:,} cells, got {size} m in cells of {resolution} m"
             )
         n, m = (int(np.ceil(x / self.resolution - 1e-9)) + 1 for x in lengths)
         self.shape = (n, m)
@@ -118,7 +117,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             ArgumentError: heights of a wrong shape, and errors of the class.
         """
         if not callable(function):
-            raise ArgumentTypeError(f"function: expected something to call, got {type(function).__name__}")
+            raise ArgumentTypeError(f"function: expected a function of x and y, got {type(function).__name__}")
         out = cls(size, resolution=resolution, center=center)
         X, Y = np.meshgrid(*out.axes, indexing="ij")
         heights = check_array("function", function(X, Y))
@@ -235,19 +234,19 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             if not 0.0 <= check_number(name, value) < np.inf:
                 raise ArgumentError(f"{name}: expected 0 or more, got {value}")
         position = check_vector("pose", pose.translation, (3,), "position of the sensor")
-        turned = check_vector("pose", pose.rotation, (3, 3), "rotation of the sensor")
+        rotation = check_vector("pose", pose.rotation, (3, 3), "rotation of the sensor")
         if follow:
             self.recenter(position[:2])
         self._add_drift_variance(position)
 
-        with np.errstate(invalid="ignore"):  # NaN and infinity stand for directions in which nothing was seen
-            x, y, z = turned @ cloud.T + position[:, None]
+        with np.errstate(invalid="ignore"):  # NaN and infinity: no return in this direction
+            x, y, z = rotation @ cloud.T + position[:, None]
             u, v = x / self.resolution - self._first[0], y / self.resolution - self._first[1]
         n, m = self.shape
-        there = (u > -0.5) & (u < n - 0.5) & (v > -0.5) & (v < m - 0.5) & np.isfinite(z)
-        if not there.all():
-            x, y, z, u, v = (part[there] for part in (x, y, z, u, v))
-            sigma = sigma[there] if sigma.ndim else sigma
+        inside = (u > -0.5) & (u < n - 0.5) & (v > -0.5) & (v < m - 0.5) & np.isfinite(z)
+        if not inside.all():
+            x, y, z, u, v = (values[inside] for values in (x, y, z, u, v))
+            sigma = sigma[inside] if sigma.ndim else sigma
         if len(z):
             cell = (u + 0.5).astype(np.intp) * m + (v + 0.5).astype(np.intp)
             common = tilt_deviation**2 * ((x - position[0]) ** 2 + (y - position[1]) ** 2) + position_deviation**2
@@ -269,22 +268,24 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         weight = (z >= top[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, only the highest points
         total = np.bincount(cell, weight, height.size)
         measured_cells = np.flatnonzero(total)
-        mean, shared = (
+        mean, pose_variance = (
             np.bincount(cell, weight * x, height.size)[measured_cells] / total[measured_cells] for x in (z, common)
         )
-        measured = 1.0 / total[measured_cells] + shared  # many points reduce their own noise, not that of the pose
+        measured = (
+            1.0 / total[measured_cells] + pose_variance
+        )  # many points reduce their own noise, not that of the pose
         before, P = height[measured_cells], variance[measured_cells]
-        off, gain = mean - before, P / (P + measured)
-        agree = off**2 <= self.outlier_gate**2 * (P + measured)
-        height[measured_cells] = np.where(np.isnan(before), mean, np.where(agree, before + gain * off, before))
-        widened = np.where(agree, (1.0 - gain) * P, P + (off / self.outlier_gate) ** 2)
+        innovation, gain = mean - before, P / (P + measured)
+        agree = innovation**2 <= self.outlier_gate**2 * (P + measured)
+        height[measured_cells] = np.where(np.isnan(before), mean, np.where(agree, before + gain * innovation, before))
+        widened = np.where(agree, (1.0 - gain) * P, P + (innovation / self.outlier_gate) ** 2)
         variance[measured_cells] = np.where(np.isnan(before), measured, widened)
 
-    def _add_drift_variance(self, place: Array) -> None:
+    def _add_drift_variance(self, position: Array) -> None:
         """Increases the variance of all heights for the distance to the last sensor position."""
         if self._last_position is not None and self.drift_rate > 0.0:
-            self._variance += self.drift_rate**2 * float(np.linalg.norm(place - self._last_position))
-        self._last_position = np.array(place)
+            self._variance += self.drift_rate**2 * float(np.linalg.norm(position - self._last_position))
+        self._last_position = np.array(position)
 
     def recenter(self, center: ArrayLike) -> None:
         """Moves the window; cells that enter it are unknown, those that leave it are deleted.
@@ -296,16 +297,16 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             ArgumentError: the center is not finite.
         """
         first = self._first_cell(check_vector("center", center, (2,), "x and y"))
-        by = first - self._first
-        if not by.any():
+        shift = first - self._first
+        if not shift.any():
             return
-        kept, target = [], []
-        for d, n in zip(by.tolist(), self.shape, strict=True):
-            kept.append(slice(min(max(d, 0), n), max(min(n + d, n), 0)))
+        source, target = [], []
+        for d, n in zip(shift.tolist(), self.shape, strict=True):
+            source.append(slice(min(max(d, 0), n), max(min(n + d, n), 0)))
             target.append(slice(min(max(-d, 0), n), max(min(n - d, n), 0)))
         for name in ("_height", "_variance"):
             new = np.full(self.shape, np.nan)
-            new[tuple(target)] = getattr(self, name)[tuple(kept)]
+            new[tuple(target)] = getattr(self, name)[tuple(source)]
             setattr(self, name, new)
         self._first = first
 

@@ -1,4 +1,4 @@
-"""Corrections of the invariant filter: what stance feet and external sensors measure, and footholds set and cleared."""
+"""Corrections of the invariant filter by stance feet and external sensors; setting and clearing of footholds."""
 
 from ..compiler import (
     Mat3,
@@ -66,14 +66,15 @@ def innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z
 def correct(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
     """Corrects state and covariance by the innovation of the last call of `innovation`.
 
-    A correction of the attitude moves the whole path travelled so far, and the footholds with it, in proportion to the
-    path's length.  The odometry position ignores this: `FilterMemory.odometry_offset` takes up the motion.
+    A correction of the attitude rotates the whole path since the start, and the footholds with it: positions move in
+    proportion to the path's length.  The position of the odometry does not: `FilterMemory.odometry_offset` compensates
+    the motion.
 
     Args:
         f: state and covariance.
         z: the innovation.
         S: inverse of its covariance.
-        weight: of the correction; below 1 for noise that is larger than modelled.
+        weight: factor of the correction; below 1 for noise that is larger than modeled.
     """
     G, K, error, n = f.scratch[1], f.scratch[2], f.scratch[3], len(f.P)
     for i in range(n):
@@ -115,7 +116,7 @@ def foot_position(m: FilterModel, terms: Vector, foot: int) -> Vec3:
 
 @compiled(inline=False)
 def encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float) -> Mat3:
-    """Returns ``variance R J J^T R^T``: covariance of a foot by the joints' noise, world axes."""
+    """Returns ``variance R J J^T R^T``: covariance of a foot's position by noise of the joints, world axes."""
     jacobian = matrix(terms, m.jacobian[foot], 3, m.columns[foot])
     R, total = mat3(f.R), diagonal3(0.0)
     for c in range(6, m.columns[foot]):

@@ -1,4 +1,4 @@
-"""Propagation of the invariant filter between readings: state, covariance, and how stance feet roll."""
+"""Propagation of the invariant filter between readings: state, covariance, and rolling of the stance feet."""
 
 import math
 
@@ -19,9 +19,9 @@ from .filter_state import (
     FilterModel,
 )
 
-# What makes the plane of feet in a line a level one [m^2].
+# Variance added to the footholds' horizontal positions, which makes the plane of collinear feet level [m^2].
 COLLINEAR_FEET_VARIANCE = 1e-4
-# Of a range, squared, over the variance of what may be anywhere in it.
+# Squared width of a uniform distribution divided by its variance.
 UNIFORM_VARIANCE_RATIO = 12.0
 
 
@@ -93,15 +93,15 @@ def add_process_noise(f: FilterMemory, m: FilterModel, gyro: float, force: float
 def propagate(
     m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, remaining: int
 ) -> None:
-    """Propagates state and covariance over a period by the IMU; stance feet roll along.
+    """Propagates state, covariance and rolling stance feet over a period by the IMU.
 
     With more than one period remaining until the present reading, the missing readings are interpolated.  Their
-    variance is that of a uniform distribution between both readings; an impact without a reading accelerates a legged
-    robot about as much as gravity does, which is added.
+    variance is that of a uniform distribution between both readings.  An impact in a period without a reading
+    accelerates a legged robot about as much as gravity does; this acceleration is added to their standard deviation.
     """
     dt = m.dt
     omega, force = mat3(m.imu) @ vec3(gyro), mat3(m.imu) @ vec3(accelerometer)
-    # Without a reading before, this one has held all the time.
+    # Without an earlier reading, the present one is used for the whole period.
     has_last = f.last_reading[6] != 0.0
     last_omega = vec3(f.last_reading[0:3]) if has_last else omega
     last_force = vec3(f.last_reading[3:6]) if has_last else force
@@ -120,7 +120,7 @@ def propagate(
     f.last_reading[3:6] = force
     f.last_reading[6] = 1.0
     f.omega[:] = omega - vec3(f.gyro_bias)
-    # The mean of the rates at both ends has rotated the robot in between.
+    # Midpoint rule: the robot has rotated with the mean of the rates at both ends.
     R = orthonormalized(mat3(f.R) @ exp3(((omega + last_omega) * 0.5 - vec3(f.gyro_bias)) * dt))
     f.R[:] = R
     acceleration = R @ (force - vec3(f.force_bias)) + vec3(m.gravity)
@@ -133,7 +133,7 @@ def propagate(
 
 @compiled(inline=False)
 def update_ground_normal(f: FilterMemory) -> None:
-    """The normal of the plane through the places of all feet, by least squares; vertical until three have stood."""
+    """Computes the normal of the plane through the footholds by least squares; vertical for fewer than three."""
     x, y, z, n = 0.0, 0.0, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:
@@ -144,7 +144,7 @@ def update_ground_normal(f: FilterMemory) -> None:
     f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
     if n < 3.0:
         return
-    # Feet in a line say nothing across it: there the ground is level.
+    # Collinear feet do not determine the slope across their line: it is taken as level.
     xx, xy, yy, xz, yz = COLLINEAR_FEET_VARIANCE, 0.0, COLLINEAR_FEET_VARIANCE, 0.0, 0.0
     for foot in range(len(f.has_stood)):
         if f.has_stood[foot] != 0:

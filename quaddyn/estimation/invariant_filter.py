@@ -1,22 +1,24 @@
-"""A contact-aided invariant extended Kalman filter, in restricted Python: machine code here, C99 beside a controller.
+"""A contact-aided invariant extended Kalman filter, in restricted Python, which is compiled here and exported as C99.
 
-The state is a matrix of the group SE_(2+n)(3), orientation R, velocity v and position p of the IMU and the places d of
+The state is a matrix of the group SE_(2+n)(3) of orientation R, velocity v and position p of the IMU and footholds d of
 the n stance feet, all in world axes, together with the biases of gyroscope and accelerometer.  Its error is
 
     X_hat X^-1 = exp(xi),   xi = (phi, xi_v, xi_p, xi_d1 ...),   zeta = bias_hat - bias
 
-so that, except for the biases, neither the error dynamics nor the measurements of a stance foot depend on the estimate:
-the filter does not become certain of yaw and position, which are unobservable, and converges from large errors.
+so that, except for the biases, neither the error dynamics nor the measurements of a stance foot depend on the estimate.
+Therefore the covariance of yaw and position, which are unobservable, does not shrink, and the filter converges from
+large errors.
 
-    phi'  = -R zeta_g                               p + R c = d                    c: the foot by the encoders
-    xi_v' = g x phi - v x R zeta_g - R zeta_a       v + R (omega x c + c') = u     u: how its center rolls
+    phi'  = -R zeta_g                               p + R c = d                    c: foot position from the encoders
+    xi_v' = g x phi - v x R zeta_g - R zeta_a       v + R (omega x c + c') = u     u: velocity of a rolling foot's
+    center
     xi_p' = xi_v - p x R zeta_g
     xi_d' = -d x R zeta_g
 
-Source: Hartley, Ghaffari, Eustice, Grizzle, *Contact-aided invariant extended Kalman filtering for robot state
+Source: Hartley, Ghaffari, Eustice and Grizzle, *Contact-aided invariant extended Kalman filtering for robot state
 estimation*, International Journal of Robotics Research, 2020.  Extensions: a foot is the center of a sphere that rolls
-on the plane of the feet, joint velocities are separate measurements, and a foot that contradicts the others is
-ignored.
+on the plane of the feet, joint velocities are separate measurements, and a foot whose measurement contradicts the
+others is ignored.
 """
 
 import math
@@ -51,7 +53,7 @@ from .filter_state import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VEL
 
 @entry("the state estimate")
 def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """Starts from the base's pose (7,) and velocity (6,) in q and v; position and yaw are exact by definition."""
+    """Initializes the filter by the base's pose (7,) and velocity (6,) in q and v; position and yaw are exact."""
     n, R, lever, omega = len(f.P), rotation_of(quat(q[3:7])), vec3(m.lever), vec3(v[3:6])
     p = vec3(q[0:3]) + R @ lever
     zero = vec3(0.0, 0.0, 0.0)
@@ -88,15 +90,15 @@ def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
 def initialize_at_rest(
     m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector
 ) -> None:
-    """Starts at rest above the origin, upright by the measured gravity, the lowest foot at height 0.
+    """Initializes the filter at rest above the origin, with the attitude from gravity and the lowest foot at height 0.
 
     Args:
         m: parameters of the robot and its noise.
-        f: state and covariance, overwritten.
-        terms: as of `update_estimate`.
-        accelerometer: (3,) IMU axes [m/s^2].
-        q: begins with the base's pose, which is written.
-        v: begins with the base's velocity, which becomes zero.
+        f: state and covariance; overwritten.
+        terms: kinematic terms of the feet, as of `update_estimate`.
+        accelerometer: (3,) specific force, IMU axes [m/s^2].
+        q: configuration whose first entries, the base's pose (7,), are written.
+        v: velocity whose first entries, the base's velocity (6,), become zero.
     """
     force = mat3(m.imu) @ vec3(accelerometer)
     up = force / norm(force) if norm(force) > 0.0 else vec3(0.0, 0.0, 1.0)
@@ -127,7 +129,7 @@ def write_base_state(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> N
 
 @entry("the state estimate")
 def write_odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
-    """Writes the base's pose and velocity as `write_base_state` does, with the position of odometry."""
+    """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry."""
     write_base_state(m, f, q, v)
     q[0:3] += vec3(f.odometry_offset)
 
@@ -190,7 +192,7 @@ def update_estimate(
 
 @entry("the state estimate")
 def correct_position(f: FilterMemory, position: Vector, variance: float) -> None:
-    """Corrects by an external measurement of the IMU's position (3,), world axes [m], of this variance [m^2]."""
+    """Corrects the estimate by a measured position of the IMU (3,), world axes [m], of a given variance [m^2]."""
     p = vec3(f.p)
     z = p - vec3(position)
     # p_hat - p = xi_p + phi x p
@@ -200,12 +202,12 @@ def correct_position(f: FilterMemory, position: Vector, variance: float) -> None
 
 @entry("the state estimate")
 def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> None:
-    """Corrects by an external measurement of the base's orientation.
+    """Corrects the estimate by a measured orientation of the base.
 
     Args:
         f: state and covariance.
         difference: (3,) ``log(R_hat R_measured^T)``, world axes [rad].
-        variance: of each of its entries [rad^2].
+        variance: variance of each entry of `difference` [rad^2].
     """
     z = vec3(difference)
     _, S = innovation(f, ATTITUDE, diagonal3(1.0), VELOCITY, diagonal3(0.0), diagonal3(variance), z)

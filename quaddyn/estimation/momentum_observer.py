@@ -19,31 +19,33 @@ from .momentum_residual import ResidualFilter, observe_momentum, update_residual
 
 @renamed_attributes(started="is_initialized")
 class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
-    """Estimates ``tau_ext = sum_i J_i^T f_i`` from measured motion and torques.
+    """Observer of the external generalized force ``tau_ext = sum_i J_i^T f_i`` from measured motion and torques.
 
-    The generalized momentum ``p = M v`` of any robot, its root included, obeys
+    The generalized momentum ``p = M v`` of any robot, its root included, satisfies
 
         dp/dt = S^T tau - tau_friction + C^T v - g + tau_ext        (since dM/dt = C + C^T),
 
-    in which no acceleration appears.  The residual r of De Luca and Mattone (2003, 2005) follows tau_ext through a
-    first order filter, ``dr/dt = K (tau_ext - r)``; it was meant for collisions of arms, and serves legs as well (Bledt
-    et al. 2018, "Contact model fusion for event-based locomotion").
+    in which no acceleration appears.  The residual r of De Luca and Mattone (2003, 2005) follows tau_ext with a
+    first-order lag, ``dr/dt = K (tau_ext - r)``.  It was designed to detect collisions of arms and is used for legs as
+    well (Bledt et al. 2018, "Contact model fusion for event-based locomotion").
 
     *In discrete time.*  Over a step the balance gives the mean of tau_ext, ``u = (p+ - p) / dt - mean(S^T tau -
-    tau_friction + C^T v - g)``, the terms of motion by the trapezoidal rule.  The filter is then exact for a force
-    that is constant over a step, at any gain: ``r+ = beta r + (1 - beta) u`` with ``beta = exp(-K dt)``.  A step of the
-    force is followed to 63 % within 1 / K.  White noise of size s in the velocities leaves noise of about ``K |M| s``,
-    more exactly ``(1 - beta) / dt sqrt(2 / (1 + beta)) |M| s``: the price of a quick observer.
+    tau_friction + C^T v - g)``, with the terms of motion by the trapezoidal rule.  The filter is then exact for a force
+    that is constant over a step, at any gain: ``r+ = beta r + (1 - beta) u`` with ``beta = exp(-K dt)``.  The residual
+    reaches 63 % of a step of the force after 1 / K.  White noise of standard deviation s in the velocities causes noise
+    of about ``K |M| s`` in the residual, more exactly ``(1 - beta) / dt sqrt(2 / (1 + beta)) |M| s``: a faster observer
+    is noisier.
 
     Args:
         robot: any robot; of a free root position and velocity have to be measured or estimated.
         dt: time between updates [s].
-        gain: K [1/s], for all or (nv,); inf for the unfiltered u.
-        joint_friction: subtract the robot's own viscous and Coulomb friction.
+        gain: K [1/s], one number for all entries or (nv,); inf for the unfiltered u.
+        joint_friction: whether the robot's viscous and Coulomb joint friction is part of the model, and not of the
+            estimate.
         stiction_speed: joint speed below which Coulomb friction is proportional to it [rad/s or m/s].
 
     Raises:
-        ArgumentTypeError: no robot.
+        ArgumentTypeError: `robot` is not a Robot.
         ArgumentError: a value out of range.
     """
 
@@ -82,7 +84,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         # For robots with coupled joints Pinocchio computes the momentum balance.
         self._bodies = make_momentum_bodies(robot) if robot.coupling is None else None
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
-        self._observe: Callable[..., None] | None = None  # with its memory looked up, from the first update on
+        self._observe: Callable[..., None] | None = None  # bound to its arrays at the first update
         self._torques = f"nu of {robot.name}"
         self.reset()
 

@@ -115,7 +115,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
     def reset(self) -> None:
         """Resets the estimate to the prior."""
         self.observer.reset()
-        self._information, self._right = np.zeros((4, 4)), np.zeros(4)
+        self._information, self._information_vector = np.zeros((4, 4)), np.zeros(4)
 
     def update(self, s: State, tau: Array) -> Payload:
         """Updates the estimate by one step.
@@ -131,22 +131,22 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
             ArgumentError: `tau` has a wrong shape or is not finite, or the state belongs to another robot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        began = self.observer.is_initialized
+        has_residual = self.observer.is_initialized
         r = self.observer.update(s, tau)
         self._information *= self._decay
-        self._right *= self._decay
-        if began:
+        self._information_vector *= self._decay
+        if has_residual:
             free = _compute_null_space(self._feet.jacobian(s))
             A = free @ self._columns(s)
             self._information += self._weight * (A.T @ A)
-            self._right += self._weight * (A.T @ (free @ r))
+            self._information_vector += self._weight * (A.T @ (free @ r))
         return self.estimate
 
     @property
     def estimate(self) -> Payload:
         """Present estimate of the payload."""
         covariance = np.linalg.inv(self._prior_information + self._information)
-        mass, *moment = (covariance @ self._right).tolist()
+        mass, *moment = (covariance @ self._information_vector).tolist()
         return Payload(mass, np.array(moment), np.sqrt(covariance.diagonal()))
 
     def loaded_robot(self) -> Robot:

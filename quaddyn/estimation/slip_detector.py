@@ -63,13 +63,13 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
     the contact point of a holding foot moves at ``-c f``, with the tangential force f on the robot and the creep
     compliance c, up to a normally distributed error.  The velocity of a slipping foot is normally distributed with a
     larger variance, independent of the force.  Bayes' rule converts each reading to odds (forward recursion of Rabiner
-    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity are correlated in time, and successive
-    readings count as fractions of one.  At touchdown a foot has a tangential velocity that the contact has to brake, so
-    that the variance of its velocity is larger at first.  Swing feet do not slip, and start again at touchdown.
+    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity are correlated in time; therefore each
+    of successive readings has the weight of a fraction of an independent one.  At touchdown a foot has a tangential
+    velocity that the contact has to brake, so that the variance of its velocity is larger at first.  Swing feet do not
+    slip; their state is reset at touchdown.
 
     The creep compliance is estimated by recursive least squares from holding feet, with its uncertainty: as long as it
-        is
-    unknown, only a motion that no plausible compliance explains counts as a slip.
+    is unknown, only a motion that no plausible compliance explains is classified as a slip.
 
     While a foot slips, the tangential force is the maximum that its friction allows: the ratio of tangential to normal
     force is the friction coefficient, estimated by least squares over the last forces.  The ratio of a holding foot is
@@ -85,7 +85,6 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         robot: as given.
         dt: as given [s].
         length: as given [m].
-        noise: standard deviations of the sensors.
 
     Raises:
         ArgumentTypeError: `robot` is not a Robot, or `noise` not a `SensorNoise`.
@@ -111,11 +110,11 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
         unit, weight, square = math.sqrt(length / gravity), robot.mass * gravity / n, gravity * length
-        still = noise.contact_velocity**2 + (length * noise.velocity) ** 2
+        holding_variance = noise.contact_velocity**2 + (length * noise.velocity) ** 2
         compliance = math.sqrt(square) / weight  # unit of the creep compliance [m/s/N]
         self._model = SlipModel(
-            holding_variance=still,
-            slipping_variance=still + SLIDING_SPEED**2 * square,
+            holding_variance=holding_variance,
+            slipping_variance=holding_variance + SLIDING_SPEED**2 * square,
             touchdown_variance=TOUCHDOWN_SPEED**2 * square,
             touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * unit)),
             settled_variance=SETTLED_SPEED**2 * square,
@@ -145,7 +144,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         self._points = (
             make_body_points(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         )
-        self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
+        self._forces, self._motion, self._in_contact = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
 
     def reset(self) -> None:
         """Resets the detector: no foot slips, friction and creep compliance are unknown."""
@@ -167,11 +166,11 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
 
     @property
     def friction_estimate(self) -> float | None:
-        """Friction coefficient that slipping feet show now, the minimum of all; None while no foot slips."""
+        """Friction coefficient estimated from the feet that slip now, the minimum of all; None while no foot slips."""
         return self.estimate_friction(0.0)
 
     def estimate_friction(self, min_slip_time: float) -> float | None:
-        """Returns the friction coefficient from the feet that have slipped for a minimum time; None if there is none.
+        """Estimates the friction coefficient from feet that have slipped for a minimum time; None without such feet.
 
         Args:
             min_slip_time: minimum time of slip without deceleration, minus the time with it [s].
@@ -183,7 +182,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
 
     @property
     def max_held_ratio(self) -> float:
-        """Largest ratio of tangential to normal force of a foot that holds; 0 if there is none."""
+        """Largest ratio of tangential to normal force of a foot that does not slip; 0 without such feet."""
         return float(find_max_held_ratio(self._memory))
 
     @property
@@ -217,7 +216,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             if foot not in feet:
                 raise UnknownNameError("foot", foot, feet)
         forced.set_forces(forces)
-        self._touching[:] = [foot in contacts for foot in feet]
+        self._in_contact[:] = [foot in contacts for foot in feet]
         model, memory, motion = self._model, self._memory, self._motion
         if self._points is not None:
             v = s.writable_coordinates()[1]
@@ -229,12 +228,12 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
                 v,
                 forced.values,
                 forced.has_force,
-                self._touching,
+                self._in_contact,
                 n,
                 motion,
             )
         else:
             for row, foot in zip(motion, feet, strict=True):
                 row[:] = s.velocity(foot)
-            update_slip_probabilities(model, memory, motion, forced.values, forced.has_force, self._touching, n)
+            update_slip_probabilities(model, memory, motion, forced.values, forced.has_force, self._in_contact, n)
         return self.slipping_feet

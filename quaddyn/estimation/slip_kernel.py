@@ -23,7 +23,7 @@ class SlipModel(NamedTuple):
 
     holding_variance: float  # variance of the velocity of a holding foot, per axis [m^2/s^2]
     slipping_variance: float  # variance of the velocity of a slipping foot, per axis [m^2/s^2]
-    touchdown_variance: float  # variance added to `still` at touchdown [m^2/s^2]
+    touchdown_variance: float  # variance added to those of the velocity at touchdown [m^2/s^2]
     touchdown_decay: float  # factor of that variance from one update to the next
     settled_variance: float  # touchdown variance below which a foot is used for the creep compliance [m^2/s^2]
     onset_probability: float  # probability that a slip starts between two updates
@@ -82,14 +82,12 @@ def update_slip_probabilities(
         in_contact: (nf,) whether a foot is in contact.
         normals: (nf, 3) unit normals out of the ground under each foot.
     """
-    along, shear = local(3), local(3)
+    tangential_velocity, shear = local(3), local(3)
     f.creep[0] *= m.creep_decay
     f.creep[1] *= m.creep_decay
     information = f.creep[1] + m.holding_variance / m.creep_prior_variance
     compliance = min(max(f.creep[0] / information, 0.0), m.max_creep)
-    doubt = (
-        m.holding_variance / information + m.creep_relative_variance * compliance * compliance
-    )  # variance of the compliance
+    compliance_variance = m.holding_variance / information + m.creep_relative_variance * compliance * compliance
     for i in range(len(in_contact)):
         if in_contact[i] == 0:
             f.probability[i] = 0.0
@@ -105,56 +103,71 @@ def update_slip_probabilities(
         normal = normals[i]
         for r in range(3):
             a, b = (r + 1) % 3, (r + 2) % 3
-            turn = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
-            along[r] = motion[i, r] - m.radius[i] * turn
-        away = along[0] * normal[0] + along[1] * normal[1] + along[2] * normal[2]
-        pressing = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
-        square, load, against = 0.0, 0.0, 0.0
+            rotation_speed = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
+            tangential_velocity[r] = motion[i, r] - m.radius[i] * rotation_speed
+        normal_speed = (
+            tangential_velocity[0] * normal[0] + tangential_velocity[1] * normal[1] + tangential_velocity[2] * normal[2]
+        )
+        normal_force = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        speed_square, shear_square, creep_power = 0.0, 0.0, 0.0
         for r in range(3):
-            along[r] -= away * normal[r]
-            shear[r] = forces[i, r] - pressing * normal[r] if has_force[i] != 0 and pressing > 0.0 else 0.0
-            square += along[r] * along[r]
-            load += shear[r] * shear[r]
-            against -= along[r] * shear[r]
+            tangential_velocity[r] -= normal_speed * normal[r]
+            shear[r] = forces[i, r] - normal_force * normal[r] if has_force[i] != 0 and normal_force > 0.0 else 0.0
+            speed_square += tangential_velocity[r] * tangential_velocity[r]
+            shear_square += shear[r] * shear[r]
+            creep_power -= tangential_velocity[r] * shear[r]
         # A foot that holds moves at ``-c f``: its velocity along the force is less certain than that across it.
-        across = max(square - against * against / load, 0.0) if load > 0.0 else 0.5 * square
-        excess = against - compliance * load
-        lag = excess * excess / load if load > 0.0 else 0.5 * square
-        wide = m.holding_variance + f.touchdown_variance[i] + m.creep_relative_variance * compliance * compliance * load
-        long = m.holding_variance + f.touchdown_variance[i] + doubt * load
-        fast = m.slipping_variance + f.touchdown_variance[i]
-        odds = 0.5 * (lag / long + across / wide - square / fast + math.log(long * wide / (fast * fast)))
+        across_square = (
+            max(speed_square - creep_power * creep_power / shear_square, 0.0)
+            if shear_square > 0.0
+            else 0.5 * speed_square
+        )
+        excess = creep_power - compliance * shear_square
+        along_error = excess * excess / shear_square if shear_square > 0.0 else 0.5 * speed_square
+        across_variance = (
+            m.holding_variance
+            + f.touchdown_variance[i]
+            + m.creep_relative_variance * compliance * compliance * shear_square
+        )
+        along_variance = m.holding_variance + f.touchdown_variance[i] + compliance_variance * shear_square
+        slip_variance = m.slipping_variance + f.touchdown_variance[i]
+        odds = 0.5 * (
+            along_error / along_variance
+            + across_square / across_variance
+            - speed_square / slip_variance
+            + math.log(along_variance * across_variance / (slip_variance * slip_variance))
+        )
         # A foot with a small normal force has not landed yet, or lands again.
         f.touchdown_variance[i] = (
             m.touchdown_variance
-            if has_force[i] != 0 and pressing < m.min_normal_force
+            if has_force[i] != 0 and normal_force < m.min_normal_force
             else m.touchdown_decay * f.touchdown_variance[i]
         )
         p = compute_slip_posterior(m, f.probability[i], odds)
         f.probability[i] = p
         f.is_slipping[i] = 1 if p > (SLIP_END_PROBABILITY if f.is_slipping[i] != 0 else SLIP_ONSET_PROBABILITY) else 0
-        speed, tangential = math.sqrt(square), math.sqrt(load)
+        speed, tangential = math.sqrt(speed_square), math.sqrt(shear_square)
         braked = speed < BRAKED_SPEED_FRACTION * f.speed[i]
         f.speed[i] += m.reading_weight * (speed - f.speed[i])
         f.unbraked_updates[i] = (
             max(f.unbraked_updates[i] + (-1.0 if braked else 1.0), 0.0) if f.is_slipping[i] != 0 else 0.0
         )
-        if has_force[i] == 0 or not pressing > 0.0:
+        if has_force[i] == 0 or not normal_force > 0.0:
             continue
         # Recursive least squares for tangential over normal force, weighted with the slip probability.  A foot that a
         # soft contact brakes is below the friction limit.
         if not braked:
             weight = (1.0 - m.evidence_decay) * p
-            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + weight * tangential * pressing
-            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + weight * pressing * pressing
-        if pressing < m.min_normal_force or f.touchdown_variance[i] > m.settled_variance:
+            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + weight * tangential * normal_force
+            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + weight * normal_force * normal_force
+        if normal_force < m.min_normal_force or f.touchdown_variance[i] > m.settled_variance:
             continue
         f.held_ratio[i] += m.holding_alpha * (
-            (tangential / pressing if p < SLIP_END_PROBABILITY else 0.0) - f.held_ratio[i]
+            (tangential / normal_force if p < SLIP_END_PROBABILITY else 0.0) - f.held_ratio[i]
         )
-        if lag < CREEP_GATE * long and across < CREEP_GATE * wide:
-            f.creep[0] += m.reading_weight * (1.0 - p) * against
-            f.creep[1] += m.reading_weight * (1.0 - p) * load
+        if along_error < CREEP_GATE * along_variance and across_square < CREEP_GATE * across_variance:
+            f.creep[0] += m.reading_weight * (1.0 - p) * creep_power
+            f.creep[1] += m.reading_weight * (1.0 - p) * shear_square
 
 
 @entry("the slip detector")
@@ -212,7 +225,7 @@ def estimate_slip_friction(m: SlipModel, f: SlipMemory, updates: float) -> float
 
 @entry("the slip detector")
 def find_max_held_ratio(f: SlipMemory) -> float:
-    """Returns the largest ratio of tangential to normal force that a foot has held without slipping for some time."""
+    """Returns the largest ratio of tangential to normal force transmitted by a foot for some time without slip."""
     largest = 0.0
     for i in range(len(f.held_ratio)):
         largest = max(largest, f.held_ratio[i])

@@ -131,4 +131,4 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         if not update_triggers(trigger, time, forced.values, forced.has_force, n):
             return ()
         change = zip(self._feet, trigger.changed.tolist(), trigger.in_contact.tolist(), strict=True)
-        return self.events.update(time, {foot: bool(touches) for foot, changed, touches in change if changed})
+        return self.events.update(time, {foot: bool(in_contact) for foot, changed, in_contact in change if changed})

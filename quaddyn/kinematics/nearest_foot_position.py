@@ -89,7 +89,7 @@ class _TurnedPlane:
         return self.a0 + self.ea * foot.real - self.along, away - self.away, b, away
 
     def nearest_on_line(self, center: Complex, leg: TwoLinks) -> tuple[Complex, Array]:
-        """Returns the nearest positions on s = 0 between the circles, and squared distances; inf where there are none."""
+        """Returns the nearest positions on s = 0 between the circles, and squared distances, inf where none exist."""
         outer = np.sqrt(np.maximum(leg.longest**2 - center.imag**2, 0.0))
         inner = np.sqrt(np.maximum(leg.shortest**2 - center.imag**2, 0.0))
         # On the line both coordinates are linear in x, but for the sign of b: one least-squares x for each sign.
@@ -106,7 +106,7 @@ class _TurnedPlane:
         return foot, np.take_along_axis(np.stack(costs), best, axis=0)[0]
 
     def nearest_on_circle(self, center: Complex, radius: float, hip: float) -> tuple[Complex, Array]:
-        """Returns the nearest positions on a circle with ``hip s >= 0``, and squared distances; inf where none exist."""
+        """Returns the nearest positions on a circle with ``hip s >= 0``, and squared distances, inf for none."""
 
         def point_at(phi: Array) -> Complex:
             return np.asarray(center + radius * np.exp(1j * phi))

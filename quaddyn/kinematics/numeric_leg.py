@@ -70,7 +70,7 @@ class NumericLeg:
         return np.asarray(self._side * (np.cross(knee - hip, tip - hip) * axes[..., self._limb.hip, :]).sum(axis=-1))
 
     def solve(self, p: Array, knee: str | None) -> Array:
-        """Returns the joint values (n,) with the foot nearest to `p` (3,) [m], in the given knee direction and the limits."""
+        """Returns the joint values (n,) with the foot nearest to `p` (3,) [m], for a knee direction and the limits."""
         desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
         fitting = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
         if not fitting.size:  # the knee cannot bend to that side

@@ -77,8 +77,8 @@ class RightingSearch:
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
         self._robot, self._p = robot, morphology
         self._legs, self._joints = LegPoseParameters(robot, morphology), JointPositions.actuated(robot)
-        guard = TorqueLimiter(robot, morphology, MAX_SERVO_PERIOD, None)
-        self._servo = JointServo(robot, guard, MAX_SERVO_PERIOD)
+        limiter = TorqueLimiter(robot, morphology, MAX_SERVO_PERIOD, None)
+        self._servo = JointServo(robot, limiter, MAX_SERVO_PERIOD)
         self._plant = Simulation(robot, dt=MAX_SERVO_PERIOD)
         self._settled_states: dict[tuple[str, float, float], object] = {}
         try:
@@ -133,27 +133,33 @@ class RightingSearch:
         R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
         return np.asarray(R @ self._p.heading)
 
-    def rests_on(self, side: str, friction: float = VARIATIONS[0][0], further: float = 0.0) -> bool:
-        """Returns whether the folded robot stays on its back or side."""
-        self.simulate_fall(side, friction, further)
+    def rests_on(self, side: str, friction: float = VARIATIONS[0][0], roll_offset: float = 0.0) -> bool:
+        """Returns whether the folded robot stays on its back or side; arguments as of `simulate_fall`."""
+        self.simulate_fall(side, friction, roll_offset)
         return classify_lying_side(self.trunk_axes()) == side
 
-    def _track(self, wanted: Callable[[float], Array], duration: float) -> tuple[float, float]:
+    def _track(self, desired: Callable[[float], Array], duration: float) -> tuple[float, float]:
         """Tracks desired joint positions; returns maximum height of the upward axis and peak joint power [W]."""
         plant, best, power = self._plant, -1.0, 0.0
         index = self._robot.actuated_index
         for k in range(round(duration / MAX_SERVO_PERIOD)):
             speed = plant.v[index]
-            tau = self._servo.torques(wanted(k * MAX_SERVO_PERIOD), self._joints.of(plant.q), speed)
+            tau = self._servo.torques(desired(k * MAX_SERVO_PERIOD), self._joints.of(plant.q), speed)
             plant.step(tau)
             power = max(power, float(np.abs(tau * speed).max()))
             if k % 10 == 0:
                 best = max(best, float(self.trunk_axes()[2, 2]))
         return best, power
 
-    def simulate_fall(self, side: str, friction: float, further: float) -> None:
-        """Simulates the fall of the folded robot onto its back or side until it settles."""
-        key = side, friction, further
+    def simulate_fall(self, side: str, friction: float, roll_offset: float) -> None:
+        """Simulates the fall of the folded robot onto its back or side until it settles.
+
+        Args:
+            side: "back", "left" or "right".
+            friction: friction coefficient of the ground.
+            roll_offset: angle added to the roll angle of the side [rad].
+        """
+        key = side, friction, roll_offset
         self._plant.friction = friction
         if key in self._settled_states:
             self._plant.restore(self._settled_states[key])  # type: ignore[arg-type]
@@ -161,7 +167,7 @@ class RightingSearch:
         q = np.array(self._robot.q_home)
         self._joints.put(q, self._legs.folded_pose)
         heading = self._p.heading
-        turn = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + further, 0.0, 0.0]))
+        turn = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + roll_offset, 0.0, 0.0]))
         q[3:7] = pin.Quaternion(turn @ heading.T).coeffs()
         q[2] += DROP_HEIGHT * self._p.length
         self._plant.reset(q)
@@ -169,11 +175,11 @@ class RightingSearch:
         self._settled_states[key] = self._plant.checkpoint()
 
     def simulate_motion(
-        self, roll: RightingMotion, side: str, friction: float, further: float
+        self, roll: RightingMotion, side: str, friction: float, roll_offset: float
     ) -> tuple[float, float, float]:
         """Simulates a motion; returns the height of the upward axis at the end, its maximum, and the peak power [W]."""
         try:
-            self.simulate_fall(side, friction, further)
+            self.simulate_fall(side, friction, roll_offset)
             best, power = self._track(roll.sample, roll.duration + RESTING_TIME * self._p.time_scale)
         except QuaddynError:  # diverged
             return -1.0, -1.0, np.inf
@@ -233,7 +239,7 @@ def find_motion(
                 return SearchResult(problem.make_motion(rows[i]), rows[i].copy(), "")
         end, max_height, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
         tilt = math.degrees(math.acos(min(max(max(end, max_height) if min_cost < COLLISION_COST else -1.0, -1.0), 1.0)))
-        progress(f"{done} tries, at best {tilt:.0f} deg from upright")
+        progress(f"{done} trials, at best {tilt:.0f} deg from upright")
         if done >= max_trials:
             if min_cost >= COLLISION_COST:
                 reason = f"links would meet on all paths of the legs that were tried, {done}"
