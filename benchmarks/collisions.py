@@ -111,7 +111,8 @@ def distances(names: tuple[str, ...], poses: int, seed: int, drive: Run) -> bool
             cost.append(time.process_time() - start)
         print(
             f"  {name}: {len(model.capsules)} capsules, {len(model.pairs)} pairs; excess up to "
-            f"{1e3 * model.overapproximation:.1f} mm; {sum(each['distances'] for each in found)} distances, too large by "
+            f"{1e3 * model.overapproximation:.1f} mm; "
+            f"{sum(each['distances'] for each in found)} distances, too large by "
             f"{max(each['too_large'] for each in found):.1e} m, beyond the excess by "
             f"{max(each['too_small'] for each in found):.1e} m, below coal's by "
             f"{1e3 * np.median([each['lack'] for each in found]):.1f} mm (median); "
