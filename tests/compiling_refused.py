@@ -234,12 +234,12 @@ def float_into_ints(x: IntVector, a: float) -> None:
 
 @compiled()
 def calls_undecorated(a: float) -> float:
-    return undecorated(a)  #! undecorated is no compiled function; give it @compiled
+    return undecorated(a)  #! undecorated is not a compiled function; decorate it with @compiled
 
 
 @compiled()
 def calls_numpy(x: Vector) -> float:
-    return np.sum(x)  #! np.sum is no compiled function
+    return np.sum(x)  #! np.sum is not a compiled function
 
 
 @compiled()
@@ -556,7 +556,7 @@ AT_THE_TOP = {
     "strange_record": "parameter 'a': annotate it",
     "starred": "parameter 'a': parameters must be plain, without *",
     "returns_a_tuple": "an entry returns a float, an int, a bool or None, not tuple of float, float",
-    "takes_lanes": "parameter 'a': Python cannot hand over lanes",
+    "takes_lanes": "parameter 'a': Python cannot pass lanes",
 }
 
 

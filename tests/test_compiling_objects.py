@@ -301,7 +301,7 @@ def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_
     unit, shipped = CompilationUnit.of_module("quaddyn.contact.nothing"), tmp_path / "shipped"
     monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", shipped)
     monkeypatch.setattr(compilation_units, "PACKAGE", tmp_path)
-    monkeypatch.setattr(CompilationUnit, "key", lambda self, target: f"code-of-{target}")
+    monkeypatch.setattr(CompilationUnit, "source_key", lambda self, target: f"code-of-{target}")
     CompilationUnit.registry.pop("quaddyn.contact.nothing")
     shipped.mkdir(mode=0o700)
     object_cache.write_object(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")

@@ -12,22 +12,22 @@ from .signatures import signature_of
 
 
 def can_pass_from_python(kind: Kind) -> bool:
-    """Whether Python can pass values of a kind: numbers, arrays and records of them."""
+    """Returns whether Python can pass values of a kind: numbers, arrays and records of them."""
     if isinstance(kind, RecordKind):
         return all(can_pass_from_python(field) for _, field in kind.fields)
     return isinstance(kind, ArrayKind) or (isinstance(kind, ScalarKind) and kind in (FLOAT, INT, BOOL))
 
 
 def check_arguments(which: Any, arguments: tuple[object, ...], *, records: bool = False) -> None:
-    """Raise if arguments do not fit an entry exactly.
+    """Raises if arguments do not match the parameters of an entry exactly.
 
     Args:
         which: the entry.
-        arguments: for it.
-        records: whether they are for its records alone.
+        arguments: the arguments.
+        records: whether `arguments` are those of record parameters only.
 
     Raises:
-        ArgumentTypeError: names the argument, what it must be and what it is.
+        ArgumentTypeError: names the argument, the expected type and the given one.
     """
     signature = signature_of(which)
     assert signature is not None
@@ -40,7 +40,7 @@ def check_arguments(which: Any, arguments: tuple[object, ...], *, records: bool 
 
 
 def _check_value(what: str, x: object, kind: Kind) -> None:
-    """Raise if a value is not of a kind."""
+    """Raises if a value is not of a kind; `what` names the value in the message."""
     if isinstance(kind, ArrayKind):
         if type(x) is not np.ndarray:
             raise ArgumentTypeError(f"{what}: expected {_array_requirement(kind)}, got {type(x).__name__}")
@@ -63,12 +63,12 @@ def _check_value(what: str, x: object, kind: Kind) -> None:
 
 
 def _array_requirement(kind: ArrayKind) -> str:
-    """What an array must be."""
+    """Returns the description of an array of this kind for error messages."""
     return f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
 
 
 def with_numpy_dtypes(x: object, kind: Kind) -> Any:
-    """An argument that fits, with arrays whose types are NumPy's own objects: those of unpickled ones are copies."""
+    """Returns a valid argument with dtypes that are NumPy's own objects; unpickled arrays have copies of these."""
     if isinstance(kind, ArrayKind):
         assert isinstance(x, np.ndarray)
         return x if x.dtype is kind.dtype else x.view(kind.dtype)

@@ -1,8 +1,8 @@
-"""Entries and all that they call as C99.
+"""C99 source of entries and of all functions that they call.
 
-What is written allocates nothing, needs the C library's mathematics alone, and compiles without a warning.  Arrays are
-structures of a pointer and sizes, tuples and records structures.  Numbers are added in the order of the source; to have
-the same bits as uncontracted machine code, compile with ``-ffp-contract=off``.
+The source allocates no memory, needs the C library's mathematics only, and compiles without warnings.  Arrays are
+structures of a pointer and sizes; tuples and records are structures.  Sums are evaluated in the order of the source.
+For the same bits as machine code without contraction, compile with ``-ffp-contract=off``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CFiles:
-    """What `c_source` writes.
+    """Result of `c_source`.
 
     Attributes:
-        header: declares arrays, records and entries, to C and to C++.
-        source: defines the entries; includes the header by the name it was written for.
+        header: declarations of arrays, records and entries for C and C++.
+        source: definitions of the entries; includes the header under its file name.
     """
 
     header: str
@@ -34,11 +34,11 @@ class CFiles:
 
 
 def c_source(entries: Sequence[Entry | Callable[..., Any]], name: str) -> CFiles:
-    """Entries and all that they call as C99.
+    """Returns entries, and all functions that they call, as C99.
 
     Args:
-        entries: functions with `entry` or `compiled`.
-        name: of the files, without ``.h`` and ``.c``.
+        entries: functions with the decorator `entry` or `compiled`.
+        name: name of the files, without ``.h`` and ``.c``.
 
     Raises:
         CompileError: one of the functions cannot be compiled.

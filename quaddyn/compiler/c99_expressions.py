@@ -1,8 +1,8 @@
-"""Expressions of typed trees as C99.
+"""Writer of typed expressions as C99.
 
-C leaves open in which order operands are computed, and Python does not: where it matters, because functions are called
-that may write to what others read, operands are put in variables first.  Indices and sizes are added as they are; other
-ints by functions that wrap.
+C leaves the order of evaluation of operands open, Python does not.  Where the order matters, because a called function
+may write memory that another operand reads, operands are stored in variables first.  Index and size arithmetic uses
+plain operators; other integer arithmetic calls functions that wrap on overflow.
 """
 
 from __future__ import annotations
@@ -50,21 +50,27 @@ from .typed_tree import (
 )
 from .variable_analysis import accesses_memory, has_byte_entries
 
-#: What names an array.
+#: C text that names an array: a variable or a chain of fields.
 ARRAY_PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")
 
 
 class C99ExpressionWriter(LineWriter):
-    """Writes the expressions of one function; arguments as `LineWriter`."""
+    """Writer of the expressions of one function as C99; same arguments as `LineWriter`."""
 
     # -- values ------------------------------------------------------------------------------------------------
     def value(self, e: Expression, level: int = CONDITIONAL) -> str:
-        """A value, in brackets if it holds together less than `level`."""
+        """Returns the C text of a value, in parentheses if its precedence is below `level`."""
         text, precedence = self.text(e)
         return text if precedence >= level else f"({text})"
 
     def operands(self, given: Sequence[Expression], *levels: int, index: bool = False) -> list[str]:
-        """Values that are computed from left to right; the last of `levels` is that of all that follow."""
+        """Returns the C texts of operands that are evaluated from left to right.
+
+        Args:
+            given: the operands.
+            levels: minimum precedence of each operand; the last one holds for all that follow.
+            index: whether the operands are indices or sizes.
+        """
         out = []
         for k, e in enumerate(given):
             following, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CONDITIONAL
@@ -76,7 +82,7 @@ class C99ExpressionWriter(LineWriter):
         return out
 
     def index(self, e: Expression, level: int = CONDITIONAL) -> str:
-        """An index or a size: what lies within memory does not overflow."""
+        """Returns the C text of an index or size, whose arithmetic cannot overflow since arrays fit in memory."""
         if isinstance(e, Binary) and e.op in ("+", "-", "*"):
             precedence = MULTIPLY if e.op == "*" else ADD
             if not (e.left.contains_call or e.right.contains_call):
@@ -85,7 +91,7 @@ class C99ExpressionWriter(LineWriter):
         return self.value(e, level)
 
     def text(self, e: Expression) -> Text:
-        """A value, and how tightly it holds together."""
+        """Returns the C text of a value and the precedence of its outermost operator."""
         match e:
             case Constant():
                 return literal(e)
@@ -137,7 +143,7 @@ class C99ExpressionWriter(LineWriter):
         raise AssertionError(e)
 
     def field(self, e: Field) -> str:
-        """One value of a tuple or a record."""
+        """Returns the C text of one field of a tuple or record."""
         name = self.types.field_name(e.record.kind, e.index)
         record = e.record
         if (
@@ -150,7 +156,7 @@ class C99ExpressionWriter(LineWriter):
 
     # -- numbers -----------------------------------------------------------------------------------------------
     def binary(self, e: Binary) -> Text:
-        """An operation on two numbers."""
+        """Returns the C text of a binary operation on numbers or lanes."""
         if e.kind == FLOAT:
             precedence = MULTIPLY if e.op in "*/" else ADD
             return f" {e.op} ".join(self.operands((e.left, e.right), precedence, precedence + 1)), precedence
@@ -167,7 +173,7 @@ class C99ExpressionWriter(LineWriter):
         return f"{self.helper(name)}({', '.join(self.operands((e.left, e.right)))})", ATOM
 
     def unary(self, e: Unary) -> Text:
-        """``-x`` and ``not x``."""
+        """Returns the C text of ``-x`` or ``not x``."""
         if e.kind == INT:
             return f"{self.helper('int_sub')}(0, {self.value(e.operand)})", ATOM
         if e.kind == LANES:
@@ -176,7 +182,7 @@ class C99ExpressionWriter(LineWriter):
         return f"{'!' if e.op == 'not' else '-'}{f'({x})' if x[0] == '-' else x}", PREFIX
 
     def convert(self, e: Convert) -> Text:
-        """A number as another kind."""
+        """Returns the C text of a number converted to another kind."""
         if e.kind == LANES:
             return f"{self.helper('lanes_broadcast')}({self.value(e.operand)})", ATOM
         if e.kind == BOOL:
@@ -186,7 +192,7 @@ class C99ExpressionWriter(LineWriter):
         return f"({self.types.type_of(e.kind)}){self.value(e.operand, PREFIX)}", PREFIX
 
     def compare(self, e: Compare) -> Text:
-        """All relations of a chain, no further than needed; what stands in the middle is computed once."""
+        """Returns the C text of a comparison chain with short-circuit evaluation; each operand is evaluated once."""
         if len(e.operators) == 1:
             x, y = self.operands(e.operands, ADD)
             return f"{x} {e.operators[0]} {y}", COMPARE
@@ -210,7 +216,7 @@ class C99ExpressionWriter(LineWriter):
         return self.all_or_any("and", [partial(holds, k) for k in range(len(e.operators))])
 
     def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> Text:
-        """Whether all or any of several tests hold; none is made that does not matter."""
+        """Returns the C text of whether all ("and") or any ("or") tests hold, with short-circuit evaluation."""
         found = [(tests[0](), list[str]()), *(self.capture_lines(test, k) for k, test in enumerate(tests[1:], 1))]
         if not any(lines for _, lines in found):
             return (" && " if op == "and" else " || ").join(text for text, _ in found), LOGIC
@@ -227,7 +233,7 @@ class C99ExpressionWriter(LineWriter):
         return name, ATOM
 
     def conditional(self, e: Conditional) -> Text:
-        """One of two values; only one is computed."""
+        """Returns the C text of a conditional expression, of which only the selected value is evaluated."""
         test = self.value(e.test, COMPARE)
         ways = [self.capture_lines(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
         (then, first), (other, second) = ways
@@ -242,7 +248,7 @@ class C99ExpressionWriter(LineWriter):
 
     # -- calls -------------------------------------------------------------------------------------------------
     def call(self, e: Call) -> Text:
-        """Another function; records are passed by reference."""
+        """Returns the C text of a call of another compiled function; records are passed by reference."""
         given = self.operands(e.arguments)
         for k, each in enumerate(e.arguments):
             if isinstance(each.kind, RecordKind):
@@ -250,7 +256,7 @@ class C99ExpressionWriter(LineWriter):
         return f"{self.symbol(e.function)}({', '.join(given)})", ATOM
 
     def address(self, e: Expression, text: str) -> str:
-        """Of a record."""
+        """Returns the C text of the address of a record, which is stored in a variable first if it is a temporary."""
         if text[0] == "*":
             return text[1:]
         named = isinstance(e, Name | Field) and not e.contains_call
@@ -258,7 +264,7 @@ class C99ExpressionWriter(LineWriter):
 
     # -- arrays ------------------------------------------------------------------------------------------------
     def element(self, array: Expression, index: Sequence[Expression]) -> str:
-        """An entry, to be read or written."""
+        """Returns the C text of an array entry, for reading or writing."""
         kind = array.kind
         assert isinstance(kind, ArrayKind)
         base = self.value(array, ATOM)
@@ -276,7 +282,7 @@ class C99ExpressionWriter(LineWriter):
         return f"{base}.at[{offset}]"
 
     def view(self, e: SlicedView) -> str:
-        """Part of an array."""
+        """Returns the C text of a view of an array."""
         kind, n = e.array.kind, len(e.index)
         assert isinstance(kind, ArrayKind) and isinstance(e.kind, ArrayKind)
         bounds = [each for each in (e.start, e.stop) if each is not None]
@@ -291,7 +297,7 @@ class C99ExpressionWriter(LineWriter):
         return out
 
     def intrinsic(self, e: Intrinsic) -> Text:
-        """One of `language` or `math`."""
+        """Returns the C text of a call of a function of `language` or `math`."""
         name = e.name
         if name in ("load8", "store8"):
             lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)

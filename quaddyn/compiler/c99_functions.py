@@ -1,4 +1,4 @@
-"""Functions and statements of typed trees as C99."""
+"""Writer of typed functions and statements as C99."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from .variable_analysis import (
 
 
 def c_comment(doc: str) -> str:
-    """A docstring as a comment."""
+    """Returns a docstring as a C comment."""
     text = " ".join(doc.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("``", "'")
     return textwrap.fill(f"/* {text}", 112, subsequent_indent="   ") + " */\n" if text else ""
 
 
 def prototype(f: Function, name: str, types: Types) -> str:
-    """Head of a function."""
+    """Returns the C declaration of a function without the semicolon."""
     given = []
     for parameter, kind in f.parameters:
         copied = isinstance(kind, RecordKind) and parameter in f.assigned
@@ -60,10 +60,15 @@ def prototype(f: Function, name: str, types: Types) -> str:
 
 
 class C99FunctionWriter(C99ExpressionWriter):
-    """Writes one function; arguments as `ExpressionWriter`."""
+    """Writer of one function as C99; same arguments as `LineWriter`."""
 
     def definition(self, name: str, *, public: bool) -> str:
-        """The whole function."""
+        """Returns the C definition of the function.
+
+        Args:
+            name: name of the function in C.
+            public: whether the function has external linkage; others are static.
+        """
         f = self.function
         self.undeclared: set[str] = set()
         self.counters = {n for n in f.variables if n not in dict(f.parameters) and is_only_loop_counter(f.body, n)}
@@ -85,7 +90,7 @@ class C99FunctionWriter(C99ExpressionWriter):
 
     # -- statements --------------------------------------------------------------------------------------------
     def write_block(self, body: Sequence[Statement]) -> None:
-        """One after the other; variables are declared where all that names them can see them."""
+        """Writes statements in order; each variable is declared in the innermost block that contains all its uses."""
         mentioned = [mentioned_variables(s) for s in body]
         for k, s in enumerate(body):
             newly_declared = [
@@ -116,11 +121,11 @@ class C99FunctionWriter(C99ExpressionWriter):
 
     @staticmethod
     def is_c_number(kind: Kind) -> bool:
-        """Whether a value is a number to C."""
+        """Returns whether values of a kind are plain numbers in C."""
         return str(kind) in ("float", "int", "bool")
 
     def write_statement(self, s: Statement) -> None:
-        """One."""
+        """Writes one statement."""
         match s:
             case Assign():
                 self.write_assignment(s.target, s.value)
@@ -149,11 +154,11 @@ class C99FunctionWriter(C99ExpressionWriter):
                 self.line("continue;")
 
     def write_nested_line(self, text: str) -> None:
-        """A line of the next deeper block."""
+        """Writes a line indented one level deeper."""
         self.lines.append("    " * (self.depth + 1) + text)
 
     def write_nested_block(self, body: Sequence[Statement]) -> None:
-        """A block, and its end."""
+        """Writes the statements of a nested block and its closing brace."""
         self.depth += 1
         outside = set(self.declared)
         self.write_block(body)
@@ -162,7 +167,7 @@ class C99FunctionWriter(C99ExpressionWriter):
         self.line("}")
 
     def write_if(self, s: If) -> None:
-        """``if``."""
+        """Writes an ``if`` statement with its ``else if`` and ``else`` branches."""
         self.line(f"if ({self.value(s.test)}) {{")
         while True:
             self.write_nested_block(s.then)
@@ -181,7 +186,7 @@ class C99FunctionWriter(C99ExpressionWriter):
             return
 
     def write_for(self, s: For) -> None:
-        """``for``; a counter of its assigned_here where the body changes the variable or the variable lives on."""
+        """Writes a ``for`` loop; with a separate counter if its variable is assigned in the body or used afterwards."""
         start, stop = self.operands((s.start, s.stop), index=True)
         changed = {n for each, _ in walk_statements(s.body) for n in written_variables(each)}
         name = self.names[s.name]
@@ -198,7 +203,7 @@ class C99FunctionWriter(C99ExpressionWriter):
 
     # -- assignments -------------------------------------------------------------------------------------------
     def write_assignment(self, target: Target, value: Expression) -> None:
-        """``target = value``."""
+        """Writes ``target = value``."""
         if isinstance(target, Targets):
             self.write_tuple_assignment(target, value)
             return
@@ -216,13 +221,13 @@ class C99FunctionWriter(C99ExpressionWriter):
         self.write_array_entry(target, text, value)
 
     def write_array_entry(self, target: Subscript, text: str, value: Expression | None = None) -> None:
-        """An entry takes a value."""
+        """Writes the assignment of a C text to an array entry, as a compound assignment where possible."""
         variable = self.element(target.array, target.index)
         more = "" if value is None else self.compound_assignment(variable, value)
         self.line(f"{more or f'{variable} = ' + (f'(int8_t)({text})' if has_byte_entries(target.array) else text)};")
 
     def write_variable(self, target: Name, text: str) -> None:
-        """A variable takes a value, its first where it is declared."""
+        """Writes the assignment of a C text to a variable, with its declaration if this is the first one."""
         variable = self.names[target.name]
         if target.name in self.undeclared:
             self.undeclared.remove(target.name)
@@ -233,7 +238,7 @@ class C99FunctionWriter(C99ExpressionWriter):
             self.line(f"{variable} = {text};")
 
     def compound_assignment(self, variable: str, value: Expression) -> str:
-        """``variable += ...`` if that is what a value says, else ""."""
+        """Returns ``variable += ...`` (or -=, *=, /=) if a value has this form, else ""."""
         if isinstance(value, Binary) and value.kind == FLOAT and not value.contains_call:
             if isinstance(value.left, Name | Subscript) and self.value(value.left) == variable:
                 right = self.value(value.right, ADD if value.op in "+-" else PREFIX)
@@ -241,7 +246,7 @@ class C99FunctionWriter(C99ExpressionWriter):
         return ""
 
     def write_tuple_assignment(self, targets: Targets, value: Expression) -> None:
-        """Values of a tuple: all are computed before the first is assigned."""
+        """Writes the assignment of a tuple to several targets; all values are computed before the first is assigned."""
         if not isinstance(value, MakeTuple):
             whole = self.store_in_variable(value, self.value(value))
             self.assign_items(targets, self.item_expressions(whole, value.kind), value.kind)
@@ -265,7 +270,7 @@ class C99FunctionWriter(C99ExpressionWriter):
             self.write_assignment(target, each)
 
     def assign_items(self, targets: Targets, values: Sequence[str], kind: Kind) -> None:
-        """Values of a tuple, each where it is newly_declared."""
+        """Writes the assignments of a tuple's items, given as C texts, to their targets."""
         for target, text, item in zip(targets.items, values, item_kinds(kind), strict=True):
             if isinstance(target, Targets):
                 self.assign_items(target, self.item_expressions(text, item), item)
@@ -277,5 +282,5 @@ class C99FunctionWriter(C99ExpressionWriter):
                 self.line(f"(void){text};")
 
     def item_expressions(self, whole: str, kind: Kind) -> list[str]:
-        """Texts of the values of a structure."""
+        """Returns the C texts of the fields of a structure."""
         return [f"{whole}.{self.types.field_name(kind, k)}" for k in range(len(item_kinds(kind)))]

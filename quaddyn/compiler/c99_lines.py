@@ -1,4 +1,4 @@
-"""Lines and names of a function in C99."""
+"""Lines and variable names of one C99 function."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .typed_tree import Expression, Function
 
 
 class LineWriter:
-    """Collects the lines of one function.
+    """Collector of the lines of one C99 function.
 
     Args:
-        function: its tree.
-        types: names of kinds.
-        symbol: C's name of a function.
-        helpers: takes definitions of helpers by name.
+        function: typed tree of the function.
+        types: C names of kinds.
+        symbol: returns the C name of a compiled function.
+        helpers: receives the definitions of helper functions by name.
     """
 
     def __init__(self, function: Function, types: Types, symbol: Callable[[Any], str], helpers: dict[str, str]) -> None:
@@ -35,23 +35,23 @@ class LineWriter:
 
     # -- lines -------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
-        """A line of the block."""
+        """Appends a line to the current block."""
         self.lines.append("    " * self.depth + text)
 
     def temporary(self) -> str:
-        """A new name."""
+        """Returns an unused variable name."""
         self.temporary_count += 1
         name = f"t{self.temporary_count}"
         return name if name not in self.names.values() else self.temporary()
 
     def store_in_variable(self, e: Expression, text: str) -> str:
-        """A variable for a value that is computed here."""
+        """Writes a constant variable with the value of an expression and returns its name."""
         name = self.temporary()
         self.line(f"const {self.types.type_of(e.kind)} {name} = {text};")
         return name
 
     def capture_lines(self, write: Callable[[], str], deeper: int = 0) -> tuple[str, list[str]]:
-        """A text, and the lines that it wants before it."""
+        """Returns the text that `write` makes, and the lines that must precede it, without appending them."""
         lines, self.lines = self.lines, []
         self.depth += deeper
         text = write()
@@ -60,7 +60,7 @@ class LineWriter:
         return text, lines
 
     def helper(self, name: str, definition: str = "") -> str:
-        """The name of a helper, which will be there."""
+        """Returns the name of a helper function and registers its definition."""
         if name.startswith("lanes"):
             self.helper("Lanes")
         self.helpers.setdefault(name, definition or HELPERS[name])

@@ -1,4 +1,4 @@
-"""C's names for kinds, variables and functions, and the helpers that its expressions call."""
+"""C names of kinds, variables and functions, and the helper functions that expressions call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, Sc
 from .typed_tree import Constant
 from .value_layout import item_kinds
 
-#: How tightly the operators of a text hold together.
+#: Precedence of the outermost operator of a C text, ascending.
 CONDITIONAL, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)
 Text = tuple[str, int]
 
@@ -18,7 +18,7 @@ SIZES = {1: ("n",), 2: ("rows", "columns"), 3: ("count", "rows", "columns")}
 _ITEMS = {"float": ("", "double"), "int": ("Int", "int64_t"), "byte": ("Byte", "int8_t")}
 _RANKS = {1: "Vector", 2: "Matrix", 3: "Tensor"}
 
-#: Words that mean something to C, to C++ or to a header that is included; variables of these names get another one.
+#: Names reserved by C, C++ or an included header; variables of these names are renamed.
 RESERVED = frozenset(
     """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -38,7 +38,7 @@ RESERVED = frozenset(
 
 
 def array_name(kind: ArrayKind) -> str:
-    """Structure of an array."""
+    """Returns the C name of the structure of an array."""
     return _ITEMS[kind.item][0] + _RANKS[kind.rank]
 
 
@@ -51,16 +51,16 @@ ARRAYS = "\n".join(
 
 
 def identifier(text: str) -> str:
-    """A name that C takes."""
+    """Returns a text as a valid C identifier that is not reserved."""
     out = re.sub(r"[^0-9A-Za-z_]", lambda found: f"u{ord(found[0]):04x}" if ord(found[0]) > 127 else "_", text)
     return f"{out}_" if out in RESERVED else out
 
 
 class Types:
-    """Names of kinds; structures of tuples and records are declared when they are first named.
+    """C names of kinds; structures of tuples and records are declared when they are first named.
 
     Attributes:
-        declarations: in an order that C takes.
+        declarations: declarations of structures, in an order valid in C.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Types:
         self._names: dict[Kind, str] = {}
 
     def type_of(self, kind: Kind) -> str:
-        """C's type of a value."""
+        """Returns the C type of a kind."""
         if isinstance(kind, ScalarKind):
             return {FLOAT: "double", INT: "int64_t", BOOL: "bool"}.get(kind, "Lanes")
         if isinstance(kind, ArrayKind):
@@ -89,24 +89,24 @@ class Types:
 
     @staticmethod
     def field_name(kind: Kind, k: int) -> str:
-        """Name of a value of a tuple or a record."""
+        """Returns the C name of field k of a tuple or record."""
         if isinstance(kind, SmallArrayKind):
             return kind.fields[k]
         return identifier(kind.fields[k][0]) if isinstance(kind, RecordKind) else f"_{k}"
 
     def parameter_declaration(self, name: str, kind: Kind) -> str:
-        """Declaration of a parameter: records are passed by reference."""
+        """Returns the C declaration of a parameter; records are passed by reference."""
         return f"const {self.type_of(kind)} *{name}" if isinstance(kind, RecordKind) else f"{self.type_of(kind)} {name}"
 
 
 def _lanes_function(name: str, parameters: str, value: str) -> str:
-    """A helper that gives lanes; written out, because compilers keep in registers what no loop indexes."""
+    """Returns a C function that returns lanes, written without a loop so that compilers keep lanes in registers."""
     values = ",\n        ".join(value.format(k=k) for k in range(LANE_WIDTH))
     return _inline_function("Lanes", name, parameters, f"return (Lanes){{{{\n        {values},\n    }}}};")
 
 
 def _pairwise_sum(values: list[str]) -> str:
-    """Sum of several values: halves are added until one is left."""
+    """Returns the C text of a pairwise sum: the upper half is added to the lower half until one value remains."""
     while len(values) > 1:
         half = len(values) // 2
         values = [f"({a} + {b})" for a, b in zip(values[:half], values[half:], strict=True)]
@@ -114,6 +114,7 @@ def _pairwise_sum(values: list[str]) -> str:
 
 
 def _inline_function(type_: str, name: str, parameters: str, body: str) -> str:
+    """Returns the definition of a static inline C function."""
     return f"static inline {type_} {name}({parameters})\n{{\n    {body}\n}}"
 
 
@@ -172,7 +173,10 @@ HELPERS = {
 
 
 def leading_index_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
-    """Name and definition of a helper: what leading indices leave of an array; a place if they leave nothing."""
+    """Returns name and definition of the C function that applies leading indices to an array.
+
+    Its result is a smaller array, or the address of an entry if there is an index for every axis.
+    """
     name, sizes = array_name(kind), SIZES[kind.rank]
     offset = "i"
     for k in range(1, kind.rank):
@@ -192,7 +196,12 @@ def leading_index_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
 
 
 def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
-    """Name and definition of a helper: an array from a place on, to its end if `whole`."""
+    """Returns name and definition of the C function that slices an array by its first axis.
+
+    Args:
+        kind: kind of the array.
+        whole: whether the slice extends to the end of the array.
+    """
     name, sizes = array_name(kind), SIZES[kind.rank]
     helper = f"{name}_{'from' if whole else 'slice'}"
     stride = "".join(f" * x.{each}" for each in sizes[1:])
@@ -204,7 +213,7 @@ def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
 
 
 def literal(e: Constant) -> Text:
-    """A number as C writes it, exactly."""
+    """Returns the exact C literal of a number, and its precedence."""
     if e.kind == BOOL:
         return ("true" if e.value else "false"), ATOM
     if e.kind == FLOAT:

@@ -1,4 +1,4 @@
-"""All functions that entries lead to, and their names."""
+"""Functions reachable from entries, and their symbol names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .typed_tree import Function
 
 
 def collect_functions(entries: Iterable[Any]) -> list[Function]:
-    """All functions that entries lead to, callees before callers.
+    """Returns all functions reachable from entries, callees before callers.
 
     Raises:
         CompileError: one of them cannot be compiled, or calls itself.
@@ -43,7 +43,7 @@ def collect_functions(entries: Iterable[Any]) -> list[Function]:
 
 
 def symbol_name(target: Any) -> str:
-    """Name of a compiled function in machine code: its module within the package, and its own."""
+    """Returns the symbol of a compiled function: its module's name within the package and its qualified name."""
     function = inspect.unwrap(target)
     module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
     return f"{module}.{function.__qualname__.replace('.<locals>', '')}"

@@ -39,18 +39,18 @@ from .value_layout import EPILOGUE, Callee
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: The package, and where objects that travel with it lie.
+#: Folder of the package, and the folder of prebuilt objects in it.
 PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT_FOLDER = PACKAGE / "_objects"
-#: What the names of files with units begin with.
+#: Prefix of the file names of compiled units.
 CACHE_KIND = "unit"
 
 
 def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
-    """Marks a function as callable from compiled functions.
+    """Returns a decorator that makes a function callable from compiled functions.
 
     Args:
-        inline: whether to inline it into its callers; None (default) leaves the decision to LLVM.
+        inline: whether to inline the function into its callers; None (default) leaves the decision to LLVM.
     """
 
     def mark(function: F) -> F:
@@ -62,7 +62,12 @@ def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
 
 @renamed_attributes(ready="compile", bound="bind")
 class Entry:
-    """Function that Python calls as machine code; made by `entry`.
+    """Function that Python calls as machine code; made by the decorator `entry`.
+
+    Args:
+        function: the function in restricted Python.
+        title: name for messages, such as "whole-body control".
+        release: whether to release the global interpreter lock during the call.
 
     Attributes:
         python: the original function, run by the Python interpreter.
@@ -105,7 +110,7 @@ class Entry:
 
 
 def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
-    """Makes a function callable from Python as machine code.
+    """Returns a decorator that makes a function callable from Python as machine code.
 
     Args:
         title: name for messages, such as "whole-body control".
@@ -157,7 +162,7 @@ class MachineCodeOrigin:
 
 
 class CompilationUnit:
-    """The entries of one module and all functions that they call.
+    """Compilation unit: the entries of one module and all functions that they call.
 
     `CompilationUnit.of_module` returns the only instance.
 
@@ -248,7 +253,7 @@ class CompilationUnit:
         slow = make_ctypes_call(engine, wrapper)
 
         def reject_or_call(*arguments: object) -> Any:
-            """Raise for what does not fit; what fits after all, but not at first sight, is called with."""
+            """Raises for invalid arguments; calls with valid ones that the machine code did not recognize."""
             check_arguments(which, arguments)
             again = tuple(
                 with_numpy_dtypes(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True)
@@ -269,7 +274,7 @@ class CompilationUnit:
         check_arguments(which, records, records=True)
 
         def complete(*others: Any) -> Any:
-            """Call with all arguments."""
+            """Calls the entry with the given arguments and the bound records."""
             arguments = list(others)
             for k, record in zip(where, records, strict=True):
                 arguments.insert(k, record)
@@ -305,7 +310,7 @@ class CompilationUnit:
         for name, kind in parameters:
             if not can_pass_from_python(kind):
                 raise_compile_error(
-                    which, 0, f"parameter {name!r}: Python cannot hand over {kind}; take numbers, arrays or records"
+                    which, 0, f"parameter {name!r}: Python cannot pass {kind}; use numbers, arrays or records"
                 )
         return EntryWrapper(
             which.__name__, symbol_name(which), parameters, returns, release=which.release, records=self.records

@@ -1,10 +1,10 @@
-"""The entry of a compiled function for Python, as LLVM IR: it reads arrays, numbers and named tuples where they lie.
+"""LLVM IR of the functions through which Python calls an entry; they read arrays, numbers and named tuples in memory.
 
 Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
-interface fixes (its headers inline them into every extension).  Whatever does not fit exactly is handed to a Python
-function, which says what is wrong.  A record may hold hundreds of arrays: each class of records, and each kind of array
-in them, is read by a function of its own, which says whether it fits.  All entries of a unit share these functions and
-the table of addresses that they look things up in.
+interface fixes (its headers inline them into every extension).  Arguments that do not match exactly are forwarded to a
+Python function, which raises a descriptive error.  A record may contain hundreds of arrays: each class of records, and
+each kind of array in them, is read by a separate function, which returns whether the object matches.  All entries of a
+unit use the same reader functions and the same table of addresses.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind
 from .value_layout import argument_types, return_type, word_count
 
-#: C order and aligned.
+#: NumPy flags that arguments must have: C-contiguous and aligned.
 _READABLE = 0x101
-#: What is in the table of addresses, in this order: functions of Python, its objects, and numbers.
+#: Entries of the table of addresses in order: functions of Python's C API, Python objects, and numbers.
 FUNCTIONS = (
     "PyFloat_AsDouble", "PyFloat_FromDouble", "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred",
     "PyErr_Clear", "PyObject_IsTrue", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread",
@@ -25,20 +25,20 @@ FUNCTIONS = (
 OBJECTS = ("ndarray", "float", "int", "byte", "None", "PyFloat", "PyLong", "PyBool")
 #: Name of the table.
 TABLE = "python.table"
-#: Where a tuple holds its items: a number, another one from one version of Python to another, so that code is for all.
+#: Offset of the items in a tuple object, which depends on the version of Python; in the table, code fits all versions.
 NUMBERS = ("items",)
 
 
 class EntryWrapper:
-    """Writes the entries of one function: for Python; the same with its records bound; with registers from memory.
+    """Writer of the LLVM IR of one entry: the call from Python, the same with bound records, and a call with registers.
 
     Args:
-        name: of the entry.
-        symbol: of the function behind it.
-        parameters: (name, kind).
-        returns: float, int, bool or nothing.
-        release: whether other Python threads may run meanwhile.
-        records: all that the entries of the unit take, as `records_in` has them.
+        name: name of the entry.
+        symbol: symbol of the compiled function.
+        parameters: (name, kind) of each parameter.
+        returns: kind of the result: float, int, bool or nothing.
+        release: whether to release the global interpreter lock during the call.
+        records: kinds of all records that the entries of the unit take (see `collect_records`).
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class EntryWrapper:
 
     @property
     def table(self) -> str:
-        """Type of the table of addresses."""
+        """LLVM type of the table of addresses."""
         return f"[{len(self._names())} x ptr]"
 
     def text(self) -> str:
-        """The definitions of this entry."""
+        """Returns the LLVM IR of this entry's functions."""
         self.lines = []
         self._direct()
         self._python(bound=False)
@@ -72,7 +72,7 @@ class EntryWrapper:
         return "\n".join(self.lines)
 
     def shared_text(self) -> str:
-        """What all entries of the unit share: the table, and the functions that read records and arrays in them."""
+        """Returns the LLVM IR common to all entries of the unit: table of addresses, readers of records and arrays."""
         self.lines = [f"@{TABLE} = global {self.table} zeroinitializer, align 8"]
         fields = [field for record in self.records for _, field in record.fields]
         for kind in dict.fromkeys(field for field in fields if isinstance(field, ArrayKind)):
@@ -83,7 +83,7 @@ class EntryWrapper:
 
     # -- registers from memory ---------------------------------------------------------------------------------
     def _direct(self) -> None:
-        """``void name.direct(ptr registers, ptr result)``: every register in a word, records are addresses."""
+        """Writes ``void name.direct(ptr registers, ptr result)``: every register is a word, records are addresses."""
         self.count = 0
         self.lines += [f"define void @{self.name}.direct(ptr %in, ptr %out) nounwind {{"]
         given, at = [], 0
@@ -107,10 +107,10 @@ class EntryWrapper:
 
     # -- from Python -------------------------------------------------------------------------------------------
     def _python(self, *, bound: bool) -> None:
-        """``PyObject *name.python(self, args, nargs)``; `self` takes what does not fit.
+        """Writes ``PyObject *name.python(self, args, nargs)``, where `self` is called for arguments that do not match.
 
-        If `bound`, `self` is a tuple of what takes it and of an array with the registers of all records, and the
-        other arguments alone are passed.
+        If `bound`, `self` is a tuple of that callable and an array with the registers of all records, and only the
+        other arguments are passed.
         """
         self.count = 0
         passed_kinds = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
@@ -162,7 +162,7 @@ class EntryWrapper:
         ]
 
     def _handed(self, x: str, kind: Kind) -> list[str]:
-        """Registers in which an object is passed to the function."""
+        """Writes the conversion of a Python object and returns the registers in which it is passed to the function."""
         if not isinstance(kind, RecordKind):
             return self._argument(x, kind)
         self.count += 1
@@ -173,7 +173,7 @@ class EntryWrapper:
 
     # -- what is in records ------------------------------------------------------------------------------------
     def _reader(self, kind: ArrayKind | RecordKind) -> None:
-        """``i1 reads(ptr object, ptr words)``: whether an object is of this kind; its registers go to memory."""
+        """Writes ``i1 reads(ptr object, ptr words)``: whether an object is of this kind; stores its registers."""
         self.count = 0
         self.lines += [f"define internal i1 @{self._reader_name(kind)}(ptr %x, ptr %to) noinline nounwind {{", "entry:"]
         if isinstance(kind, RecordKind):
@@ -191,7 +191,7 @@ class EntryWrapper:
         return f"python.reads.{what}"
 
     def _read(self, x: str, kind: Kind, to: str) -> None:
-        """Write the registers of an object in a record to memory; on to `slow` if it does not fit."""
+        """Writes code that stores the registers of an object in a record, or jumps to `slow` if it does not match."""
         if isinstance(kind, ArrayKind | RecordKind):
             self._require(self._new(f"call i1 @{self._reader_name(kind)}(ptr {x}, ptr {to})"))
         else:
@@ -207,7 +207,7 @@ class EntryWrapper:
         return self._new(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
 
     def _beyond(self) -> list[str]:
-        """Where ints of more than 64 bits lead."""
+        """Returns the block that handles ints of more than 64 bits: it clears the error and jumps to `slow`."""
         return [
             "beyond:",
             f"  %clear = load ptr, ptr {self._slot('PyErr_Clear')}, align 8",
@@ -218,7 +218,7 @@ class EntryWrapper:
     # -- one object --------------------------------------------------------------------------------------------
 
     def _argument(self, x: str, kind: Kind) -> list[str]:
-        """Registers of an array or a number; on to `slow` if it does not fit."""
+        """Writes code that reads an array or number, or jumps to `slow` if it does not match; returns its registers."""
         if isinstance(kind, ArrayKind):
             self._same(self._load("ptr", x, 8), "ndarray")
             self._same(self._load("ptr", x, 56), kind.item)
@@ -249,12 +249,12 @@ class EntryWrapper:
         return [f"i1 {self._new(f'trunc i32 {truth} to i1')}"]
 
     def _items(self, x: str) -> str:
-        """Where a tuple holds its items."""
+        """Writes the address of the items of a tuple."""
         start = self._new(f"ptrtoint ptr {self._address('items')} to i64")
         return self._new(f"getelementptr i8, ptr {x}, i64 {start}")
 
     def _names(self) -> list[str | type]:
-        """Of what is in the table."""
+        """Returns the names of all entries of the table of addresses."""
         return [*FUNCTIONS, *OBJECTS, *NUMBERS, *self.classes]
 
     def _slot(self, name: str | type) -> str:
@@ -285,7 +285,7 @@ class EntryWrapper:
 
 
 def collect_records(kinds: Sequence[Kind]) -> list[RecordKind]:
-    """All records among kinds and in them, each once."""
+    """Returns all record kinds among `kinds` and nested in them, each once."""
     out: dict[type, RecordKind] = {}
     for kind in kinds:
         if isinstance(kind, RecordKind):

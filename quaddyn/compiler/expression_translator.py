@@ -1,4 +1,4 @@
-"""Arrays and calls of restricted Python as typed trees."""
+"""Translator of array expressions and calls of restricted Python to typed trees."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from .typed_tree import (
     Subscript,
 )
 
-#: Functions of one or two floats, by the function that Python calls.
+#: Names of the intrinsics of one or two floats, by the Python function.
 FLOAT_FUNCTIONS: dict[object, str] = {
     math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.atan2: "atan2", math.exp: "exp", math.log: "log",
 }  # fmt: skip
-#: Functions of one lane each, by name: how many lanes they take.
+#: Number of arguments of functions that work on each lane separately, by name.
 LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "select8": 3}
 
 
 class ExpressionTranslator(OperandTranslator):
-    """Reads expressions of one function; arguments as `Operations`."""
+    """Translator of the expressions of one function; same arguments as `OperandTranslator`."""
 
     # -- arrays ----------------------------------------------------------------------------------------------
     def _subscript(self, node: ast.Subscript) -> Expression:
@@ -141,7 +141,7 @@ class ExpressionTranslator(OperandTranslator):
             return Intrinsic(FLOAT, builtin, given)
         reader = self._builtins().get(target)
         if reader is None:
-            self.fail(node, f"{ast.unparse(node.func)} is no compiled function; give it @compiled")
+            self.fail(node, f"{ast.unparse(node.func)} is not a compiled function; decorate it with @compiled")
         return reader(node)
 
     def _callee(self, node: ast.expr) -> Any:
@@ -200,7 +200,7 @@ class ExpressionTranslator(OperandTranslator):
         return MakeTuple(kind, self._converted_arguments(node, kind.fields))
 
     def _converted_arguments(self, node: ast.Call, parameters: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
-        """Arguments of a call in the order of the parameters."""
+        """Returns the arguments of a call in the order of the parameters, converted to their kinds."""
         given = self._arguments_in_order(node, [name for name, _ in parameters])
         what = ast.unparse(node.func)
         out = tuple(
@@ -213,7 +213,7 @@ class ExpressionTranslator(OperandTranslator):
         return out
 
     def _arguments_in_order(self, node: ast.Call, names: list[str]) -> list[ast.expr]:
-        """One for each name."""
+        """Returns the nodes of the positional and keyword arguments in the order of `names`."""
         what = ast.unparse(node.func)
         found = dict(zip(names, node.args, strict=False))
         for keyword in node.keywords:

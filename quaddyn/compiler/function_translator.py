@@ -1,14 +1,14 @@
-"""Restricted Python read as a typed tree; what is not part of it is refused by file and line, with a remedy.
+"""Translator of functions in restricted Python to typed trees; errors name file and line and suggest a remedy.
 
 The subset: annotated functions of numbers, C-contiguous arrays, tuples and named tuples; assignments, ``if``,
-``while``, ``for`` over a ``range``, calls of other compiled functions and of what `expressions` lists.  A variable has
-one kind, and a value on every way that leads to its use.  All means what it means to Python, but for this:
+``while``, ``for`` over a ``range``, calls of other compiled functions and of the functions in `expression_translator`.
+A variable has one kind, and must have a value on every path that leads to its use.  The semantics are Python's, except:
 
 * Indices and sizes are not checked, and only constant indices count from the end.
-* Ints have 64 bits and wrap; beside a float they become floats first.
-* A float beyond the ints becomes the nearest of them, NaN becomes 0.
+* Ints have 64 bits and wrap; combined with a float they are converted to floats first.
+* A float beyond the range of ints becomes the nearest int, NaN becomes 0.
 * Where Python raises for a number (division by zero, the root of a negative one) the result is infinite or NaN.
-* A range ends at least a step before the largest int.
+* A range ends at least one step before the largest int.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from .typed_tree import (
 
 
 def translate_function(target: Any, symbol: str) -> Function:
-    """The typed tree of a compiled function.
+    """Returns the typed tree of a compiled function.
 
     Args:
-        target: a function with a decorator of this room.
+        target: a function with the decorator `compiled` or `entry`.
         symbol: its name in machine code.
 
     Raises:
-        CompileError: something in it cannot be compiled; names file and line.
+        CompileError: a part of it cannot be compiled; names file and line.
     """
     options, signature = options_of(target), signature_of(target)
     assert options is not None and signature is not None
@@ -65,13 +65,13 @@ def translate_function(target: Any, symbol: str) -> Function:
 
 @lru_cache(maxsize=64)
 def _definitions(lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
-    """Functions of a file by their first line, decorators included, as `__code__.co_firstlineno` counts."""
+    """Returns the functions of a file by their first line, decorators included, as in `__code__.co_firstlineno`."""
     found = _nested_functions(ast.parse("".join(lines)))
     return {each.decorator_list[0].lineno if each.decorator_list else each.lineno: each for each in found}
 
 
 def _nested_functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """All functions that are defined in a node: only statements have statements in them."""
+    """Yields all functions defined below a node; only statements can contain definitions."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.FunctionDef):
             yield each
@@ -80,7 +80,7 @@ def _nested_functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
 
 
 class _FunctionTranslator:
-    """Reads one function."""
+    """Translator of one function."""
 
     def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         self.source = function
@@ -99,11 +99,11 @@ class _FunctionTranslator:
         self.expressions.local_names = frozenset(function.__code__.co_varnames)
 
     def fail(self, node: ast.AST, reason: str) -> NoReturn:
-        """Refuse a node."""
+        """Raises a `CompileError` about a node."""
         raise_compile_error(self.source, getattr(node, "lineno", self.first_line) - self.first_line, reason)
 
     def translate(self, symbol: str, options: DecoratorOptions) -> Function:
-        """The whole function."""
+        """Returns the typed tree of the function."""
         doc = ast.get_docstring(self.tree) or ""
         body = self.tree.body[1:] if doc else self.tree.body
         statements, ended = self.translate_block(body)
@@ -120,7 +120,7 @@ class _FunctionTranslator:
 
     # -- statements ------------------------------------------------------------------------------------------
     def translate_block(self, body: Sequence[ast.stmt]) -> tuple[tuple[Statement, ...], bool]:
-        """Statements, and whether they never come to their end."""
+        """Translates statements and returns whether control never reaches their end."""
         out: list[Statement] = []
         ended = False
         for node in body:
@@ -131,7 +131,7 @@ class _FunctionTranslator:
         return tuple(out), ended
 
     def translate_statement(self, node: ast.stmt) -> tuple[list[Statement], bool]:
-        """One statement, and whether nothing comes after it."""
+        """Translates one statement and returns whether control never continues after it."""
         line, e = node.lineno, self.expressions
         match node:
             case ast.Assign():
@@ -203,7 +203,7 @@ class _FunctionTranslator:
         return self.expressions.convert_to(node, value, self.returns, "return")
 
     def translate_if(self, node: ast.If) -> tuple[list[Statement], bool]:
-        """``if``."""
+        """Translates an ``if`` statement."""
         e = self.expressions
         test, before = e.test(node.test), set(e.defined)
         then, then_ended = self.translate_block(node.body)
@@ -218,7 +218,7 @@ class _FunctionTranslator:
         return [If(node.lineno, test, then, other)], then_ended and other_ended
 
     def translate_while(self, node: ast.While) -> tuple[list[Statement], bool]:
-        """``while``; one of ``while True`` ends where it is left."""
+        """Translates a ``while`` loop; ``while True`` ends only at a ``break``."""
         if node.orelse:
             self.fail(node, "else after a loop is not part of what can be compiled")
         e = self.expressions
@@ -233,7 +233,7 @@ class _FunctionTranslator:
         return [While(node.lineno, test, body)], endless and not left
 
     def translate_for(self, node: ast.For) -> Statement:
-        """``for name in range(...)``."""
+        """Translates ``for name in range(...)``."""
         e, call = self.expressions, node.iter
         if not (
             isinstance(call, ast.Call)
@@ -265,7 +265,7 @@ class _FunctionTranslator:
 
     # -- assignments -----------------------------------------------------------------------------------------
     def declare_variable(self, node: ast.AST, name: str, kind: Kind) -> Kind:
-        """A variable gets a value of a kind; the kind that it has."""
+        """Declares a variable at its first assignment, else checks the kind of the new value; returns its kind."""
         declared = self.kinds.get(name)
         if declared is None:
             if isinstance(kind, TupleKind) and not kind.items:
@@ -279,7 +279,7 @@ class _FunctionTranslator:
         return declared
 
     def translate_assignment(self, target: ast.expr, value: Expression, line: int) -> list[Statement]:
-        """``target = value``."""
+        """Translates ``target = value``."""
         if isinstance(value.kind, SmallArrayKind) and isinstance(target, ast.Subscript):
             return self.assign_small_array(target, value, line)
         if isinstance(target, ast.Tuple):
@@ -317,7 +317,7 @@ class _FunctionTranslator:
         return destination.kind if isinstance(destination, Name | Subscript) else kind
 
     def assignment_target(self, target: ast.expr, kind: Kind) -> tuple[Name | Subscript, Kind]:
-        """A name or an entry, and the kind that it wants."""
+        """Translates a variable or an array entry as the target of an assignment, and returns it with its kind."""
         if isinstance(target, ast.Name):
             declared = self.declare_variable(target, target.id, kind)
             return Name(declared, target.id), declared
@@ -333,7 +333,7 @@ class _FunctionTranslator:
         self.fail(target, f"{ast.unparse(target)} cannot be assigned to")
 
     def tuple_targets(self, target: ast.Tuple, kind: TupleKind | RecordKind) -> Targets:
-        """Targets for the values of a tuple."""
+        """Translates the targets of a tuple assignment; a name that begins with "_" discards its item."""
         kinds = kind.items if isinstance(kind, TupleKind) else tuple(k for _, k in kind.fields)
         if len(kinds) != len(target.elts):
             self.fail(target, f"{len(target.elts)} targets for {len(kinds)} values")

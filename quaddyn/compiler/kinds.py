@@ -70,11 +70,11 @@ class TupleKind:
 
 @dataclass(frozen=True, slots=True)
 class SmallArrayKind(TupleKind):
-    """A vector or matrix of a few floats, which compiled code keeps in registers; immutable.
+    """Kind of an immutable vector or matrix of a few floats, which compiled code holds in registers.
 
     Attributes:
         name: of the annotation, such as "Vec3".
-        shape: of the NumPy array that stands for it in Python.
+        shape: of the NumPy array that represents it in Python.
         fields: names of the entries in C, row by row.
     """
 
@@ -123,7 +123,7 @@ class RecordKind:
 
 Kind = ScalarKind | ArrayKind | TupleKind | RecordKind
 
-#: What a function without a result gives.
+#: Kind of the result of a function that returns nothing.
 NOTHING = TupleKind(())
 
 Vector = Annotated[NDArray[np.float64], ArrayKind("float", 1)]

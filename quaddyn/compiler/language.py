@@ -1,7 +1,8 @@
-"""What compiled functions may call besides each other and `math`: views into memory, small arrays, SIMD.
+"""Functions that compiled functions may call besides each other and `math`: memory views, small arrays, SIMD lanes.
 
-These are the versions that run in Python.  SIMD loads and stores move `LANE_WIDTH` consecutive numbers and may pass
-the end of an array, which must be padded accordingly.  (In Python they stop at the end of the array and read 0 beyond.)
+This module has the versions that run in Python.  SIMD loads and stores move `LANE_WIDTH` consecutive numbers and may
+pass the end of an array, which must be padded accordingly.  (In Python they stop at the end of the array and read 0
+beyond.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OPERATIONS: dict[tuple[str, *tuple[Kind, ...]], Callable[..., Any]] = {}
 
 
 def operation(operator: str, *operands: Kind) -> Callable[[F], F]:
-    """Returns a decorator that makes a compiled function the meaning of an operator on these kinds (`OPERATIONS`)."""
+    """Returns a decorator that registers a compiled function as an operator on these kinds (see `OPERATIONS`)."""
 
     def register(function: F) -> F:
         OPERATIONS[(operator, *operands)] = function
@@ -31,7 +32,7 @@ def operation(operator: str, *operands: Kind) -> Callable[[F], F]:
 
 
 class _Value(np.ndarray[Any, np.dtype[np.float64]]):
-    """An array that is a value: ``a += b`` makes a new array and leaves other names of the old one alone."""
+    """Array with value semantics: ``a += b`` makes a new array and does not change other references to the old one."""
 
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
@@ -55,7 +56,7 @@ class _Value(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 class SmallArray(_Value):
-    """Immutable array that stands for a small array where compiled functions run in Python.
+    """Immutable array that represents a small array when a compiled function runs in Python.
 
     Products sum from left to right, as compiled code does.
     """
@@ -81,49 +82,85 @@ def _small_array(kind: SmallArrayKind, given: tuple[Any, ...]) -> SmallArray:
 
 
 def vec3(*given: Any) -> Vec3:
-    """Makes a vector from three numbers or from an array of shape (3,)."""
+    """Makes a vector.
+
+    Args:
+        given: three numbers, or an array of shape (3,); any unit.
+    """
     return _small_array(VEC3, given)
 
 
 def mat3(*given: Any) -> Mat3:
-    """Makes a matrix from nine numbers row by row, from three rows (`Vec3`), or from an array of shape (3, 3)."""
+    """Makes a matrix.
+
+    Args:
+        given: nine numbers row by row, three rows (`Vec3`), or an array of shape (3, 3); any unit.
+    """
     return _small_array(MAT3, given)
 
 
 def quat(*given: Any) -> Quat:
-    """Makes a quaternion from x, y, z and w, or from an array of shape (4,)."""
+    """Makes a quaternion.
+
+    Args:
+        given: the quaternion's x, y, z and w, or an array of shape (4,).
+    """
     return _small_array(QUAT, given)
 
 
 class _Lanes(_Value):
-    """A SIMD register where compiled functions run in Python."""
+    """SIMD register of `LANE_WIDTH` numbers when a compiled function runs in Python."""
 
 
 def matrix(memory: NDArray[Any], at: int, rows: int, columns: int) -> NDArray[Any]:
-    """Returns a view of shape (rows, columns) of the entries of the vector `memory` from index `at` on."""
+    """Returns a view of a vector's entries as a matrix of shape (rows, columns).
+
+    Args:
+        memory: (n,) vector, any unit.
+        at: index of the first entry of the view.
+        rows: number of rows.
+        columns: number of columns.
+    """
     return memory[at : at + rows * columns].reshape(rows, columns)
 
 
 def tensor(memory: NDArray[Any], at: int, count: int, rows: int, columns: int) -> NDArray[Any]:
-    """Returns a view of shape (count, rows, columns) of the entries of the vector `memory` from index `at` on."""
+    """Returns a view of a vector's entries as an array of shape (count, rows, columns).
+
+    Args:
+        memory: (n,) vector, any unit.
+        at: index of the first entry of the view.
+        count: number of matrices.
+        rows: number of rows of each.
+        columns: number of columns of each.
+    """
     return memory[at : at + count * rows * columns].reshape(count, rows, columns)
 
 
 def local(*sizes: int) -> NDArray[np.float64]:
-    """Returns a new array of floats that exists until the function returns.
+    """Returns a new, uninitialized (NaN) array of floats that exists until the function returns.
 
-    Its sizes must be constants.  Not initialized (NaN).
+    Args:
+        sizes: size of each axis; constants.
     """
     return np.full(sizes, np.nan)
 
 
 def zeros(*sizes: int) -> NDArray[np.float64]:
-    """Returns a new array of zeros that exists until the function returns; its sizes must be constants."""
+    """Returns a new array of zeros that exists until the function returns.
+
+    Args:
+        sizes: size of each axis; constants.
+    """
     return np.zeros(sizes)
 
 
 def alignment(memory: NDArray[np.float64]) -> int:
-    """Returns the number of entries of a vector before the first one that begins a cache line (64 bytes)."""
+    """Returns the number of entries of a vector before the first one that begins a cache line (64 bytes).
+
+    Args:
+        memory: (n,) vector, any unit.
+    """
     address: int = memory.__array_interface__["data"][0]
     return (-address % 64) // memory.itemsize
 
@@ -137,7 +174,12 @@ def _lane_view(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np
 
 
 def load8(array: NDArray[np.float64], *index: int) -> Lanes:
-    """Returns the entry at an index and the `LANE_WIDTH` - 1 entries that follow it in memory."""
+    """Returns the entry at an index and the `LANE_WIDTH` - 1 entries that follow it in memory.
+
+    Args:
+        array: of any shape (n, ...) and any unit.
+        index: one index for each axis.
+    """
     out = np.zeros(LANE_WIDTH).view(_Lanes)
     found = _lane_view(array, index)
     out[: len(found)] = found
@@ -145,45 +187,85 @@ def load8(array: NDArray[np.float64], *index: int) -> Lanes:
 
 
 def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
-    """Writes lanes to the entry at an index and the entries that follow it in memory."""
+    """Writes lanes to the entry at an index and the entries that follow it in memory.
+
+    Args:
+        lanes: (8,) values, in the units of `array`.
+        array: of any shape (n, ...) and any unit.
+        index: one index for each axis.
+    """
     place = _lane_view(array, index)
     place[:] = lanes[: len(place)]
 
 
 def broadcast8(x: float) -> Lanes:
-    """Returns lanes that all equal x."""
+    """Returns lanes that all equal x.
+
+    Args:
+        x: value, any unit.
+    """
     return np.full(LANE_WIDTH, x).view(_Lanes)
 
 
 def sum8(lanes: Lanes) -> float:
-    """Returns the sum of the lanes, added pairwise: the upper half to the lower half until one number remains."""
+    """Returns the sum of the lanes, added pairwise: the upper half to the lower half until one number remains.
+
+    Args:
+        lanes: (8,) values, any unit.
+    """
     half = lanes[:4] + lanes[4:]
     quarter = half[:2] + half[2:]
     return float(quarter[0] + quarter[1])
 
 
 def mask_range8(lanes: Lanes, first: int, last: int) -> Lanes:
-    """Returns the lanes with indices in [first, last); the others become zero."""
+    """Returns the lanes with indices in [first, last); the others become zero.
+
+    Args:
+        lanes: (8,) values, any unit.
+        first: index of the first lane that is not set to zero.
+        last: index after the last lane that is not set to zero.
+    """
     at = np.arange(LANE_WIDTH)
     return np.where((at >= first) & (at < last), lanes, 0.0).view(_Lanes)
 
 
 def sqrt8(lanes: Lanes) -> Lanes:
-    """Returns the square root of each lane."""
+    """Returns the square root of each lane.
+
+    Args:
+        lanes: (8,) values, any unit.
+    """
     with np.errstate(invalid="ignore"):
         return np.sqrt(lanes).view(_Lanes)
 
 
 def min8(a: Lanes, b: Lanes) -> Lanes:
-    """Returns the smaller value of each pair of lanes; that of a if one is NaN."""
+    """Returns the smaller value of each pair of lanes, or that of a if one is NaN.
+
+    Args:
+        a: (8,) values, any unit.
+        b: (8,) values in the same unit.
+    """
     return np.where(b < a, b, a).view(_Lanes)
 
 
 def max8(a: Lanes, b: Lanes) -> Lanes:
-    """Returns the larger value of each pair of lanes; that of a if one is NaN."""
+    """Returns the larger value of each pair of lanes, or that of a if one is NaN.
+
+    Args:
+        a: (8,) values, any unit.
+        b: (8,) values in the same unit.
+    """
     return np.where(b > a, b, a).view(_Lanes)
 
 
 def select8(test: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    """Returns the lanes of a where `test` is positive, and those of b elsewhere."""
+    """Returns the lanes of a where `test` is positive, and those of b elsewhere.
+
+    Args:
+        test: (8,) values, any unit.
+        a: (8,) values, any unit.
+        b: (8,) values in the same unit.
+    """
     return np.where(test > 0.0, a, b).view(_Lanes)

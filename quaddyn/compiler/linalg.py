@@ -21,7 +21,7 @@ from .language import load8, store8
 
 EPS = 2.220446049250313e-16
 
-#: Rows whose lengths differ by less need not be sorted for least squares.
+#: Maximum ratio of the longest to the shortest row at which rows need not be sorted for least squares.
 UNIFORM_ROW_SCALE_RATIO = 1e3
 
 
@@ -195,10 +195,7 @@ def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: f
 
 @compiled()
 def substitute_pivots(R: Matrix, c: int, r: int, f: RowFactor, rhs: Vector, y: Vector) -> None:
-    """Computes ``y[c : c + r]`` that solves the pivot rows exactly.
-
-    ``L[pivots] y = rhs[pivots]``, L lower triangular.
-    """
+    """Solves the pivot rows exactly: ``L[pivots] y[c : c + r] = rhs[pivots]``, with L lower triangular."""
     for k in range(c, c + r):
         i = f.pivots[k]
         s = rhs[i]
@@ -271,9 +268,7 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
 
 @compiled(inline=False)
 def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
-    """Computes the upper triangle R with ``R^T R = H + shift I``.
-
-    Returns False if that matrix is not positive definite.
+    """Computes the upper triangle R with ``R^T R = H + shift I``; returns whether that matrix is positive definite.
 
     Only the upper triangles of H and R are read; the rest of the rows of R up to whole lanes is overwritten.
 

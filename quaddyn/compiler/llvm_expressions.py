@@ -1,7 +1,7 @@
-"""Expressions of typed trees as LLVM IR.
+"""Writer of typed expressions as LLVM IR.
 
-Variables live in memory that the optimizer turns into registers.  Numbers are added in the order of the source; with
-`contract` a product and a sum may become one instruction with one rounding.
+Variables are stack memory that the optimizer turns into registers.  Sums are evaluated in the order of the source; with
+`contract`, a product and a sum may become one instruction with one rounding.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from .value_layout import (
 
 
 class LlvmExpressionWriter(InstructionWriter):
-    """Writes the expressions of one function; arguments as `InstructionWriter`."""
+    """Writer of the expressions of one function as LLVM IR; same arguments as `InstructionWriter`."""
 
     # -- expressions -----------------------------------------------------------------------------------------
     def value(self, e: Expression) -> Values:
-        """Registers of a value."""
+        """Writes the code of an expression and returns the registers of its value."""
         match e:
             case Constant():
                 if e.kind == FLOAT:
@@ -104,11 +104,11 @@ class LlvmExpressionWriter(InstructionWriter):
         raise AssertionError(e)
 
     def scalar(self, e: Expression) -> str:
-        """The register of a number."""
+        """Writes the code of a number and returns its register."""
         return self.value(e)[0]
 
     def variable(self, e: Name) -> Values:
-        """What a name stands for."""
+        """Writes the code that reads a variable and returns its registers."""
         if e.name in self.unmodified_parameters:
             return self.parameter_registers(e.name, e.kind)
         if isinstance(e.kind, RecordKind):
@@ -116,13 +116,13 @@ class LlvmExpressionWriter(InstructionWriter):
         return tuple(self.instruction(f"load {t}, ptr %v.{e.name}.{k}") for k, t in enumerate(register_types(e.kind)))
 
     def parameter_registers(self, name: str, kind: Kind) -> Values:
-        """What was handed over."""
+        """Returns the registers of a parameter; the fields of a record are loaded."""
         if isinstance(kind, RecordKind):
             return self.read_record(f"%a.{name}.0", 0, kind)
         return tuple(f"%a.{name}.{k}" for k in range(len(register_types(kind))))
 
     def field(self, e: Field) -> Values:
-        """One value of a tuple or a record; of a record nothing else is read."""
+        """Returns the registers of one field of a tuple or record; the other fields of a record are not loaded."""
         if isinstance(e.record.kind, RecordKind):
             return self.read_record(*self.field_address(e), e.kind)
         items = item_kinds(e.record.kind)
@@ -130,17 +130,17 @@ class LlvmExpressionWriter(InstructionWriter):
         return self.value(e.record)[start : start + len(register_types(e.kind))]
 
     def field_address(self, e: Field) -> tuple[str, int]:
-        """Where a value of a record lies: an address, and words beyond it."""
+        """Returns the location of a field of a record: an address and an offset in words."""
         base, at = self.materialized_record(e.record)
         return base, at + sum(word_count(k) for k in item_kinds(e.record.kind)[: e.index])
 
     def argument_registers(self, e: Expression) -> Values:
-        """Registers in which a value is passed to a function: of a record, its address."""
+        """Returns the registers in which a value is passed to a function; a record is passed by its address."""
         return (self.word_address(*self.materialized_record(e)),) if isinstance(e.kind, RecordKind) else self.value(e)
 
     # -- records ---------------------------------------------------------------------------------------------
     def materialized_record(self, e: Expression) -> tuple[str, int]:
-        """Where a record lies, put there if need be: an address, and words beyond it."""
+        """Returns address and offset in words of a record; a temporary record is written to memory first."""
         place = self.record_address(e)
         if place is None:
             place = self.stack_slot(f"[{word_count(e.kind)} x i64]", "r"), 0
@@ -148,7 +148,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return place
 
     def make_record(self, base: str, at: int, e: Expression) -> None:
-        """Write a value to a word and those that follow, which nothing in it names."""
+        """Writes the code that stores a value to memory from a word on; the value must not read that memory."""
         match e:
             case MakeTuple() if isinstance(e.kind, RecordKind):
                 for each in e.values:
@@ -163,7 +163,7 @@ class LlvmExpressionWriter(InstructionWriter):
 
     # -- numbers ---------------------------------------------------------------------------------------------
     def binary(self, e: Binary) -> str:
-        """An operation on two numbers."""
+        """Writes a binary operation on numbers and returns its register."""
         x, y, t = self.value(e.left)[0], self.value(e.right)[0], SCALARS[e.kind]
         if e.kind in (FLOAT, LANES):
             name = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}[e.op]
@@ -174,7 +174,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return self.instruction(f"{name} {t} {x}, {y}")
 
     def compare(self, e: Compare) -> str:
-        """All relations of a chain, no further than needed."""
+        """Writes a comparison chain with short-circuit evaluation and returns its register."""
         of_floats = e.operands[0].kind == FLOAT
         left = self.value(e.operands[0])[0]
 
@@ -189,11 +189,11 @@ class LlvmExpressionWriter(InstructionWriter):
         return self.all_or_any("and", [partial(holds, k) for k in range(len(e.operators))])
 
     def logic(self, e: Logic) -> str:
-        """``and`` and ``or``, no further than needed."""
+        """Writes ``and`` or ``or`` with short-circuit evaluation and returns its register."""
         return self.all_or_any(e.op, [partial(self.scalar, each) for each in e.values])
 
     def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> str:
-        """Whether all or any of several tests hold; none is made that does not matter."""
+        """Writes whether all ("and") or any ("or") tests hold, evaluating no more tests than necessary."""
         if len(tests) == 1:
             return tests[0]()
         place, end = self.stack_slot("i1", "l"), self.new_label()
@@ -209,7 +209,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return self.instruction(f"load i1, ptr {place}")
 
     def conditional(self, e: Conditional) -> Values:
-        """One of two values."""
+        """Writes a conditional expression and returns its registers."""
         types = register_types(e.kind)
         places = [self.stack_slot(t, "c") for t in types]
         then, other, end = self.new_label(), self.new_label(), self.new_label()
@@ -223,7 +223,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return tuple(self.instruction(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
 
     def call(self, e: Call, out: str = "") -> Values:
-        """Another function; it writes the record that it returns to `out`."""
+        """Writes the call of another function and returns its result; a record is returned in the memory at `out`."""
         f = self.callee(e.function)
         given = [f"ptr {out}"] if out else []
         for kind, each in zip(f.parameters, e.arguments, strict=True):
@@ -239,7 +239,7 @@ class LlvmExpressionWriter(InstructionWriter):
 
     # -- arrays ----------------------------------------------------------------------------------------------
     def array_registers(self, e: Expression, first: int, last: int) -> Values:
-        """Registers of an array from one to before another: where it begins, then its sizes; nothing else is read."""
+        """Returns registers `first` to `last` - 1 of an array: its pointer, then its sizes; loads no others."""
         types = register_types(e.kind)[first:last]
         if isinstance(e, Name) and e.name not in self.unmodified_parameters:
             return tuple(self.instruction(f"load {t}, ptr %v.{e.name}.{first + k}") for k, t in enumerate(types))
@@ -249,12 +249,12 @@ class LlvmExpressionWriter(InstructionWriter):
         return self.value(e)[first:last]
 
     def pointer_and_sizes(self, e: Expression) -> tuple[str, list[str]]:
-        """Where an array begins, and its sizes; the first, which no place in it depends on, is left out."""
+        """Returns the pointer and the sizes of an array; the first size, which no address depends on, is left empty."""
         count = len(register_types(e.kind))
         return self.array_registers(e, 0, 1)[0], ["", *self.array_registers(e, 2, count)]
 
     def flat_offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
-        """Entries before the place that leading indices name."""
+        """Writes the number of entries before the one that leading indices select."""
         out = "0"
         for k, each in enumerate(index):
             i = self.value(each)[0]
@@ -266,13 +266,13 @@ class LlvmExpressionWriter(InstructionWriter):
         return out
 
     def entry_address(self, e: Subscript) -> tuple[str, str]:
-        """Where an entry is, and the item of its array."""
+        """Writes the address of an array entry and returns it with the item type of the array."""
         assert isinstance(e.array.kind, ArrayKind)
         pointer, sizes = self.pointer_and_sizes(e.array)
         return self.offset_pointer(pointer, e.array.kind.item, self.flat_offset(e.index, sizes)), e.array.kind.item
 
     def view(self, e: SlicedView) -> Values:
-        """Part of an array."""
+        """Returns the registers of a view of an array."""
         assert isinstance(e.array.kind, ArrayKind)
         pointer, *sizes = self.value(e.array)
         item, left = e.array.kind.item, sizes[len(e.index) :]
@@ -288,7 +288,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return (pointer, stop, *left[1:])
 
     def local_array(self, e: LocalArray) -> Values:
-        """An array in the memory of the call; room for lanes that run on."""
+        """Allocates an array on the stack, padded for lanes that extend past its end, and returns its registers."""
         count = LANE_WIDTH
         total = 1
         for size in e.sizes:
@@ -300,7 +300,7 @@ class LlvmExpressionWriter(InstructionWriter):
 
     # -- what the language brings ----------------------------------------------------------------------------
     def intrinsic(self, e: Intrinsic) -> Values:
-        """One of `language` or `math`."""
+        """Writes a call of a function of `language` or `math` and returns its registers."""
         name = e.name
         if name in ("load8", "store8"):
             place = e.arguments[1:] if name == "store8" else e.arguments

@@ -1,4 +1,4 @@
-"""Typed trees as LLVM IR: functions and their statements."""
+"""Writer of typed functions and statements as LLVM IR."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["EPILOGUE", "Callee", "LlvmFunctionWriter"]
 
 
 class LlvmFunctionWriter(LlvmExpressionWriter):
-    """Writes one function; arguments as `InstructionWriter`."""
+    """Writer of one function as LLVM IR; same arguments as `InstructionWriter`."""
 
     def text(self) -> str:
-        """The definition."""
+        """Returns the definition of the function."""
         f = self.function
         parameters = ["ptr noalias %out"] if isinstance(f.returns, RecordKind) else []
         for name, kind in f.parameters:
@@ -53,7 +53,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
 
     # -- variables -------------------------------------------------------------------------------------------
     def allocate_variable(self, base: str, kind: Kind) -> None:
-        """Memory of a variable."""
+        """Allocates the stack memory of a variable."""
         if isinstance(kind, RecordKind):
             self.allocations.append(f"  {base} = alloca [{word_count(kind)} x i64], align 8")
             return
@@ -61,7 +61,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
             self.allocations.append(f"  {base}.{k} = alloca {t}, align 8")
 
     def assign_variable(self, name: str, kind: Kind, values: Values) -> None:
-        """A variable takes a value."""
+        """Writes the stores of a value to a variable."""
         if name in self.aliases:
             return
         if isinstance(kind, RecordKind):
@@ -72,12 +72,12 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
 
     # -- statements ------------------------------------------------------------------------------------------
     def write_block(self, body: Sequence[Statement]) -> None:
-        """One after the other."""
+        """Writes statements in order."""
         for each in body:
             self.write_statement(each)
 
     def write_statement(self, s: Statement) -> None:
-        """One."""
+        """Writes one statement."""
         match s:
             case Assign():
                 self.write_assignment(s.target, s.value)
@@ -111,13 +111,13 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
                 self.jump(self.loops[-1][isinstance(s, Break)])
 
     def write_loop_body(self, body: Sequence[Statement], next_: str, end: str) -> None:
-        """The body of a loop."""
+        """Writes the body of a loop; ``continue`` jumps to `next_` and ``break`` to `end`."""
         self.loops.append((next_, end))
         self.write_block(body)
         self.loops.pop()
 
     def write_for(self, s: For) -> None:
-        """``for``: the counter is not the variable, which the body may change."""
+        """Writes a ``for`` loop; its counter is separate from the variable, which the body may change."""
         start, stop = self.value(s.start)[0], self.value(s.stop)[0]
         counter = self.stack_slot("i64", "i")
         head, body, step, end = (self.new_label() for _ in range(4))
@@ -137,7 +137,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
         self.start_block(end)
 
     def write_return(self, value: Expression | None) -> None:
-        """``return``."""
+        """Writes ``return``."""
         if value is None:
             self.line("ret void")
         elif isinstance(value.kind, RecordKind):
@@ -154,7 +154,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
         self.closed = True
 
     def write_assignment(self, target: Name | Subscript | Targets | None, value: Expression) -> None:
-        """``target = value``; where the target is an alias, nothing is to be done."""
+        """Writes ``target = value``; nothing if the target is an alias of a record."""
         if isinstance(target, Name) and isinstance(target.kind, RecordKind) and target.name in self.assigned_once:
             if target.name not in self.aliases:
                 self.make_record(f"%v.{target.name}", 0, value)
@@ -168,7 +168,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
             self.assign_registers(target, value.kind, self.value(value))
 
     def assign_registers(self, target: Name | Subscript | Targets | None, kind: Kind, values: Values) -> None:
-        """``target = values``."""
+        """Writes the stores of computed registers to a target."""
         match target:
             case Name():
                 self.assign_variable(target.name, target.kind, self.convert(kind, target.kind, values))

@@ -1,4 +1,4 @@
-"""Instructions and blocks of a function in LLVM IR, records in its memory, lanes, numbers of other kinds."""
+"""Writer of LLVM instructions and blocks of one function: records in memory, lanes, and conversions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Values = tuple[str, ...]
 
 
 class InstructionWriter:
-    """Collects the instructions of one function.
+    """Collector of the LLVM instructions of one function.
 
     Args:
-        function: its tree.
-        callee: of the functions that it calls.
+        function: typed tree of the function.
+        callee: returns the signature of a function that it calls.
         contract: whether a product and a sum may become one instruction.
     """
 
@@ -37,38 +37,38 @@ class InstructionWriter:
         self.assigned_once -= {name for name, _ in function.parameters}
 
     def line(self, text: str) -> None:
-        """An instruction without a result."""
+        """Writes an instruction without a result."""
         self.lines.append("  " + text)
 
     def instruction(self, text: str) -> str:
-        """An instruction with one."""
+        """Writes an instruction and returns the register of its result."""
         self.count += 1
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"
 
     def new_label(self) -> str:
-        """A new name of a block."""
+        """Returns an unused label."""
         self.count += 1
         return f"b{self.count}"
 
     def start_block(self, label: str) -> None:
-        """A block begins."""
+        """Begins a basic block."""
         self.lines.append(f"{label}:")
         self.closed = False
 
     def jump(self, label: str) -> None:
-        """The block ends, unless it has."""
+        """Ends the block with a jump, unless it has ended already."""
         if not self.closed:
             self.line(f"br label %{label}")
         self.closed = True
 
     def branch(self, condition: str, then: str, other: str) -> None:
-        """The block ends in two ways."""
+        """Ends the block with a conditional branch."""
         self.line(f"br i1 {condition}, label %{then}, label %{other}")
         self.closed = True
 
     def stack_slot(self, kind: str, what: str = "m") -> str:
-        """Memory of the call."""
+        """Allocates stack memory and returns its address."""
         self.count += 1
         name = f"%{what}{self.count}"
         self.allocations.append(f"  {name} = alloca {kind}, align 8")
@@ -76,7 +76,7 @@ class InstructionWriter:
 
     # -- records in memory -----------------------------------------------------------------------------------
     def record_address(self, e: Expression) -> tuple[str, int] | None:
-        """Where a record that has a name lies, or a part of one: an address, and words beyond it."""
+        """Returns the location of a record variable or a field of one, an address and an offset in words, or None."""
         if isinstance(e, Name) and e.name in self.aliases:
             return self.record_address(self.aliases[e.name])
         if isinstance(e, Name) and isinstance(e.kind, RecordKind):
@@ -88,15 +88,15 @@ class InstructionWriter:
         return None
 
     def word_address(self, base: str, at: int) -> str:
-        """Address of a word of a record."""
+        """Writes the address of a word of a record."""
         return self.instruction(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
 
     def read_record(self, base: str, at: int, kind: Kind) -> Values:
-        """Registers of what lies in a record from a word on."""
+        """Loads a value of a kind from a record, from a word on, and returns its registers."""
         return self.read_words(base, at, register_types(kind))
 
     def read_words(self, base: str, at: int, types: Sequence[str]) -> Values:
-        """Registers of these types of what lies in a record from a word on."""
+        """Loads registers of the given types from a record, from a word on."""
         out = []
         for t in types:
             x = self.instruction(
@@ -107,14 +107,14 @@ class InstructionWriter:
         return tuple(out)
 
     def copy_record(self, base: str, at: int, source: tuple[str, int], kind: Kind) -> None:
-        """Copy a record to a word and those that follow."""
+        """Writes the copy of a record to memory from a word on."""
         to, from_, size = self.word_address(base, at), self.word_address(*source), 8 * word_count(kind)
         self.line(
             f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {to}, ptr align 8 {from_}, i64 {size}, i1 false), !tbaa !8"
         )
 
     def write_record(self, base: str, at: int, kind: Kind, values: Values) -> None:
-        """Write a value to a word of a record and those that follow."""
+        """Writes the stores of a value to a record from a word on."""
         for t, x in zip(register_types(kind), values, strict=True):
             word = f"i64 {self.instruction(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
             self.line(f"store {word}, ptr {self.word_address(base, at)}, align 8, !tbaa !8")
@@ -122,7 +122,7 @@ class InstructionWriter:
 
     # -- lanes ----------------------------------------------------------------------------------------------
     def sum_lanes(self, x: str) -> str:
-        """Sum of lanes, by halves."""
+        """Writes the sum of lanes, added pairwise: the upper half to the lower half until one number remains."""
         n, t = LANE_WIDTH, VECTOR
         while n > 1:
             half = n // 2
@@ -135,7 +135,7 @@ class InstructionWriter:
         return self.instruction(f"extractelement {t} {x}, i32 0")
 
     def mask_lanes(self, x: str, first: str, last: str) -> str:
-        """Lanes first to last - 1."""
+        """Writes lanes with indices in [first, last); the others become zero."""
         t, bounds = INT_VECTOR, []
         for bound in (first, last):
             one = self.instruction(f"insertelement {t} poison, i64 {bound}, i32 0")
@@ -151,13 +151,13 @@ class InstructionWriter:
         return self.instruction(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
 
     def select_lanes(self, relation: str, a: str, b: str, then: str, other: str) -> str:
-        """Lanes of `then` where the relation holds between those of a and b, else of `other`."""
+        """Writes the lanes of `then` where a relation between a and b holds, and those of `other` elsewhere."""
         test = self.instruction(f"fcmp {relation} {VECTOR} {a}, {b}")
         return self.instruction(f"select {BOOL_VECTOR} {test}, {VECTOR} {then}, {VECTOR} {other}")
 
     # -- numbers and pointers ----------------------------------------------------------------------------------
     def convert(self, have: Kind, want: Kind, values: Values) -> Values:
-        """A number as another kind."""
+        """Writes the conversion of a number from kind `have` to kind `want`."""
         if have == want:
             return values
         x = values[0]
@@ -182,7 +182,7 @@ class InstructionWriter:
         raise AssertionError((have, want))
 
     def floor_divide(self, op: str, x: str, by: int) -> str:
-        """Floor division by a positive constant, or its remainder."""
+        """Writes the floor division by a positive constant, or its remainder."""
         rest = self.instruction(f"srem i64 {x}, {by}")
         negative = self.instruction(f"icmp slt i64 {rest}, 0")
         if op == "%":
@@ -193,7 +193,7 @@ class InstructionWriter:
         return self.instruction(f"add i64 {self.instruction(f'sdiv i64 {x}, {by}')}, {down}")
 
     def offset_pointer(self, pointer: str, item: str, by: str) -> str:
-        """A pointer so many entries further on."""
+        """Writes a pointer advanced by a number of entries."""
         return (
             pointer
             if by == "0"

@@ -1,4 +1,4 @@
-"""Checks that local arrays, which live as long as the call and exist once, are not used in ways that need more."""
+"""Checks of local arrays, which exist once per call until the function returns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .typed_tree import (
 
 
 def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn]) -> None:
-    """Refuse local arrays that are made in a loop or returned.
+    """Raises an error for local arrays that are created in a loop or returned.
 
     Args:
-        function: its tree.
+        function: typed tree of the function.
         fail: raises an error about a line.
     """
     found = [(s, inside, e) for s, inside in walk_statements(function.body) for e in expressions_of(s)]
@@ -44,11 +44,11 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
         if inside and any(isinstance(x, LocalArray) for x in e.subexpressions()):
             fail(s.line, "a local array is made in a loop; make it before the loop")
         if isinstance(s, Return) and holds_arrays(e.kind) and _may_be_local_array(e, names):
-            fail(s.line, "a local array ends with the call and cannot be returned; let the caller hand over an array")
+            fail(s.line, "a local array ends with the call and cannot be returned; pass an array from the caller")
 
 
 def _may_be_local_array(e: Expression, names: set[str]) -> bool:
-    """Whether an array in a value may be one of the call's own."""
+    """Returns whether an array in a value may be a local array of the function."""
     if isinstance(e, LocalArray):
         return True
     if isinstance(e, Name):
@@ -58,7 +58,7 @@ def _may_be_local_array(e: Expression, names: set[str]) -> bool:
 
 
 def holds_arrays(kind: Kind) -> bool:
-    """Whether there is an array in a value of a kind."""
+    """Returns whether values of a kind contain an array."""
     if isinstance(kind, ScalarKind | ArrayKind):
         return isinstance(kind, ArrayKind)
     items = [field for _, field in kind.fields] if isinstance(kind, RecordKind) else kind.items
@@ -66,7 +66,7 @@ def holds_arrays(kind: Kind) -> bool:
 
 
 def walk_statements(body: Sequence[Statement], inside: bool = False) -> Iterator[tuple[Statement, bool]]:
-    """All statements of a body and of those in it, and whether they are in a loop."""
+    """Yields all statements of a body, nested ones included, each with whether it is in a loop."""
     for s in body:
         yield s, inside
         if isinstance(s, If):
@@ -77,7 +77,7 @@ def walk_statements(body: Sequence[Statement], inside: bool = False) -> Iterator
 
 
 def expressions_of(s: Statement) -> Iterator[Expression]:
-    """The expressions of a statement, without those of statements in it, as Python looks at them."""
+    """Yields the expressions of a statement in Python's order of evaluation, without those of nested statements."""
     match s:
         case Assign():
             yield s.value
@@ -103,7 +103,7 @@ def _target_expressions(target: Expression | Targets | None) -> Iterator[Express
 
 
 def _assigned_variables(target: Expression | Targets | None) -> Iterator[str]:
-    """Variables that are assigned to."""
+    """Yields the names of the variables that a target assigns."""
     if isinstance(target, Name):
         yield target.name
     elif isinstance(target, Targets):

@@ -1,4 +1,4 @@
-"""Processors as LLVM knows them, and machine code for them from LLVM IR."""
+"""Processors as LLVM describes them, and the generation of machine code from LLVM IR."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..forks import hold_lock
 
-#: Cost of a function that is inlined at most, in LLVM's measure.
+#: Maximum cost of a function that is inlined, in LLVM's cost units.
 _INLINING = 40
 
 #: LLVM is not made for several threads at once, and each unit is linked once.  Reentrant: a signal handler may fork.
@@ -21,18 +21,18 @@ lock = threading.RLock()
 
 
 class UnsupportedMachineError(RuntimeError):
-    """Machine code cannot be made or run here; the message says why."""
+    """Error raised if machine code cannot be generated or run on this machine; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A kind of processor.
+    """Processor type.
 
     Attributes:
-        triple: architecture and system, in LLVM's words.
-        cpu: in LLVM's words.
-        features: in LLVM's words, beyond those of `cpu`.
-        bits: of its vectors.
+        triple: LLVM's name of architecture and operating system.
+        cpu: LLVM's name of the processor.
+        features: LLVM's list of instruction set extensions beyond those of `cpu`.
+        bits: width of its vector registers [bit].
     """
 
     triple: str
@@ -41,7 +41,7 @@ class Machine:
     bits: int
 
 
-#: What compiled functions are made for: every processor of the last ten years, by the same object.
+#: Targets of compiled functions; one object file of each runs on every processor of the last ten years.
 PORTABLE = {
     "x86-64-v3": Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "", 256),
     "x86-64": Machine("x86_64-unknown-linux-gnu", "x86-64", "", 128),
@@ -51,7 +51,7 @@ PORTABLE = {
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """The processor that machine code is made for, from the environment variable ``QUADDYN_TARGET``.
+    """Options of the environment variable ``QUADDYN_TARGET``: for which processor to compile, and how.
 
     Attributes:
         processor: a name in `PORTABLE`, or "native": kernels for this processor, compiled functions for the best
@@ -94,7 +94,7 @@ def _target_options(text: str) -> TargetOptions:
 
 
 def wait_for_compilation() -> None:
-    """Before a fork: wait for machine code that other threads are making, and keep them out of LLVM."""
+    """Waits, before a fork, for other threads that compile, and blocks LLVM calls until the fork is done."""
     binding = sys.modules.get("llvmlite.binding.ffi")
     hold_lock(lock)  # held over several calls
     hold_lock(getattr(getattr(binding, "lib", None), "_lock", None))  # llvmlite's own, which each call takes
@@ -106,10 +106,10 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def llvm() -> Any:
-    """Llvmlite's binding, ready.
+    """Returns llvmlite's binding after initializing it.
 
     Raises:
-        UnsupportedMachineError: it cannot be imported.
+        UnsupportedMachineError: llvmlite cannot be imported.
     """
     try:
         import llvmlite.binding as binding
@@ -121,10 +121,10 @@ def llvm() -> Any:
 
 
 def llvm_version() -> str:
-    """Of llvmlite, on which machine code that was kept depends.
+    """Returns the version of llvmlite, which is part of the key of cached machine code.
 
     Raises:
-        UnsupportedMachineError: it cannot be imported.
+        UnsupportedMachineError: llvmlite cannot be imported.
     """
     llvm()
     import llvmlite
@@ -133,11 +133,11 @@ def llvm_version() -> str:
 
 
 def kernel_machine() -> Machine:
-    """The machine that kernels are made for: this processor, or what ``QUADDYN_TARGET`` names.
+    """Returns the processor for which kernels are compiled: this one, or the one in ``QUADDYN_TARGET``.
 
     Raises:
         UnsupportedMachineError: llvmlite is missing, or the processor is of another family than `PORTABLE`.
-        ArgumentError: `target_options`.
+        ArgumentError: see `target_options`.
     """
     options = target_options()
     machine = this_machine() if options.processor == "native" else PORTABLE[portable_target()]
@@ -146,7 +146,7 @@ def kernel_machine() -> Machine:
 
 @cache
 def this_machine() -> Machine:
-    """This processor.
+    """Returns the description of this processor.
 
     Raises:
         UnsupportedMachineError: llvmlite is missing, or the processor is of another family than `PORTABLE`.
@@ -167,11 +167,11 @@ def this_machine() -> Machine:
 
 
 def portable_target() -> str:
-    """The name in `PORTABLE` that compiled functions are made for: the best this processor can run, or the chosen one.
+    """Returns the target in `PORTABLE` for compiled functions: the requested one, or the best this processor can run.
 
     Raises:
         UnsupportedMachineError: llvmlite is missing, or the processor cannot run the target.
-        ArgumentError: `target_options`.
+        ArgumentError: see `target_options`.
     """
     best, chosen = _best_portable(), target_options().processor
     if chosen == "native":
@@ -194,7 +194,7 @@ def _best_portable() -> str:
 
 
 def target_machine(machine: Machine, *, jit: bool) -> Any:
-    """LLVM's object for a machine; `jit` for code that may lie anywhere in memory."""
+    """Returns LLVM's target machine of a processor; `jit` for code that may be loaded at any address."""
     binding = llvm()
     if not binding.get_process_triple().startswith(machine.triple.partition("-")[0]):
         binding.initialize_all_targets()
@@ -207,14 +207,15 @@ def target_machine(machine: Machine, *, jit: bool) -> Any:
 
 
 def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
-    """Relocatable machine code of an IR module.
+    """Compiles an IR module to relocatable machine code.
+
+    Loops are neither unrolled nor vectorized, and little is inlined: sources request SIMD and inlining explicitly.
+    LLVM's level 2 with its own inlining threshold takes 1.5 times as long for code that is no faster.
 
     Args:
-        ir: the module.
-        machine: to make it for.
-        optimize: whether to run LLVM's passes; without, the code is as it is written.  Loops are neither unrolled nor
-            vectorized, and little is inlined: sources that want SIMD or a function in its callers say so.  Level 2
-            and LLVM's own threshold take half as long again, for code that is no faster.
+        ir: the module as text.
+        machine: the processor.
+        optimize: whether to run LLVM's optimization passes.
     """
     binding = llvm()
     with lock:
@@ -233,10 +234,10 @@ def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
 
 
 def check_machine_code(target: str) -> None:
-    """Make, link and run a function for a target of `PORTABLE` that this processor can run.
+    """Compiles, links and runs a small function for a target of `PORTABLE` that this processor can run.
 
     Raises:
-        UnsupportedMachineError: one of these fails.
+        UnsupportedMachineError: one of these steps fails.
     """
     try:
         ir = "define i64 @answer(i64 %x) {\n  %y = add i64 %x, 2\n  ret i64 %y\n}"
@@ -249,7 +250,7 @@ def check_machine_code(target: str) -> None:
 
 
 def link_object(code: bytes, machine: Machine) -> Any:
-    """Machine code in this process: an engine that owns it and knows the addresses of its functions.
+    """Links machine code into this process and returns the engine that owns it and finds its functions' addresses.
 
     Raises:
         UnsupportedMachineError: memory cannot be made executable, or the code is for another machine.

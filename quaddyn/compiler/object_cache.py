@@ -16,7 +16,7 @@ from pathlib import Path
 from ..safe_files import belongs_to_another_user, is_writable_by_others, read_regular_file
 
 _DIGEST = 32
-#: Largest file that is read [bytes].
+#: Maximum size of a file that is read [bytes].
 MAX_FILE_SIZE = 1 << 28
 
 
@@ -77,7 +77,7 @@ def find_cache_folder() -> CacheFolder:
     """
     given = os.environ.get("QUADDYN_CACHE")
     if given == "":
-        return CacheFolder(None, "QUADDYN_CACHE is empty: nothing is kept", is_enabled=False)
+        return CacheFolder(None, "QUADDYN_CACHE is empty: nothing is cached", is_enabled=False)
     try:
         base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quaddyn"
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Numbers, names and operators of restricted Python as typed trees."""
+"""Translator of numbers, names and operators of restricted Python to typed trees."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ RELATIONS: dict[type, str] = {
 
 
 class OperandTranslator:
-    """Reads what expressions of one function consist of.
+    """Translator of the operands and operators in expressions of one function.
 
     Args:
-        scope: the function's globals.
-        kinds: of its variables, as far as they are known.
-        signature: of another compiled function; None if it is none.
+        scope: globals of the function.
+        kinds: kinds of its variables declared so far.
+        signature: returns the signature of a compiled function, None for other objects.
         fail: raises an error about a node.
     """
 
@@ -57,7 +57,7 @@ class OperandTranslator:
         self.calls: list[Any] = []
 
     def read(self, node: ast.expr) -> Expression:
-        """Any expression."""
+        """Translates any expression."""
         reader = getattr(self, f"_{type(node).__name__.lower()}", None)
         if reader is None:
             self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
@@ -66,21 +66,21 @@ class OperandTranslator:
 
     # -- numbers ---------------------------------------------------------------------------------------------
     def number(self, node: ast.expr) -> Expression:
-        """A float, an int or a bool."""
+        """Translates an expression that must be a float, int or bool."""
         out = self.read(node)
         if out.kind not in (FLOAT, INT, BOOL):
             self.fail(node, f"expected a number, got {out.kind}")
         return out
 
     def integer(self, node: ast.expr) -> Expression:
-        """An int, for an index or a size."""
+        """Translates an expression that must be an int, for an index or a size."""
         out = self.number(node)
         if out.kind == FLOAT:
             self.fail(node, "expected an int; write int(...)")
         return self.convert(out, INT)
 
     def test(self, node: ast.expr) -> Expression:
-        """A condition: a bool, or an int that is not zero."""
+        """Translates a condition: a bool, or an int that counts as true if it is not zero."""
         if isinstance(node, ast.BoolOp):
             return self._logic(node, self.test)
         out = self.number(node)
@@ -89,7 +89,7 @@ class OperandTranslator:
         return self.convert(out, BOOL)
 
     def convert(self, x: Expression, kind: Kind) -> Expression:
-        """A number as another kind."""
+        """Returns a number converted to another kind."""
         if x.kind == kind:
             return x
         if isinstance(x, Constant) and kind == FLOAT:
@@ -99,7 +99,7 @@ class OperandTranslator:
         return Convert(kind, x)
 
     def convert_to(self, node: ast.AST, x: Expression, kind: Kind, what: str) -> Expression:
-        """A value converted to `kind`: ints and bools to floats, bools to ints."""
+        """Returns a value implicitly converted to `kind` (int to float, bool to int or float), or raises an error."""
         if x.kind == kind:
             return x
         if (kind == FLOAT and x.kind in (INT, BOOL)) or (kind == INT and x.kind == BOOL):
@@ -164,7 +164,7 @@ class OperandTranslator:
         return self.binary(node, node.op, self.read(node.left), self.read(node.right))
 
     def binary(self, node: ast.AST, operator: ast.operator, left: Expression, right: Expression) -> Expression:
-        """An operation on numbers or lanes."""
+        """Returns the expression of a binary operation on numbers, lanes or small arrays."""
         op = OPERATORS.get(type(operator))
         if op is None:
             remedy = "; write the product out" if isinstance(operator, ast.Pow) else ""
@@ -272,16 +272,16 @@ class OperandTranslator:
         return MakeTuple(TupleKind(tuple(each.kind for each in values)), values)
 
     def _reject_repeated_call(self, node: ast.AST, array: Expression) -> None:
-        """Refuse an array that would be computed several times."""
+        """Raises an error if an array that is read several times would call a function each time."""
         if array.contains_call:
             self.fail(node, "give the array that is returned a name first")
 
 
 def can_assign(a: Kind, b: Kind) -> bool:
-    """Whether a variable of kind `a` may be given a value of kind `b`."""
+    """Returns whether a variable of kind `a` can be assigned a value of kind `b`."""
     return a == b or (isinstance(a, ScalarKind) and (a, b) in ((FLOAT, INT), (FLOAT, BOOL), (INT, BOOL)))
 
 
 def wrap_int64(value: int) -> int:
-    """An int in 64 bits."""
+    """Returns an int wrapped to 64 bits (two's complement)."""
     return (value + 2**63) % 2**64 - 2**63

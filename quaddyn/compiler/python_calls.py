@@ -1,8 +1,8 @@
-"""Calls of machine code from Python: a builtin function that reads arrays, numbers and named tuples in place.
+"""Calls of machine code from Python: builtin functions that read arrays, numbers and named tuples in memory.
 
-The builtin functions (`wrapper`) read arrays as compiled extensions do; the layout of a few arrays is tested first, and
-where it is not as expected calls go through `ctypes`.  Arguments that do not fit exactly are passed to a Python
-function, which converts them or raises.
+The builtin functions (see `entry_wrapper`) read arrays as compiled extensions do.  The layout of a few arrays is
+verified first; if it is not as expected, calls use `ctypes`.  Arguments that do not match exactly are passed to a
+Python function, which converts them or raises an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _METH_FASTCALL = 0x80
 
 @cache
 def _items_offset() -> int:
-    """Where a tuple holds its items."""
+    """Returns the offset of the items in a tuple object [bytes]."""
     marks = (object(), object())
     for offset in (24, 32):
         if ctypes.c_int64.from_address(id(marks) + offset).value == id(marks[0]):
@@ -42,19 +42,19 @@ class _MethodDef(ctypes.Structure):
 
 @cache
 def _method(name: str, address: int, flags: int, doc: str) -> _MethodDef:
-    """What builtin functions of the same code share; it must outlive them all, and stays."""
+    """Returns the method definition of builtin functions with the same code; cached, since it must outlive them."""
     return _MethodDef(name.encode(), address, flags, doc.encode())
 
 
 def builtin(name: str, address: int, holder: Any, flags: int, doc: str) -> Callable[..., Any]:
-    """A builtin function of machine code.
+    """Returns a builtin function that runs machine code.
 
     Args:
-        name: of the function.
-        address: of the code.
-        holder: what the code gets for its `self`; lives as long as the function.
-        flags: how it takes its arguments.
-        doc: its docstring.
+        name: name of the function.
+        address: address of the code.
+        holder: object passed to the code as `self`; kept alive by the function.
+        flags: calling convention (``METH_...``).
+        doc: docstring.
     """
     method = _method(name, address, flags, doc)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -64,7 +64,7 @@ def builtin(name: str, address: int, holder: Any, flags: int, doc: str) -> Calla
 
 
 def has_expected_headers() -> bool:
-    """Whether this interpreter is one whose objects begin as machine code reads them."""
+    """Returns whether this is a 64-bit CPython with the object header that the machine code expects."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     return not hasattr(sys, "gettotalrefcount") and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
@@ -72,7 +72,7 @@ def has_expected_headers() -> bool:
 
 @cache
 def has_expected_layout() -> bool:
-    """Whether objects of this interpreter lie as expected."""
+    """Returns whether floats, tuples and arrays have the memory layout that the machine code expects."""
     if not has_expected_headers():
         return False
     word = ctypes.c_int64.from_address
@@ -86,7 +86,7 @@ def has_expected_layout() -> bool:
 
 
 def has_expected_array_layout(dtype: np.dtype[Any]) -> bool:
-    """Whether type, data, rank, shape, descriptor and flags of an array lie where machine code reads them."""
+    """Returns whether the fields of an array object are at the offsets that the machine code reads."""
     for shape in ((3,), (4, 5)):
         x = np.zeros(shape, dtype=dtype)
         at = id(x)
@@ -110,7 +110,7 @@ def has_expected_array_layout(dtype: np.dtype[Any]) -> bool:
 
 
 def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
-    """The entry of linked code as a function; `holder` is called with what does not fit."""
+    """Returns a linked entry as a builtin function; `holder` is called for arguments that do not match."""
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
@@ -122,9 +122,10 @@ def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any])
 def make_bound_builtin(
     engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any], records: Sequence[object]
 ) -> Callable[..., Any]:
-    """The same, connected before, with its records read now: only the other arguments are passed.
+    """Returns a linked entry as a builtin function with bound records, which takes the other arguments only.
 
-    The function holds the arrays beside the records, so that NumPy refuses to resize them in place.
+    The records' arrays are read once, here; `make_builtin` must have been called before.  The function also holds the
+    arrays themselves, so that NumPy does not resize them in place.
     """
     kinds = [kind for _, kind in wrapper.parameters if isinstance(kind, RecordKind)]
     found = [r for record, kind in zip(records, kinds, strict=True) for r in registers(record, kind)]
@@ -135,24 +136,24 @@ def make_bound_builtin(
 
 
 def flatten_records(records: Sequence[object]) -> list[object]:
-    """What records hold, and the records in them."""
+    """Returns all values of records, those of nested records included."""
     return [x for each in records for x in (flatten_records(each) if isinstance(each, tuple) else [each])]
 
 
 def function_address(name: str) -> int:
-    """Of a function of Python's C interface."""
+    """Returns the address of a function of Python's C API."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def write_address_table(table: int, words: Sequence[int]) -> None:
-    """Write a table of addresses that machine code reads."""
+    """Writes addresses to the table that machine code reads."""
     slots = (ctypes.c_void_p * len(words)).from_address(table)
     for k, word in enumerate(words):
         slots[k] = word
 
 
 def registers(value: object, kind: Kind) -> list[int]:
-    """Registers of an object as 64-bit numbers."""
+    """Returns the registers of a value as 64-bit ints."""
     if isinstance(kind, ArrayKind):
         assert isinstance(value, np.ndarray)
         return [value.__array_interface__["data"][0], *value.shape]
@@ -165,7 +166,7 @@ def registers(value: object, kind: Kind) -> list[int]:
 
 
 def make_ctypes_call(engine: Any, wrapper: EntryWrapper) -> Callable[..., Any]:
-    """The entry of linked code through `ctypes`."""
+    """Returns a function that calls a linked entry through `ctypes`."""
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
         engine.get_function_address(f"{wrapper.name}.direct")
     )

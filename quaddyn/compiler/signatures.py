@@ -1,4 +1,4 @@
-"""Signatures of compiled functions, and refusals that name file and line."""
+"""Signatures of compiled functions, and compile errors that name file and line."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any, NoReturn
 from ..errors import CompileError
 from .kinds import NOTHING, Kind, kind_of
 
-#: Parameters, a name and a kind each, and what is returned.
+#: (name, kind) of each parameter, and the kind of the result.
 Signature = tuple[tuple[tuple[str, Kind], ...], Kind]
 
 
 @dataclass(frozen=True, slots=True)
 class DecoratorOptions:
-    """Options of a decorator: `inline` as in `Function`."""
+    """Options of the decorator of a compiled function; `inline` as in `Function`."""
 
     inline: bool | None = None
 
 
 def options_of(target: object) -> DecoratorOptions | None:
-    """Of a function that may be called by compiled ones; None if it may not."""
+    """Returns the decorator options of a compiled function, None for other objects."""
     found = getattr(target, "__compiled__", None)
     return found if isinstance(found, DecoratorOptions) else None
 
 
 def signature_of(target: Any) -> Signature | None:
-    """Parameters and result of a compiled function, None if it is none.
+    """Returns parameters and result kind of a compiled function, None for other objects.
 
     Raises:
-        CompileError: an annotation is missing or names nothing that can be compiled.
+        CompileError: an annotation is missing or is not a kind that can be compiled.
     """
     return None if options_of(target) is None else _signature(inspect.unwrap(target))
 
@@ -54,7 +54,12 @@ def _signature(function: Any) -> Signature:
 
 
 def raise_compile_error(target: Any, line: int, reason: str) -> NoReturn:
-    """Raise an error about a function, so many lines below the first of its source.
+    """Raises an error about a function.
+
+    Args:
+        target: the function.
+        line: line of the error, counted from the first line of the function's source.
+        reason: text of the error.
 
     Raises:
         CompileError: always.

@@ -56,7 +56,7 @@ def vec3_divided(a: Vec3, s: float) -> Vec3:
 @operation("@", VEC3, VEC3)
 @compiled(inline=True)
 def dot(a: Vec3, b: Vec3) -> float:
-    """Returns the scalar product."""
+    """Returns the dot product."""
     product: float = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
     return product
 
@@ -71,13 +71,22 @@ def vec3_entry(a: Vec3, i: int) -> float:
 
 @compiled(inline=True)
 def cross(a: Vec3, b: Vec3) -> Vec3:
-    """Returns the vector product."""
+    """Returns the cross product ``a x b``.
+
+    Args:
+        a: (3,) vector, any unit.
+        b: (3,) vector, any unit.
+    """
     return vec3(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 @compiled(inline=True)
 def norm(a: Vec3) -> float:
-    """Returns the Euclidean norm."""
+    """Returns the Euclidean norm.
+
+    Args:
+        a: (3,) vector, any unit.
+    """
     return math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
 
 
@@ -135,7 +144,7 @@ def mat3_product(A: Mat3, B: Mat3) -> Mat3:
 @operation("rows", VEC3, VEC3, VEC3)
 @compiled(inline=True)
 def mat3_of_rows(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
-    """Returns the matrix of three rows."""
+    """Returns the matrix with the rows a, b and c."""
     return mat3(a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2])
 
 
@@ -148,31 +157,48 @@ def transposed(A: Mat3) -> Mat3:
 
 @compiled(inline=True)
 def diagonal3(x: float) -> Mat3:
-    """Returns x times the identity."""
+    """Returns x times the identity matrix.
+
+    Args:
+        x: value of the diagonal entries, any unit.
+    """
     return mat3(x, 0.0, 0.0, 0.0, x, 0.0, 0.0, 0.0, x)
 
 
 @compiled(inline=True)
 def skew(a: Vec3) -> Mat3:
-    """Returns the matrix [a]x of the vector product: ``skew(a) @ b == cross(a, b)``."""
+    """Returns the skew-symmetric matrix of a cross product: ``skew(a) @ b == cross(a, b)``.
+
+    Args:
+        a: (3,) vector, any unit.
+    """
     return mat3(0.0, -a[2], a[1], a[2], 0.0, -a[0], -a[1], a[0], 0.0)
 
 
 @compiled(inline=True)
 def outer(a: Vec3, b: Vec3) -> Mat3:
-    """Returns ``a b^T``."""
+    """Returns ``a b^T``.
+
+    Args:
+        a: (3,) vector, any unit.
+        b: (3,) vector, any unit.
+    """
     return mat3(b * a[0], b * a[1], b * a[2])
 
 
 @compiled(inline=True)
 def cofactors(A: Mat3) -> Mat3:
-    """Returns the matrix of cofactors; its first row times that of A is the determinant."""
+    """Returns the cofactor matrix; the dot product of its first row with that of A is the determinant."""
     return mat3(cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1]))
 
 
 @compiled(inline=False)
 def inverse3(A: Mat3) -> Mat3:
-    """Returns the inverse of a matrix with a positive determinant; zeros of any other matrix."""
+    """Returns the inverse of a matrix with a positive determinant, and zeros for any other matrix.
+
+    Args:
+        A: (3, 3) matrix, any unit.
+    """
     C = cofactors(A)
     determinant = A[0] @ C[0]
     return transposed(C) * (1.0 / determinant if determinant > 0.0 else 0.0)
@@ -181,13 +207,26 @@ def inverse3(A: Mat3) -> Mat3:
 # -- parts of larger arrays --------------------------------------------------------------------------------------
 @compiled(inline=True)
 def block3(A: Matrix, i: int, j: int) -> Mat3:
-    """Returns the three rows from i and three columns from j of a matrix."""
+    """Returns the (3, 3) block of a matrix that begins at row i and column j.
+
+    Args:
+        A: (n, m) matrix, any unit.
+        i: index of the block's first row.
+        j: index of the block's first column.
+    """
     return mat3(A[i, j : j + 3], A[i + 1, j : j + 3], A[i + 2, j : j + 3])
 
 
 @compiled(inline=True)
 def set_block3(A: Matrix, i: int, j: int, block: Mat3) -> None:
-    """Writes three rows from i and three columns from j of a matrix."""
+    """Writes a (3, 3) block into a matrix.
+
+    Args:
+        A: (n, m) matrix, any unit.
+        i: index of the block's first row.
+        j: index of the block's first column.
+        block: (3, 3) values in the same unit.
+    """
     A[i, j : j + 3] = block[0]
     A[i + 1, j : j + 3] = block[1]
     A[i + 2, j : j + 3] = block[2]
@@ -195,14 +234,24 @@ def set_block3(A: Matrix, i: int, j: int, block: Mat3) -> None:
 
 @compiled(inline=True)
 def column3(A: Matrix, i: int, j: int) -> Vec3:
-    """Returns three rows from i of column j of a matrix."""
+    """Returns the entries of rows i to i + 2 in column j of a matrix.
+
+    Args:
+        A: (n, m) matrix, any unit.
+        i: index of the first row.
+        j: index of the column.
+    """
     return vec3(A[i, j], A[i + 1, j], A[i + 2, j])
 
 
 # -- rotations ---------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def exp3(phi: Vec3) -> Mat3:
-    """Returns the rotation ``exp([phi]x)`` by an angle of ``|phi|`` [rad] about phi (Rodrigues' formula)."""
+    """Returns the rotation matrix ``exp([phi]x)`` by an angle of ``|phi|`` about phi (Rodrigues' formula).
+
+    Args:
+        phi: (3,) rotation vector [rad].
+    """
     square = phi @ phi
     angle = math.sqrt(square)
     a, b = 1.0 - square / 6.0, 0.5 - square / 24.0
@@ -214,7 +263,11 @@ def exp3(phi: Vec3) -> Mat3:
 
 @compiled(inline=False)
 def left_jacobian3(phi: Vec3) -> Mat3:
-    """Returns J with ``exp3(phi + d) = exp3(J d) exp3(phi)`` to first order in d."""
+    """Returns J with ``exp3(phi + d) = exp3(J d) exp3(phi)`` to first order in d.
+
+    Args:
+        phi: (3,) rotation vector [rad].
+    """
     square = phi @ phi
     angle = math.sqrt(square)
     b, c = 0.5 - square / 24.0, 1.0 / 6.0 - square / 120.0
@@ -226,14 +279,22 @@ def left_jacobian3(phi: Vec3) -> Mat3:
 
 @compiled(inline=False)
 def orthonormalized(A: Mat3) -> Mat3:
-    """Returns the rotation nearest to a matrix that is nearly one, by a step of Newton's method for polar factors."""
+    """Returns the rotation matrix nearest to an almost orthogonal matrix, by one Newton step for the polar factor.
+
+    Args:
+        A: (3, 3) matrix close to a rotation.
+    """
     C = cofactors(A)
     return (A + C / (A[0] @ C[0])) * 0.5
 
 
 @compiled(inline=False)
 def rotation_of(q: Quat) -> Mat3:
-    """Returns the rotation of a unit quaternion (x, y, z, w)."""
+    """Returns the rotation matrix of a unit quaternion.
+
+    Args:
+        q: unit quaternion (x, y, z, w).
+    """
     x, y, z, w = q
     return mat3(
         1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w),
@@ -244,7 +305,11 @@ def rotation_of(q: Quat) -> Mat3:
 
 @compiled(inline=False)
 def quaternion_of(R: Mat3) -> Quat:
-    """Returns the unit quaternion (x, y, z, w) of a rotation, computed from its largest component (Shepperd 1978)."""
+    """Returns the unit quaternion (x, y, z, w) of a rotation matrix, from its largest component (Shepperd 1978).
+
+    Args:
+        R: (3, 3) rotation matrix.
+    """
     x, y, z, w = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], 1.0 + R[0, 0] + R[1, 1] + R[2, 2]
     if w <= 1.0:
         if R[0, 0] >= R[1, 1] and R[0, 0] >= R[2, 2]:

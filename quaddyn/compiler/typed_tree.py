@@ -1,6 +1,6 @@
-"""The typed tree of a compiled function: what `reading` makes of Python and `llvm` and `c99` write out.
+"""Typed tree of a compiled function: output of `function_translator`, input of the LLVM and C99 writers.
 
-Operands have the kinds that their operation wants: conversions are nodes of their own.
+Operands have the kind that their operation requires: conversions are separate nodes.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from .kinds import Kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """Anything with a value; `kind` is what it is."""
+    """Node with a value of a kind."""
 
     kind: Kind
 
     def subexpressions(self) -> Iterator[Expression]:
-        """It and all that it consists of."""
+        """Yields this expression and all expressions in it."""
         yield self
         for each in self.operands_in_order():
             yield from each.subexpressions()
 
     def operands_in_order(self) -> Iterator[Expression]:
-        """What it is computed from, as Python looks at it."""
+        """Yields the direct operands in Python's order of evaluation."""
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if isinstance(value, Expression):
@@ -35,20 +35,20 @@ class Expression:
 
     @property
     def contains_call(self) -> bool:
-        """Whether a compiled function is called in it."""
+        """Whether the expression calls a compiled function."""
         return any(isinstance(each, Call) for each in self.subexpressions())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant(Expression):
-    """A number that is known."""
+    """Number known at compile time."""
 
     value: float | int | bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Name(Expression):
-    """A parameter or a variable."""
+    """Reference to a parameter or variable."""
 
     name: str
 
@@ -72,7 +72,7 @@ class Unary(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compare(Expression):
-    """``a < b <= c``: from left to right and no further than needed; all operands are floats, or all ints."""
+    """Comparison chain ``a < b <= c`` with short-circuit evaluation; all operands are floats, or all ints."""
 
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
@@ -80,7 +80,7 @@ class Compare(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logic(Expression):
-    """``a and b`` or ``a or b``, from left to right and no further than needed."""
+    """``a and b`` or ``a or b`` with short-circuit evaluation."""
 
     op: str
     values: tuple[Expression, ...]
@@ -97,14 +97,14 @@ class Conditional(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Convert(Expression):
-    """A number as another kind of number."""
+    """Conversion of a number to another kind."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call(Expression):
-    """Another compiled function."""
+    """Call of a compiled function."""
 
     function: Callable[..., Any]
     arguments: tuple[Expression, ...]
@@ -112,7 +112,7 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intrinsic(Expression):
-    """Something of `math` or `language`, or a builtin, by name."""
+    """Call of a function of `math` or `language`, or of a Python builtin, by name."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -120,7 +120,7 @@ class Intrinsic(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subscript(Expression):
-    """One entry of an array."""
+    """Entry of an array."""
 
     array: Expression
     index: tuple[Expression, ...]
@@ -128,7 +128,7 @@ class Subscript(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicedView(Expression):
-    """What leading indices leave of an array, from `start` to `stop` where these are given."""
+    """View of an array: leading indices, then an optional slice from `start` to `stop` of the next axis."""
 
     array: Expression
     index: tuple[Expression, ...]
@@ -146,7 +146,7 @@ class AxisLength(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReshapedView(Expression):
-    """An array of the given sizes in the memory of another one, from `at` on."""
+    """View of the given sizes of another array's memory, from entry `at` on."""
 
     array: Expression
     at: Expression
@@ -155,7 +155,7 @@ class ReshapedView(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalArray(Expression):
-    """A new array of fixed sizes, zero if `clear`; it lives as long as the call."""
+    """New array of fixed sizes that exists until the function returns; zero-initialized if `clear`."""
 
     sizes: tuple[int, ...]
     clear: bool
@@ -163,14 +163,14 @@ class LocalArray(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MakeTuple(Expression):
-    """A tuple or a record of values."""
+    """Tuple or record made of values."""
 
     values: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(Expression):
-    """One value of a tuple or a record."""
+    """Field of a tuple or record."""
 
     record: Expression
     index: int
@@ -178,14 +178,14 @@ class Field(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """Anything that is done; `line` of the source."""
+    """Statement; `line` is its line in the source."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assign(Statement):
-    """``target = value``: a name, an entry of an array, or a tuple of names and entries."""
+    """``target = value``, where the target is a variable, an array entry, or a tuple of these."""
 
     target: Name | Subscript | Targets
     value: Expression
@@ -193,28 +193,28 @@ class Assign(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
-    """What the values of a tuple are assigned to; None where one is not wanted."""
+    """Targets of a tuple assignment; None for an item that is discarded."""
 
     items: tuple[Name | Subscript | Targets | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluate(Statement):
-    """A call whose value is not wanted."""
+    """Call whose result is discarded."""
 
     value: Expression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Return(Statement):
-    """The end of the call."""
+    """``return``."""
 
     value: Expression | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Statement):
-    """Two ways."""
+    """``if`` with an optional ``else``."""
 
     test: Expression
     then: tuple[Statement, ...]
@@ -223,7 +223,7 @@ class If(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While(Statement):
-    """A loop as long as `test` holds."""
+    """``while test``."""
 
     test: Expression
     body: tuple[Statement, ...]
@@ -242,17 +242,17 @@ class For(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Break(Statement):
-    """Out of the loop."""
+    """``break``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Continue(Statement):
-    """To the next round of the loop."""
+    """``continue``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function.
+    """Typed tree of a function.
 
     Attributes:
         source: the Python function.
@@ -261,9 +261,9 @@ class Function:
         returns: kind of its result.
         variables: kinds of its variables, parameters included.
         assigned: parameters that are assigned to.
-        body: what it does.
+        body: its statements.
         doc: first paragraph of its docstring.
-        inline: whether callers should take it in (None: as the optimizer likes).
+        inline: whether to inline it into callers; None leaves the decision to LLVM.
         calls: the compiled functions that it calls.
     """
 

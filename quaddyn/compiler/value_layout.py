@@ -1,8 +1,8 @@
-"""How values lie in LLVM's registers and in memory.
+"""Layout of values in LLVM registers and in memory.
 
-Arrays are a pointer and sizes, tuples and records what they consist of, one after the other.  In memory each register
-of a record takes a word of 64 bits (lanes `LANE_WIDTH` of them), records in records included; functions are handed its
-address, and write those that they return where their caller says.  No record changes once it is made.
+An array is a pointer and its sizes; a tuple or record is the sequence of its items.  In memory each register of a
+record, nested records included, takes a word of 64 bits (lanes take `LANE_WIDTH` words).  Records are passed by
+address, and a returned record is written to an address that the caller passes.  Records are immutable.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordK
 
 VECTOR, INT_VECTOR, BOOL_VECTOR = f"<{LANE_WIDTH} x double>", f"<{LANE_WIDTH} x i64>", f"<{LANE_WIDTH} x i1>"
 SCALARS: dict[Kind, str] = {FLOAT: "double", INT: "i64", BOOL: "i1", LANES: VECTOR}
-#: Type of an item in memory, its alignment and its kind of memory.
+#: LLVM type of an array item, its alignment [bytes] and its alias class (TBAA).
 ITEMS = {"float": ("double", 8, "!1"), "int": ("i64", 8, "!2"), "byte": ("i8", 1, "!3")}
-#: Of floats and of ints; every comparison with NaN is false, but for "!=".
+#: LLVM predicates for floats and for ints; every comparison with NaN is false, except "!=".
 RELATIONS = {
     "==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "<=": ("ole", "sle"), ">": ("ogt", "sgt"),
     ">=": ("oge", "sge"),
 }  # fmt: skip
 
-#: What follows the functions of a module: intrinsics, libm, and which memory is of which kind.
+#: End of every module: declarations of intrinsics and libm functions, and the alias classes (TBAA).
 EPILOGUE = "\n".join(
     [f"declare double @llvm.{n}.f64(double)" for n in ("sqrt", "fabs", "floor")]
     + [f"declare double @{n}(double)" for n in ("sin", "cos", "exp", "log")]
@@ -42,7 +42,7 @@ EPILOGUE = "\n".join(
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a caller must know of a function."""
+    """Symbol and signature of a function that is called."""
 
     symbol: str
     parameters: tuple[Kind, ...]
@@ -50,7 +50,7 @@ class Callee:
 
 
 def register_types(kind: Kind) -> list[str]:
-    """Types of the registers that a value of a kind takes."""
+    """Returns the LLVM types of the registers of a value."""
     match kind:
         case ScalarKind():
             return [SCALARS[kind]]
@@ -60,29 +60,29 @@ def register_types(kind: Kind) -> list[str]:
 
 
 def item_kinds(kind: Kind) -> tuple[Kind, ...]:
-    """Kinds of what a tuple or a record consists of."""
+    """Returns the kinds of the items of a tuple or the fields of a record; empty for numbers and arrays."""
     if isinstance(kind, RecordKind):
         return tuple(field for _, field in kind.fields)
     return () if isinstance(kind, ScalarKind | ArrayKind) else kind.items
 
 
 def argument_types(kind: Kind) -> list[str]:
-    """Types of the registers in which a value is passed to a function."""
+    """Returns the LLVM types of the registers in which a value is passed to a function."""
     return ["ptr"] if isinstance(kind, RecordKind) else register_types(kind)
 
 
 def return_type(kind: Kind) -> str:
-    """Type of what a function returns in registers."""
+    """Returns the LLVM type of a function's result in registers."""
     types = [] if isinstance(kind, RecordKind) else register_types(kind)
     return "void" if not types else types[0] if len(types) == 1 else "{" + ", ".join(types) + "}"
 
 
 @cache
 def word_count(kind: Kind) -> int:
-    """How many words of memory a value takes."""
+    """Returns the number of 64-bit words of a value in memory."""
     return sum(LANE_WIDTH if t == VECTOR else 1 for t in register_types(kind))
 
 
 def literal(x: float) -> str:
-    """A float as LLVM writes it, exactly."""
+    """Returns the exact LLVM literal of a float."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"

@@ -1,4 +1,4 @@
-"""Which variables and which memory statements and expressions name."""
+"""Analysis of the variables and the memory that statements and expressions read and write."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ Target = Name | Subscript | Targets | None
 
 
 def accesses_memory(e: Expression) -> bool:
-    """Whether memory is read or written for a value."""
+    """Returns whether the evaluation of an expression reads or writes memory."""
     return any(
         isinstance(x, Subscript | Call) or (isinstance(x, Intrinsic) and x.kind == LANES) for x in e.subexpressions()
     )
 
 
 def names_in(e: Expression) -> Iterator[str]:
-    """Variables in an expression."""
+    """Yields the variables in an expression."""
     return (x.name for x in e.subexpressions() if isinstance(x, Name))
 
 
 def assigned_names(target: Target) -> set[str]:
-    """Variables that are assigned to."""
+    """Returns the variables that a target assigns."""
     if isinstance(target, Targets):
         return set().union(*map(assigned_names, target.items))
     return {target.name} if isinstance(target, Name) else set()
 
 
 def written_variables(s: Statement) -> set[str]:
-    """Variables that a statement assigns to, without those of statements in it."""
+    """Returns the variables that a statement assigns, without those of nested statements."""
     return assigned_names(s.target) if isinstance(s, Assign) else {s.name} if isinstance(s, For) else set()
 
 
 def assigned_values(f: Function) -> dict[str, list[Expression | None]]:
-    """All that each variable is assigned, in order; None where that is no expression of its own."""
+    """Returns all values assigned to each variable, in order; None for a value without an expression, as of a loop."""
     out: dict[str, list[Expression | None]] = {}
     for s, _ in walk_statements(f.body):
         for name, value in _paired(s.target, s.value) if isinstance(s, Assign) else ():
@@ -74,7 +74,7 @@ def _paired(target: Target, value: Expression | None) -> Iterator[tuple[str, Exp
 
 
 def aliases(f: Function) -> dict[str, Expression]:
-    """Variables that are only ever another name of a record in a parameter that is not assigned to, and of which."""
+    """Returns variables that only ever name a record in a parameter that is never assigned, and the record of each."""
     fixed = {name for name, _ in f.parameters} - f.assigned
     out: dict[str, Expression] = {}
     for name, values in assigned_values(f).items():
@@ -90,7 +90,7 @@ def aliases(f: Function) -> dict[str, Expression]:
 
 
 def mentioned_variables(s: Statement) -> set[str]:
-    """Variables that a statement names, in its blocks too."""
+    """Returns the variables that a statement reads or assigns, nested statements included."""
     out: set[str] = set()
     for each, _ in walk_statements((s,)):
         out |= written_variables(each)
@@ -100,14 +100,14 @@ def mentioned_variables(s: Statement) -> set[str]:
 
 
 def names_read(body: Sequence[Statement]) -> Iterator[str]:
-    """Variables whose values are wanted."""
+    """Yields the variables that statements read."""
     for s, _ in walk_statements(body):
         for e in expressions_of(s):
             yield from names_in(e)
 
 
 def is_invariant(e: Expression, changed: set[str]) -> bool:
-    """Whether a value is the same whenever it is computed again while these variables change."""
+    """Returns whether an expression keeps its value while the variables `changed` change."""
     if isinstance(e, AxisLength):
         return isinstance(e.array, Name) and e.array.name not in changed
     if isinstance(e, Name):
@@ -118,7 +118,7 @@ def is_invariant(e: Expression, changed: set[str]) -> bool:
 
 
 def within_one_block(s: Statement, name: str) -> bool:
-    """Whether all that names a variable in a statement is in one of its blocks."""
+    """Returns whether all uses of a variable in a statement are in a single one of its blocks."""
     if any(name in names_in(e) for e in expressions_of(s)) or name in written_variables(s):
         return False
     if isinstance(s, If):
@@ -127,7 +127,7 @@ def within_one_block(s: Statement, name: str) -> bool:
 
 
 def is_only_loop_counter(body: Sequence[Statement], name: str, inside: bool = False) -> bool:
-    """Whether a variable is nothing but the counter of loops, each for itself; `inside` one of them."""
+    """Returns whether a variable is only used as the counter of separate loops; `inside` one of these loops."""
     for s in body:
         if isinstance(s, For) and s.name == name:
             bounds = any(name in names_in(e) for e in (s.start, s.stop))
@@ -143,5 +143,5 @@ def is_only_loop_counter(body: Sequence[Statement], name: str, inside: bool = Fa
 
 
 def has_byte_entries(array: Expression) -> bool:
-    """Whether the entries of an array are bytes."""
+    """Returns whether the entries of an array are bytes."""
     return isinstance(array.kind, ArrayKind) and array.kind.item == "byte"

@@ -18,7 +18,7 @@ from .llvm_writer import Target
 from .native_kernel import NativeKernel
 from .program import OperationCounts, Program
 
-#: What the names of kept files begin with.
+#: Prefix of the file names of cached kernels.
 CACHE_KIND = "kernel"
 
 
