@@ -50,30 +50,30 @@ class PathMotion(NamedTuple):
 
 
 @compiled()
-def predict_path(time: float, travel: PathMotion) -> tuple[float, float]:
+def predict_path(time: float, path_motion: PathMotion) -> tuple[float, float]:
     """Computes the position of the path reference after `time` [s]; see `PathReference.predict`."""
-    velocity, half = travel.velocity, 0.5 * travel.velocity[2] * time
+    velocity, half = path_motion.velocity, 0.5 * path_motion.velocity[2] * time
     chord = time * (math.sin(half) / half if abs(half) > 1e-6 else 1.0)
-    c, s = math.cos(travel.yaw + half) * chord, math.sin(travel.yaw + half) * chord
-    x = travel.position[0] + velocity[0] * c - velocity[1] * s
-    y = travel.position[1] + velocity[0] * s + velocity[1] * c
+    c, s = math.cos(path_motion.yaw + half) * chord, math.sin(path_motion.yaw + half) * chord
+    x = path_motion.position[0] + velocity[0] * c - velocity[1] * s
+    y = path_motion.position[1] + velocity[0] * s + velocity[1] * c
     return x, y
 
 
 @compiled()
-def predict_foothold(time: float, foot: int, travel: PathMotion) -> tuple[float, float]:
+def predict_foothold(time: float, foot: int, path_motion: PathMotion) -> tuple[float, float]:
     """Computes the nominal foothold of a foot that is in mid-stance after `time` [s]; see `compute_footholds`."""
-    stance, yaw = travel.stance, travel.yaw + travel.velocity[2] * time
-    x, y = predict_path(time, travel)
+    stance, yaw = path_motion.stance, path_motion.yaw + path_motion.velocity[2] * time
+    x, y = predict_path(time, path_motion)
     c, s = math.cos(yaw), math.sin(yaw)
     return x + c * stance[foot, 0] - s * stance[foot, 1], y + s * stance[foot, 0] + c * stance[foot, 1]
 
 
-@entry("the footholds to come")
-def write_footholds(travel: PathMotion, times: Vector, out: Matrix) -> None:
+@entry("coming footholds")
+def write_footholds(path_motion: PathMotion, times: Vector, out: Matrix) -> None:
     """Writes the nominal footholds for the mid-stance times `times` (4,) [s] to `out` (4, 2) [m]."""
     for i in range(4):
-        out[i, 0], out[i, 1] = predict_foothold(times[i], i, travel)
+        out[i, 0], out[i, 1] = predict_foothold(times[i], i, path_motion)
 
 
 @compiled()
@@ -94,61 +94,73 @@ def compute_load_fraction(x: float, begin: float, end: float, loading: float) ->
 
 @compiled()
 def sample_cop(
-    falls: Footfalls, travel: PathMotion, feet: Matrix, step: float, points: Matrix, future: Vector, shares: Vector
+    footfalls: Footfalls,
+    path_motion: PathMotion,
+    feet: Matrix,
+    step: float,
+    cop: Matrix,
+    future_load: Vector,
+    load_fractions: Vector,
 ) -> None:
     """Samples the center of pressure; in flight it is the previous one.
 
     Args:
-        falls: timing of the stances.
-        travel: motion of the path reference.
+        footfalls: timing of the stances.
+        path_motion: motion of the path reference.
         feet: (4, 2) present positions of the feet, world [m].
         step: time between samples [s].
-        points: (N, 2) center of pressure at each sample, world [m]; written.
-        future: (N,) fraction of the load on coming footholds; written.
-        shares: (4,) present load fractions of the feet; written.
+        cop: (N, 2) center of pressure at each sample, world [m]; written.
+        future_load: (N,) fraction of the load on coming footholds; written.
+        load_fractions: (4,) present load fractions of the feet; written.
     """
-    phase, period, duty, first, last = falls.phase, falls.period, falls.duty, falls.first, falls.last
-    point, now, number, begin, end, load = local(4, 2), local(4), local(4), local(4), local(4), local(4)
-    zx, zy, later = 0.0, 0.0, 0.0
+    phase, period, duty, first, last = (
+        footfalls.phase,
+        footfalls.period,
+        footfalls.duty,
+        footfalls.first,
+        footfalls.last,
+    )
+    foothold, present_number, number, begin, end, load = local(4, 2), local(4), local(4), local(4), local(4), local(4)
+    zx, zy, future_weight = 0.0, 0.0, 0.0
     for i in range(4):
-        point[i, 0], point[i, 1] = feet[i, 0], feet[i, 1]
+        foothold[i, 0], foothold[i, 1] = feet[i, 0], feet[i, 1]
         zx += 0.25 * feet[i, 0]
         zy += 0.25 * feet[i, 1]
-        n = find_swing_number(phase - falls.offsets[i], first[i], last[i])
-        now[i], number[i] = n, n
+        n = find_swing_number(phase - footfalls.offsets[i], first[i], last[i])
+        present_number[i], number[i] = n, n
         begin[i] = n if n > first[i] else -math.inf
         end[i] = n + duty if n <= last[i] else math.inf
-    for k in range(len(future)):
+    for k in range(len(future_load)):
         total = 0.0
         for i in range(4):
-            x = phase + k * step / period - falls.offsets[i]
+            x = phase + k * step / period - footfalls.offsets[i]
             if x >= number[i] + 1.0 and number[i] <= last[i]:  # x only grows
                 n = find_swing_number(x, first[i], last[i])
                 number[i] = n
                 begin[i] = n if n > first[i] else -math.inf
                 end[i] = n + duty if n <= last[i] else math.inf
-                if n > now[i]:
-                    time = (n + 0.5 * duty + falls.offsets[i] - phase) * period
-                    point[i, 0], point[i, 1] = predict_foothold(time, i, travel)
-            load[i] = compute_load_fraction(x, begin[i], end[i], falls.loading)
+                if n > present_number[i]:
+                    time = (n + 0.5 * duty + footfalls.offsets[i] - phase) * period
+                    foothold[i, 0], foothold[i, 1] = predict_foothold(time, i, path_motion)
+            load[i] = compute_load_fraction(x, begin[i], end[i], footfalls.loading)
             total += load[i]
         if total > 0.0:
-            zx, zy, later = 0.0, 0.0, 0.0
+            zx, zy, future_weight = 0.0, 0.0, 0.0
         for i in range(4):
             load[i] /= max(total, 1e-12)
-            if number[i] > now[i]:
-                later += load[i]
-            zx += load[i] * point[i, 0]
-            zy += load[i] * point[i, 1]
+            if number[i] > present_number[i]:
+                future_weight += load[i]
+            zx += load[i] * foothold[i, 0]
+            zy += load[i] * foothold[i, 1]
             if k == 0:
-                shares[i] = load[i]
-        points[k, 0], points[k, 1], future[k] = zx, zy, later
+                load_fractions[i] = load[i]
+        cop[k, 0], cop[k, 1], future_load[k] = zx, zy, future_weight
 
 
-@entry("the preview of the centre of mass")
+@entry("preview of the center of mass")
 def preview_com(
-    falls: Footfalls,
-    travel: PathMotion,
+    footfalls: Footfalls,
+    path_motion: PathMotion,
     feet: Matrix,
     step: float,
     frequency: float,
@@ -163,8 +175,8 @@ def preview_com(
     beginning is ``w Phi``.
 
     Args:
-        falls: timing of the stances.
-        travel: motion of the path reference.
+        footfalls: timing of the stances.
+        path_motion: motion of the path reference.
         feet: (4, 2) present positions of the feet, world [m].
         step: time between samples [s].
         frequency: natural frequency at the end of the samples and after [1/s].
@@ -173,36 +185,36 @@ def preview_com(
         out: (10,) written: present center of pressure (2) and divergent component (2) [m], load fractions (4), weight
             of the coming footholds in the divergent component, and its present frequency [1/s].
     """
-    points, future, shares = local(N_SAMPLES, 2), local(N_SAMPLES), local(4)
-    sample_cop(falls, travel, feet, step, points, future, shares)
-    last = len(future) - 1
+    cop, future_load, load_fractions = local(N_SAMPLES, 2), local(N_SAMPLES), local(4)
+    sample_cop(footfalls, path_motion, feet, step, cop, future_load, load_fractions)
+    last = len(future_load) - 1
     a, b = 1.0, 1.0 / frequency
-    x, y = predict_path(last * step, travel)  # from there on the pressure follows the path reference
-    x, y, later = x + velocity[0] / frequency, y + velocity[1] / frequency, 1.0
-    square, grow, reach, turn = -1.0, 1.0, 0.0, 0.0
-    for back in range(last):
-        k = last - 1 - back
-        cycle = falls.phase + (k + 0.5) * step / falls.period
+    x, y = predict_path(last * step, path_motion)  # from there on the pressure follows the path reference
+    x, y, future_weight = x + velocity[0] / frequency, y + velocity[1] / frequency, 1.0
+    stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
+    for n_back in range(last):
+        k = last - 1 - n_back
+        cycle = footfalls.phase + (k + 0.5) * step / footfalls.period
         position = (cycle - math.floor(cycle)) * len(stiffness)
         i = min(int(position), len(stiffness) - 1)
         j = i + 1 if i + 1 < len(stiffness) else 0
-        at = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
-        if at != square:
-            square = at
-            rate = math.sqrt(square)
-            up = math.exp(rate * step)
-            grow = 0.5 * (up + 1.0 / up)
-            reach = 0.5 * (up - 1.0 / up) / rate if rate > 0.0 else step
-            turn = square * reach
-        c, d = a * grow + b * turn, a * reach + b * grow
+        stiffness_next = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
+        if stiffness_next != stiffness_now:
+            stiffness_now = stiffness_next
+            rate = math.sqrt(stiffness_now)
+            growth = math.exp(rate * step)
+            cosh = 0.5 * (growth + 1.0 / growth)
+            sinh_over_rate = 0.5 * (growth - 1.0 / growth) / rate if rate > 0.0 else step
+            rate_sinh = stiffness_now * sinh_over_rate
+        c, d = a * cosh + b * rate_sinh, a * sinh_over_rate + b * cosh
         # The pressure is interpolated linearly between samples.
-        u, v, f = points[k + 1, 0] - points[k, 0], points[k + 1, 1] - points[k, 1], future[k + 1] - future[k]
-        to, along = a - c, (b - d) / step
-        x -= to * points[k, 0] + (a + along) * u
-        y -= to * points[k, 1] + (a + along) * v
-        later -= to * future[k] + (a + along) * f
+        u, v, f = cop[k + 1, 0] - cop[k, 0], cop[k + 1, 1] - cop[k, 1], future_load[k + 1] - future_load[k]
+        difference, slope = a - c, (b - d) / step
+        x -= difference * cop[k, 0] + (a + slope) * u
+        y -= difference * cop[k, 1] + (a + slope) * v
+        future_weight -= difference * future_load[k] + (a + slope) * f
         a, b = c, d
-    out[0], out[1], out[2], out[3] = points[0, 0], points[0, 1], x / a, y / a
+    out[0], out[1], out[2], out[3] = cop[0, 0], cop[0, 1], x / a, y / a
     for i in range(4):
-        out[4 + i] = shares[i]
-    out[8], out[9] = later / a, a / b
+        out[4 + i] = load_fractions[i]
+    out[8], out[9] = future_weight / a, a / b

@@ -14,7 +14,8 @@ from .jump_plan import JumpPlan
 from .modes import LocomotionMode
 from .swing import SwingTrajectory
 
-#: How a command says that it was cut, and what cuts it beside what `LocomotionController.reach` computes.
+#: Beginning of the text of a clamped command, and reasons for a limit besides those of
+#: `LocomotionController.velocity_limit_reason`.
 GAIT_LIMIT_MESSAGE = "limit of the gait on these legs"
 FALLEN, NO_GROUND, JUMPS = "fallen", "no ground under the feet", "the robot jumps"
 
@@ -49,8 +50,8 @@ class LocomotionCommand:
         desired_cop: (2,) desired center of pressure, world [m].
         requested_velocity: (3,) velocity as passed to `LocomotionController.compute`: forward and leftward speed [m/s]
             and yaw rate [rad/s], heading frame.
-        clamped_velocity: (3,) `requested_velocity` within the limits of gait, legs and ground, in the same frame; see
-            `LocomotionController.clamp_velocity`.
+        clamped_velocity: (3,) `requested_velocity` within the limits of gait, legs and ground, in the same frame
+            [m/s, rad/s]; see `LocomotionController.clamp_velocity`.
         reference_velocity: (3,) velocity of the path reference at this tick, which approaches `clamped_velocity` at
             limited acceleration; horizontal heading frame [m/s, rad/s].
         limit_reason: reason for the difference between `requested_velocity` and `clamped_velocity`, such as "stride of
@@ -115,38 +116,38 @@ class LocomotionCommand:
 
     @property
     def solved(self) -> bool:
-        """The same as `ok`."""
+        """Alias of `ok`."""
         return self.ok
 
     def explain(
         self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = DEFAULT_MAX_LINES
     ) -> str:
-        """Returns a report in words: mode and velocity, the reason for each foothold, and the tasks that were not met.
+        """Returns a report as text: mode and velocity, the reason for each foothold, and the tasks that were not met.
 
         Args:
             threshold: minimum relative loss of a task that is reported, see `quaddyn.wbc.Command.explain`.
             include_last_level: whether losses of the last priority level are reported, too.
             max_lines: maximum number of lines about losses; None for all.
         """
-        said = [str(self), *([self.timing] if self.timing else []), *map(str, self.footholds.values())]
+        lines = [str(self), *([self.timing] if self.timing else []), *map(str, self.footholds.values())]
         if self.model_mismatch:
-            said.append("the model does not explain the forces at feet in the air: see model_mismatch")
+            lines.append("the model does not explain the forces at feet in the air: see model_mismatch")
         if self.wbc_command is not None:
-            said.append(
+            lines.append(
                 self.wbc_command.explain(
                     threshold=threshold, include_last_level=include_last_level, max_lines=max_lines
                 )
             )
-        return "\n".join(said)
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         """Returns one line with mode and clamped velocity, and with requested velocity and reason if limited."""
-        said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
+        speeds = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
         if self.jump_plan is not None:
             return f"{self.mode.value}; {self.jump_plan}"
-        cut = (
-            f"; asked {said.format(*self.requested_velocity)} ({GAIT_LIMIT_MESSAGE}: {self.limit_reason})"
+        limit_text = (
+            f"; requested {speeds.format(*self.requested_velocity)} ({GAIT_LIMIT_MESSAGE}: {self.limit_reason})"
             if self.is_limited
             else ""
         )
-        return f"{self.mode.value}; commanded {said.format(*self.clamped_velocity)}{cut}"
+        return f"{self.mode.value}; commanded {speeds.format(*self.clamped_velocity)}{limit_text}"

@@ -31,7 +31,7 @@ class ContactEstimation:
     outside the schedule are detected.  The force estimated at a swing foot is the error of the estimate: with masses,
     damping or rotor inertias that differ from those of the robot, it grows with the accelerations of the swing.  The
     error is the second largest of the four feet's maxima over their present or last swings, so that a single foot that
-    meets an obstacle in its swing does not count, and a force counts as contact only beyond `ERROR_MULTIPLE` times the
+    meets an obstacle in its swing is ignored, and a force counts as contact only beyond `ERROR_MULTIPLE` times the
     error.
 
     Args:
@@ -62,12 +62,12 @@ class ContactEstimation:
     )  # fmt: skip
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
-        unit = morphology.time_scale
-        self._dt, self._startup_time = dt, STARTUP_TIME * unit
+        time_scale = morphology.time_scale
+        self._dt, self._startup_time = dt, STARTUP_TIME * time_scale
         self._estimator = ContactForceEstimator(
-            ContactSet.from_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * unit)
+            ContactSet.from_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * time_scale)
         )
-        self._detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * unit)
+        self._detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * time_scale)
         self._foot_index = {foot: i for i, foot in enumerate(robot.feet)}
         weight = morphology.mass * morphology.gravity / len(FEET)
         self._blocked_foot_force, self._max_error = BLOCKED_FOOT_FORCE_FRACTION * weight, MAX_ERROR * weight
@@ -107,16 +107,16 @@ class ContactEstimation:
         self._detector.update(self._time, self.stacked_forces, normal=normals)
         if self._time < self._startup_time:
             return None
-        pressing = max(self._blocked_foot_force, self.uncertainty)
-        touching = {
+        min_force = max(self._blocked_foot_force, self.uncertainty)
+        in_contact = {
             *self._detector.feet_in_contact,
-            *(foot for foot in blocked if estimate.forces[foot] @ normals[self._foot_index[foot]] > pressing),
+            *(foot for foot in blocked if estimate.forces[foot] @ normals[self._foot_index[foot]] > min_force),
         }
-        return tuple(foot for foot in FEET if foot in touching)
+        return tuple(foot for foot in FEET if foot in in_contact)
 
     @property
     def uncertainty(self) -> float:
-        """Contact force that may be an error of the estimate [N]."""
+        """Upper bound of the error of an estimated contact force [N]."""
         return ERROR_MULTIPLE * self.error
 
     @property
@@ -130,8 +130,8 @@ class ContactEstimation:
             return
         for foot in swinging:
             i = self._foot_index[foot]
-            before = self._peaks[i] if foot in self._swinging else 0.0
-            self._peaks[i] = max(before, math.hypot(*self.stacked_forces[i].tolist()))
+            last_peak = self._peaks[i] if foot in self._swinging else 0.0
+            self._peaks[i] = max(last_peak, math.hypot(*self.stacked_forces[i].tolist()))
         self._swinging = frozenset(swinging)
         self.error = min(sorted(self._peaks)[-2], self._max_error)
         self._detector.raise_thresholds(self.uncertainty)

@@ -85,15 +85,15 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             (`StumbleReflex`).  "scheduled" to use the gait's schedule.
         righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`
             then works from any side.  None: the robot cannot get up from its back.
-        wbc: whole-body controller of the same robot and period to use instead of the default one; it then keeps its own
-            friction.  It needs the tasks "com", "base", "forces" and one for each foot by its name; their references
+        wbc: whole-body controller of the same robot and period, whose friction is used; None for the default one.  It
+            needs the tasks "com", "base", "forces" and one for each foot by its name; their references
             and gains are set by this controller.
 
     Attributes:
         robot: the robot.
         dt: control period [s].
         morphology: lengths, mass and units of the robot.
-        wbc: the whole-body controller.
+        wbc: the whole-body controller that was passed, or the default one.
 
     Raises:
         ArgumentError: the robot cannot walk, its motors are too weak or too slow for a gait with flight phases, or an
@@ -191,7 +191,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         """Starts to rise to the home height; also leaves the fallen state and cancels `lie_down`.
 
         A fallen robot first folds its legs and rolls onto its belly if there is a `righting_plan`.  If that fails,
-        `limit_reason` of the following commands says why, and the mode is "fallen" again.
+        `limit_reason` of the following commands gives the reason, and the mode is "fallen" again.
         """
         self._walking.transitions.is_lying_requested = False
         self._walking.progress_monitor.reset()
@@ -309,10 +309,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         flight.detect_lost_ground(motion, measured_contacts)
         if quad.mode is LocomotionMode.RIGHTING:
             return fall.advance_righting(state, motion, requested)
-        why = fall.detect(state, motion)
-        if why:
+        reason = fall.detect(state, motion)
+        if reason:
             flight.end()
-            return fall.fold_legs(state, requested, why)
+            return fall.fold_legs(state, requested, reason)
         if quad.mode is LocomotionMode.JUMPING:
             return flight.compute_jump(state, motion, requested)
         if quad.mode in (LocomotionMode.AIRBORNE, LocomotionMode.LANDING):
@@ -322,7 +322,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
 
-    # -- what the robot can do -----------------------------------------------------------------------------------
+    # -- limits --------------------------------------------------------------------------------------------------
     def clamp_velocity(self, velocity: Sequence[float] | Array) -> Array:
         """Returns the velocity scaled down, in all components alike, to the limits of the gait and the legs.
 
@@ -342,7 +342,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         return self._clamp_and_explain(velocity)[0]
 
     def velocity_limit_reason(self, velocity: Sequence[float] | Array) -> str:
-        """Returns why `clamp_velocity` limits a velocity, such as "stride of the gait"; "" if it does not.
+        """Returns the reason for which `clamp_velocity` limits a velocity, such as "stride of the gait", or "".
 
         Args:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
@@ -357,7 +357,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         *,
         friction: float | None = None,
     ) -> str:
-        """Returns why the robot cannot walk on a slope, such as "friction of the ground"; "" if it can.
+        """Returns the reason for which the robot cannot walk on a slope, such as "friction of the ground", or "".
 
         Only statics is checked, see `SlopeStatics`: a robot may fall on a slope that passes.
 

@@ -66,7 +66,7 @@ class LocomotionEstimators:
 
     def warmup(self) -> None:
         """Compiles all compiled functions of the estimators."""
-        for each in (
+        for function in (
             observe_momentum,
             fit_contact_forces,
             update_triggers,
@@ -74,7 +74,7 @@ class LocomotionEstimators:
             estimate_slip_friction,
             find_max_held_ratio,
         ):
-            each.compile()
+            function.compile()
 
     def reset(self) -> None:
         """Resets all estimates."""
@@ -87,7 +87,7 @@ class LocomotionEstimators:
             self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
-        """Interrupts the estimates while feet are not on the ground; the results are kept."""
+        """Interrupts the estimates while feet are not on the ground; the results stay available."""
         if self._payload is not None:
             self._payload.pause()
         if self._contact_estimation is not None:
@@ -107,9 +107,8 @@ class LocomotionEstimators:
     ) -> tuple[str, ...] | None:
         """Returns the names of the feet in contact, as measured or estimated; None where the gait schedule is used.
 
-        It is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load sooner,
-            and
-        its center-of-mass motion is planned for the moment at which all feet land.
+        The schedule is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load
+        sooner, and its center-of-mass motion is planned for the moment at which all feet land.
 
         Args:
             state: present state of the robot.
@@ -129,7 +128,7 @@ class LocomotionEstimators:
 
     @property
     def forces(self) -> Mapping[str, Array] | None:
-        """(3,) last estimated contact force of each foot on the robot, by name, world axes [N]; None without one."""
+        """(3,) last estimated contact force of each foot on the robot, by name, world axes [N]; None if disabled."""
         return None if self._contact_estimation is None else self._contact_estimation.forces
 
     @property
@@ -139,7 +138,7 @@ class LocomotionEstimators:
 
     @property
     def uncertainty(self) -> float:
-        """Contact force of a foot that may be an error of the estimate [N]."""
+        """Upper bound of the error of an estimated contact force [N]."""
         return 0.0 if self._contact_estimation is None else self._contact_estimation.uncertainty
 
     def update_friction(
@@ -169,7 +168,7 @@ class LocomotionEstimators:
         """Names of the feet that slip."""
         return () if self._friction_estimation is None else self._friction_estimation.slipping_feet
 
-    # -- load ------------------------------------------------------------------------------------------------------
+    # -- payload ---------------------------------------------------------------------------------------------------
     @property
     def payload_mass(self) -> float:
         """Estimated mass beyond that of the robot's model [kg]."""

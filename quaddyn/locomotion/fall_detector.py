@@ -52,13 +52,13 @@ class FallDetector:
         dt: control period [s].
     """
 
-    __slots__ = ("_dt", "_hips", "_p", "_radius", "_time")
+    __slots__ = ("_dt", "_hips", "_morphology", "_radius", "_time")
 
     def __init__(self, morphology: Morphology, dt: float) -> None:
         p = morphology
-        self._p, self._dt = p, dt
-        above = p.height + float(p.hips[:, 2].mean())
-        self._radius = math.sqrt(max(p.length**2 - above**2, 0.0))
+        self._morphology, self._dt = p, dt
+        hip_height = p.height + float(p.hips[:, 2].mean())
+        self._radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
         x, y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
         self._hips = x, y
         self.reset()
@@ -70,7 +70,7 @@ class FallDetector:
     def trunk_on_ground(
         self, mode: LocomotionMode, motion: CentroidalState, ground: GroundPlane, desired_height: float | None = None
     ) -> str:
-        """Returns the sign by which the robot is already on the ground or tilted beyond recovery; "" if it is not.
+        """Returns the sign that the trunk is already on the ground or tilted beyond recovery; "" if it is not.
 
         Args:
             mode: present mode; the height is checked only where the trunk is at its commanded height.
@@ -79,7 +79,7 @@ class FallDetector:
             desired_height: commanded height of the center of mass over that plane [m]; None for that at home.
         """
         x, y, z = motion.com
-        desired = self._p.height if desired_height is None else desired_height
+        desired = self._morphology.height if desired_height is None else desired_height
         if mode.is_upright and z - ground.height(x, y) < FALLEN_HEIGHT * desired:
             return TRUNK_LOW
         a, b, c = motion.axes[:, 2].tolist()
@@ -96,10 +96,10 @@ class FallDetector:
         c, s = math.cos(motion.yaw), math.sin(motion.yaw)
         u, v, _ = motion.velocity
         forward, leftward, _ = path.velocity.tolist()
-        omega, (x, y) = self._p.natural_frequency, self._hips
-        ahead = max(abs(c * u + s * v - forward) / omega - x, 0.0)
-        aside = max(abs(c * v - s * u - leftward) / omega - y, 0.0)
-        return self._radius - math.hypot(ahead, aside)
+        omega, (x, y) = self._morphology.natural_frequency, self._hips
+        excess_forward = max(abs(c * u + s * v - forward) / omega - x, 0.0)
+        excess_sideways = max(abs(c * v - s * u - leftward) / omega - y, 0.0)
+        return self._radius - math.hypot(excess_forward, excess_sideways)
 
     def detect(
         self,
@@ -118,7 +118,7 @@ class FallDetector:
             path: path reference.
             desired: height of the center of mass over the ground [m], and its rate [m/s]; None for those at home.
         """
-        p = self._p
+        p = self._morphology
         sign = BEYOND_REACH if self.capture_margin(motion, path) < -CAPTURE_POINT_MARGIN * p.length else ""
         if not sign:
             a, b, c = motion.axes[:, 2].tolist()
@@ -127,16 +127,16 @@ class FallDetector:
             if cosine < math.cos(MIN_PREDICTED_TILT):
                 wx, wy, wz = angular_velocity.tolist()
                 # rate of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
-                turn = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
+                cosine_rate = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
                 angle = math.acos(max(cosine, -1.0))
-                if angle - turn / math.sin(angle) * TILT_PREDICTION_TIME * p.time_scale > MAX_PREDICTED_TILT:
+                if angle - cosine_rate / math.sin(angle) * TILT_PREDICTION_TIME * p.time_scale > MAX_PREDICTED_TILT:
                     sign = TRUNK_TIPPING
         if not sign:
             (x, y, z), (u, v, w) = motion.com, motion.velocity
             height, rate = (p.height, 0.0) if desired is None else desired
             slope_x, slope_y = ground.slope.tolist()
             sinking = max(rate + slope_x * u + slope_y * v - w, 0.0)
-            rest = z - ground.height(x, y) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * p.gravity)
-            sign = TRUNK_SINKING if rest < FALLEN_HEIGHT * height else ""
+            rest_height = z - ground.height(x, y) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * p.gravity)
+            sign = TRUNK_SINKING if rest_height < FALLEN_HEIGHT * height else ""
         self._time = self._time + self._dt if sign else 0.0
         return sign if self._time > MIN_FALL_DURATION * p.time_scale else ""

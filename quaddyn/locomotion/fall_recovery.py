@@ -132,6 +132,6 @@ class FallRecovery:
             reason: reason for which the robot does not follow it.
         """
         quad = self._quadruped
-        pressure, still = quad.path_reference.position.copy(), np.zeros(3)
+        cop, zero_velocity = quad.path_reference.position.copy(), np.zeros(3)
         quad.tau = tau
-        return LocomotionCommand(tau, quad.mode, (), None, pressure, requested, still, still, reason, {})
+        return LocomotionCommand(tau, quad.mode, (), None, cop, requested, zero_velocity, zero_velocity, reason, {})

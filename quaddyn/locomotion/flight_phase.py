@@ -66,8 +66,8 @@ class FlightPhaseController:
         """Starts a jump; see `LocomotionController.jump`."""
         quad, name = self._quadruped, self._quadruped.robot.name
         if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or quad.ground is None:
-            doing = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
-            raise ArgumentError(f"jump: {name!r} {doing}; it jumps from where it stands")
+            state_text = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
+            raise ArgumentError(f"jump: {name!r} {state_text}; it jumps from where it stands")
         if math.hypot(*quad.ground.slope.tolist()) > MAX_JUMP_SLOPE:
             raise ArgumentError(f"jump: {name!r} stands on a slope; it jumps from level ground")
         plan = self.plan_jump(height, distance, turn)
@@ -80,7 +80,7 @@ class FlightPhaseController:
         return plan
 
     def _local_terrain(self) -> LocalTerrain | None:
-        """Returns the known terrain relative to the robot, as a jump plan needs it; None in blind locomotion."""
+        """Returns the terrain heights relative to the stance, in heading axes; None in blind locomotion."""
         foothold_map, ground = self._quadruped.foothold_map, self._quadruped.ground
         if foothold_map is None or ground is None:
             return None
@@ -98,7 +98,7 @@ class FlightPhaseController:
         self.end_jump()
         self.landing.restore_com_weight()
 
-    # -- the ground is lost --------------------------------------------------------------------------------------
+    # -- loss of ground contact ----------------------------------------------------------------------------------
     def classify_start(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
         """Decides at the first tick whether the robot is on the ground, in the air, or still "starting".
 
@@ -118,11 +118,11 @@ class FlightPhaseController:
             measured_contacts is not None and len(measured_contacts) >= MIN_STANCE_FEET
         ):
             feet = motion.feet
-            low = feet[:, 2] - quad.morphology.radii
+            bottoms = feet[:, 2] - quad.morphology.radii
             gaps = (
                 np.full(4, np.inf)
                 if foothold_map is None
-                else np.abs(low - foothold_map.heights(feet[:, 0], feet[:, 1]))
+                else np.abs(bottoms - foothold_map.heights(feet[:, 0], feet[:, 1]))
             )
             if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
                 quad.mode = LocomotionMode.STARTING
@@ -180,9 +180,9 @@ class FlightPhaseController:
                 )  # like the push-off in reverse
         command = quad.wbc.compute(state, carrying)
         quad.tau = quad.torque_limiter.clamp(command.tau, state)
-        still, pressure = np.zeros(3), quad.path_reference.position.copy()
+        zero_velocity, cop = np.zeros(3), quad.path_reference.position.copy()
         return LocomotionCommand(
-            quad.tau, quad.mode, carrying, command, pressure, requested, still, still,
+            quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity,
             jump.plan.limit_reason or JUMPS, {}, friction=quad.friction_model.friction, jump_plan=jump.plan,
         )  # fmt: skip
 
@@ -200,15 +200,15 @@ class FlightPhaseController:
         quad = self._quadruped
         quad.estimators.pause()
         carrying = quad.contact_monitor.detect_touchdown(state, quad.tau, measured_contacts)
-        pressure = self._stop_fall(motion, carrying) if carrying else self._extend_legs(state, motion)
+        cop = self._stop_fall(motion, carrying) if carrying else self._extend_legs(state, motion)
         command = quad.wbc.compute(state, carrying)
         quad.tau = (
             quad.torque_limiter.clamp(command.tau, state) if command.ok else quad.torque_limiter.damping_torque(state)
         )
-        still, friction = np.zeros(3), quad.friction_model.friction
+        zero_velocity, friction = np.zeros(3), quad.friction_model.friction
         return LocomotionCommand(
-            quad.tau, quad.mode, carrying, command, pressure, requested, still, still, NO_GROUND, {}, friction=friction,
-            jump_plan=self.jump_plan,
+            quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity, NO_GROUND, {},
+            friction=friction, jump_plan=self.jump_plan,
         )  # fmt: skip
 
     def _extend_legs(self, state: State, motion: CentroidalState) -> Array:
@@ -234,12 +234,12 @@ class FlightPhaseController:
         quad.mode = LocomotionMode.LANDING
         ground, path, trunk = quad.ground, quad.path_reference, quad.trunk
         assert ground is not None
-        stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
+        is_stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
         ground.advance(dt)
         quad.friction_model.set_normals(quad.ground_normals(ground))
         reference = quad.preview.reference(quad.gait_scheduler, path, ground.points[:, :2], p.nominal_stance)
         trunk.update_references(reference, path, ground, com, velocity, motion.R_base, dt)
-        if stopped:
+        if is_stopped:
             quad.mode = LocomotionMode.RISING
             quad.contact_monitor.reset()
             self.landing.restore_com_weight()

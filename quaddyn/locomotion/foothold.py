@@ -112,7 +112,7 @@ class Foothold:
     """Next foothold of a swing foot.
 
     The cells of the terrain window around the nominal foothold are evaluated again, as by `FootholdMap`, on the first
-    access; nothing of it is computed during a tick.  Cost terms are steepness, roughness and deviation.  The reach of
+    access, and not during a tick.  Cost terms are steepness, roughness and deviation.  The reach of
     the leg is not a cost: the nominal foothold is within reach, and the trunk is lowered for legs that are too short
     (`TrunkHeightLimiter`).  The clearance of the shank is reported (`FootholdCandidate`) but does not enter the cost.
 
@@ -160,11 +160,11 @@ class Foothold:
         if self.terrain_window is None:
             (px, py, pz), (a, b, c) = self._selection.position, self.normal.tolist()
             return self._make_candidate(np.array([x, y, pz - (a * (x - px) + b * (y - py)) / c]))
-        here, rise = (
+        center, slope = (
             self._cell_positions[SEARCH_RADIUS, SEARCH_RADIUS],
             np.nan_to_num(self._cell_slopes[SEARCH_RADIUS, SEARCH_RADIUS]),
         )
-        z = here[2] + rise @ (np.array([x, y]) - here[:2])
+        z = center[2] + slope @ (np.array([x, y]) - center[:2])
         return self._make_candidate(
             np.array([x, y, z]), np.array([*self._cell_costs[SEARCH_RADIUS, SEARCH_RADIUS, :2], 0.0])
         )
@@ -188,22 +188,22 @@ class Foothold:
         if self.terrain_window is None:
             return None
         k, m = self._cell_index(self.position)
-        away = (
+        is_outside_patch = (
             np.maximum(abs(np.arange(N_CELLS_PER_SIDE) - k)[:, None], abs(np.arange(N_CELLS_PER_SIDE) - m))
             > PATCH_RADIUS
         )
         costs = self._cell_costs.sum(axis=2)
-        elsewhere = np.where(away & np.isfinite(costs), costs, np.inf)
-        best = divmod(int(elsewhere.argmin()), N_CELLS_PER_SIDE)
+        other_costs = np.where(is_outside_patch & np.isfinite(costs), costs, np.inf)
+        best = divmod(int(other_costs.argmin()), N_CELLS_PER_SIDE)
         return (
             self._make_candidate(self._cell_positions[best], self._cell_costs[best])
-            if np.isfinite(elsewhere[best])
+            if np.isfinite(other_costs[best])
             else None
         )
 
     @property
     def reason(self) -> str:
-        """Reason for the selection, in words."""
+        """Reason for the selection of this foothold, as text."""
         if self._selection.reason or self.terrain_window is None:
             return self._selection.reason or TERRAIN_UNKNOWN
         if self.terrain_window.cost[cell_index(self.terrain_window, *self._selection.nominal)] <= ACCEPTABLE_COST:
@@ -222,18 +222,18 @@ class Foothold:
 
     @functools.cached_property
     def edge_distance(self) -> float:
-        """Horizontal distance to the nearest terrain edge [m]: to a cell that no acceptable slope leads to.
+        """Horizontal distance to the nearest terrain edge [m]: to a cell at a height that no acceptable slope reaches.
 
         inf where there is none within `SEARCH_RADIUS` cells, NaN where the ground is unknown.
         """
-        ground, (x, y, z) = self.terrain_window, self._selection.position
-        if ground is None:
+        window, (x, y, z) = self.terrain_window, self._selection.position
+        if window is None:
             return math.nan
-        (i, j), (n, m) = cell_index(ground, x, y), ground.heights.shape
+        (i, j), (n, m) = cell_index(window, x, y), window.heights.shape
         a, b = (np.arange(max(k - SEARCH_RADIUS, 0), min(k + SEARCH_RADIUS + 1, s)) for k, s in ((i, n), (j, m)))
-        far = np.hypot((ground.corner[0] + a * ground.cell - x)[:, None], ground.corner[1] + b * ground.cell - y)
-        off = np.abs(ground.heights[np.ix_(a, b)] - z)
-        return float(far[off > SLOPE_SCALE * (far + ground.cell)].min(initial=math.inf))
+        distances = np.hypot((window.corner[0] + a * window.cell - x)[:, None], window.corner[1] + b * window.cell - y)
+        height_differences = np.abs(window.heights[np.ix_(a, b)] - z)
+        return float(distances[height_differences > SLOPE_SCALE * (distances + window.cell)].min(initial=math.inf))
 
     # -- candidates -----------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -254,9 +254,9 @@ class Foothold:
     @functools.cached_property
     def normals(self) -> Array:
         """(n, 3) unit normals of the ground at the candidates, world."""
-        rise = self._cell_slopes[self._is_cell_known]
-        up = np.column_stack((-rise, np.ones(len(rise))))
-        return frozen(up / np.linalg.norm(up, axis=1)[:, None])
+        slopes = self._cell_slopes[self._is_cell_known]
+        directions = np.column_stack((-slopes, np.ones(len(slopes))))
+        return frozen(directions / np.linalg.norm(directions, axis=1)[:, None])
 
     @functools.cached_property
     def rejected(self) -> Array:
@@ -269,9 +269,13 @@ class Foothold:
         Args:
             points: (n, 3) positions on the ground, world [m].
         """
-        c = self._selection
+        selection = self._selection
         return self._margins.compute(
-            c.foot, np.asarray(points), self.normal, c.stance.shift(c.com_displacement), c.window
+            selection.foot,
+            np.asarray(points),
+            self.normal,
+            selection.stance.shift(selection.com_displacement),
+            selection.window,
         )
 
     # -- as text --------------------------------------------------------------------------------------------------
@@ -279,8 +283,8 @@ class Foothold:
         """Returns some lines: selected foothold, reason, margins, nominal foothold and next best candidate."""
         if self.is_blind:
             return f"{self.foot} steps to {self.selected}, blind: {self.reason}"
-        steep = math.degrees(math.acos(min(1.0, float(self.normal[2]))))
-        parts = [f"slope {steep:.0f} degrees"]
+        slope = math.degrees(math.acos(min(1.0, float(self.normal[2]))))
+        parts = [f"slope {slope:.0f} degrees"]
         parts.append(
             f"{format_millimeters(self.edge_distance)} from an edge"
             if math.isfinite(self.edge_distance)
@@ -314,14 +318,14 @@ class Foothold:
     @functools.cached_property
     def _cell_costs(self) -> Array:
         """(side, side, 3) cost terms of the cells around the nominal foothold; NaN near unknown ground."""
-        out = np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, len(COST_TERMS)), np.nan)
+        costs = np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, len(COST_TERMS)), np.nan)
         if self.terrain_window is not None:
             (x, y), cost = self._selection.nominal, self._window_around(self.terrain_window.cost)
-            steep = (self._cell_slopes**2).sum(axis=2) / SLOPE_SCALE**2
+            steepness = (self._cell_slopes**2).sum(axis=2) / SLOPE_SCALE**2
             deviation = self.terrain_window.compute_deviation_costs(*cell_index(self.terrain_window, x, y), x, y)
-            known = np.isfinite(cost)
-            out[known] = np.stack((steep, cost - steep, deviation), axis=2)[known]
-        return out
+            is_known = np.isfinite(cost)
+            costs[is_known] = np.stack((steepness, cost - steepness, deviation), axis=2)[is_known]
+        return costs
 
     @functools.cached_property
     def _is_cell_known(self) -> NDArray[np.bool_]:
@@ -343,9 +347,9 @@ class Foothold:
         ground = self.terrain_window
         if ground is None:
             return np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, 3), np.nan)
-        along = np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
+        offsets = np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
         i, j = cell_index(ground, *self._selection.nominal)
-        x, y = ground.corner[0] + (i + along) * ground.cell, ground.corner[1] + (j + along) * ground.cell
+        x, y = ground.corner[0] + (i + offsets) * ground.cell, ground.corner[1] + (j + offsets) * ground.cell
         return np.stack((*np.meshgrid(x, y, indexing="ij"), self._window_around(ground.heights)), axis=2)
 
     def _window_around(self, field: Array) -> Array:
@@ -354,25 +358,25 @@ class Foothold:
         i, j = cell_index(self.terrain_window, *self._selection.nominal)
         return field[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
 
-    def _cell_index(self, place: Array) -> tuple[int, int]:
+    def _cell_index(self, position: Array) -> tuple[int, int]:
         """Returns row and column of a position (3,) [m] among the cells around the nominal foothold."""
         assert self.terrain_window is not None
         (i, j), (k, m) = (
             cell_index(self.terrain_window, *self._selection.nominal),
-            cell_index(self.terrain_window, *place[:2].tolist()),
+            cell_index(self.terrain_window, *position[:2].tolist()),
         )
         return k - i + SEARCH_RADIUS, m - j + SEARCH_RADIUS
 
-    def _make_candidate(self, place: Array, terms: Array | None = None) -> FootholdCandidate:
+    def _make_candidate(self, position: Array, terms: Array | None = None) -> FootholdCandidate:
         """Returns the candidate at a position (3,) [m] with cost terms (3,); None for unknown ones."""
         costs = {} if terms is None else dict(zip(COST_TERMS, terms.tolist(), strict=True))
-        reach, shank = self.margins(place[None])[0].tolist()
-        return FootholdCandidate(frozen(place), costs, reach, shank)
+        reach_margin, shank_clearance = self.margins(position[None])[0].tolist()
+        return FootholdCandidate(frozen(position), costs, reach_margin, shank_clearance)
 
 
-def cell_index(ground: TerrainWindow, x: float, y: float) -> tuple[int, int]:
+def cell_index(window: TerrainWindow, x: float, y: float) -> tuple[int, int]:
     """Returns row and column of the cell of a terrain window that contains the point (x, y) [m]."""
-    return round((x - ground.corner[0]) / ground.cell), round((y - ground.corner[1]) / ground.cell)
+    return round((x - window.corner[0]) / window.cell), round((y - window.corner[1]) / window.cell)
 
 
 def format_millimeters(length: float) -> str:

@@ -10,7 +10,7 @@ from ..compiler import Matrix, Tensor, Vector, entry
 PATCH_RADIUS = 3
 
 
-@entry("footholds on ground that is known")
+@entry("footholds on known terrain")
 def fit_planes(
     heights: Matrix,
     slopes: Tensor,
@@ -34,42 +34,47 @@ def fit_planes(
         end: row after the last one to fit.
     """
     n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH_RADIUS + 1
-    spread = side * PATCH_RADIUS * (PATCH_RADIUS + 1) * side // 3  # the sum of k^2 over the patch
+    sum_of_squares = side * PATCH_RADIUS * (PATCH_RADIUS + 1) * side // 3  # the sum of k^2 over the patch
     for i in range(begin, end):
         for j in range(m):
             slopes[i, j, 0], slopes[i, j, 1], cost[i, j] = math.nan, math.nan, math.inf
             if PATCH_RADIUS <= i < n - PATCH_RADIUS and PATCH_RADIUS <= j < m - PATCH_RADIUS:
-                here, total, along, across = heights[i, j], 0.0, 0.0, 0.0
+                center_height, total, slope_i, slope_j = heights[i, j], 0.0, 0.0, 0.0
                 for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
                     row = 0.0
                     for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
-                        h = heights[i + a, j + b] - here
+                        h = heights[i + a, j + b] - center_height
                         row += h
-                        across += b * h
+                        slope_j += b * h
                     total += row
-                    along += a * row
-                mean, along, across, far = total / (side * side), along / spread, across / spread, 0.0
+                    slope_i += a * row
+                mean, slope_i, slope_j, max_deviation = (
+                    total / (side * side),
+                    slope_i / sum_of_squares,
+                    slope_j / sum_of_squares,
+                    0.0,
+                )
                 for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
-                    start, odd = here + mean + a * along, 0.0
+                    row_height, row_deviation = center_height + mean + a * slope_i, 0.0
                     for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
-                        odd = max(odd, abs(heights[i + a, j + b] - (start + b * across)))
-                    far = max(far, odd)
-                x, y, off = along / cell, across / cell, far / roughness_scale
-                total = (x * x + y * y) / (slope_scale * slope_scale) + off * off
+                        row_deviation = max(row_deviation, abs(heights[i + a, j + b] - (row_height + b * slope_j)))
+                    max_deviation = max(max_deviation, row_deviation)
+                x, y, relative_deviation = slope_i / cell, slope_j / cell, max_deviation / roughness_scale
+                total = (x * x + y * y) / (slope_scale * slope_scale) + relative_deviation * relative_deviation
                 slopes[i, j, 0], slopes[i, j, 1] = x, y
                 if math.isfinite(total):
                     cost[i, j] = total
 
 
-@entry("footholds on ground that is known")
+@entry("footholds on known terrain")
 def fit_plane_under_foot(
     heights: Matrix, i: int, j: int, z: float, cell: float, max_slope: float, tolerance: float, slope: Vector
 ) -> bool:
     """Computes the slope of the surface on which a foot stands, excluding ground across an edge.
 
-    Of the cells around its own the foot stands on the one with the height nearest to its own, since cells and edges do
-    not coincide.  To that surface belongs the ground that an acceptable slope connects with it; its plane is fitted by
-    least squares.
+    Since cells and edges do not coincide, the foot is assumed to stand on that of the nine cells around it whose height
+    is nearest to the foot's.  All ground of the patch that an acceptable slope connects with this cell belongs to the
+    surface, to which a plane is fitted by least squares.
 
     Args:
         heights: (n, m) heights of the ground, NaN where unknown [m].
@@ -82,18 +87,18 @@ def fit_plane_under_foot(
         slope: (2,) slope along x and y; written.
 
     Returns:
-        Whether a plane was found: False where too little is known, or the surface does not determine a plane.
+        Whether a plane was found: False where too few cells are known, or the surface does not determine a plane.
     """
-    here, best = math.nan, math.inf
+    foot_height, min_difference = math.nan, math.inf
     for a in range(-1, 2):
         for b in range(-1, 2):
-            off = abs(heights[i + a, j + b] - z)
-            if off < best:
-                here, best = heights[i + a, j + b], off
+            difference = abs(heights[i + a, j + b] - z)
+            if difference < min_difference:
+                foot_height, min_difference = heights[i + a, j + b], difference
     n, sa, sb, sh, aa, ab, bb, ah, bh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for a in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
         for b in range(-PATCH_RADIUS, PATCH_RADIUS + 1):
-            h = heights[i + a, j + b] - here
+            h = heights[i + a, j + b] - foot_height
             if abs(h) <= max_slope * cell * math.sqrt(a * a + b * b) + tolerance:
                 n, sa, sb, sh = n + 1.0, sa + a, sb + b, sh + h
                 aa, ab, bb, ah, bh = aa + a * a, ab + a * b, bb + b * b, ah + a * h, bh + b * h
@@ -107,7 +112,7 @@ def fit_plane_under_foot(
     return True
 
 
-@entry("footholds on ground that is known")
+@entry("footholds on known terrain")
 def required_lift(
     heights: Matrix,
     origin_x: float,
@@ -144,17 +149,19 @@ def required_lift(
     for k in range(len(lift_fractions)):
         x = (start[0] + path_fractions[k, 0] * (end[0] - start[0]) - origin_x) / cell
         y = (start[1] + path_fractions[k, 1] * (end[1] - start[1]) - origin_y) / cell
-        z, around = start[2] + path_fractions[k, 2] * (end[2] - start[2]), half_widths[k] / cell
+        z, radius_in_cells = start[2] + path_fractions[k, 2] * (end[2] - start[2]), half_widths[k] / cell
         top = -math.inf
-        for i in range(max(math.floor(x - around) + 1, 0), min(math.floor(x + around) + 1, n)):
-            for j in range(max(math.floor(y - around) + 1, 0), min(math.floor(y + around) + 1, m)):
-                fraction = ((i - x) * (i - x) + (j - y) * (j - y)) / (around * around)
+        for i in range(max(math.floor(x - radius_in_cells) + 1, 0), min(math.floor(x + radius_in_cells) + 1, n)):
+            for j in range(max(math.floor(y - radius_in_cells) + 1, 0), min(math.floor(y + radius_in_cells) + 1, m)):
+                fraction = ((i - x) * (i - x) + (j - y) * (j - y)) / (radius_in_cells * radius_in_cells)
                 if fraction < 1.0:
-                    high = heights[i, j] + radius * math.sqrt(1.0 - fraction)
-                    if high > top:
-                        top = high
+                    height = heights[i, j] + radius * math.sqrt(1.0 - fraction)
+                    if height > top:
+                        top = height
         # On a slope, the widened sphere rests higher than the sphere itself.
-        wide, tall = mean_slope * half_widths[k], mean_slope * radius
-        even = math.sqrt(radius * radius + wide * wide) - math.sqrt(radius * radius + tall * tall)
-        max_lift = max(max_lift, (top - even - tolerance - z) / lift_fractions[k])
+        wide_rise, sphere_rise = mean_slope * half_widths[k], mean_slope * radius
+        slope_rise = math.sqrt(radius * radius + wide_rise * wide_rise) - math.sqrt(
+            radius * radius + sphere_rise * sphere_rise
+        )
+        max_lift = max(max_lift, (top - slope_rise - tolerance - z) / lift_fractions[k])
     return max_lift

@@ -90,17 +90,17 @@ class FootholdMap:
         ArgumentTypeError: `terrain` is neither a function nor an object with a method `height`.
     """
 
-    __slots__ = ("_age", "_height_function", "_p", "_read_position", "_reader", "_slope", "window")
+    __slots__ = ("_age", "_height_function", "_morphology", "_read_position", "_reader", "_slope", "window")
 
     def __init__(self, terrain: Heights, morphology: Morphology) -> None:
-        ask = terrain if callable(terrain) else getattr(terrain, "height", None)
-        if not callable(ask):
+        height_function = terrain if callable(terrain) else getattr(terrain, "height", None)
+        if not callable(height_function):
             raise ArgumentTypeError(
                 f"terrain: expected a function of x and y, or something with `height(x, y)`, got "
                 f"{type(terrain).__name__}"
             )
-        self._height_function: Callable[[Array, Array], Any] = ask
-        self._p = morphology
+        self._height_function: Callable[[Array, Array], Any] = height_function
+        self._morphology = morphology
         self._read_position: tuple[float, float] | None = None
         self._reader: WindowReader | None = None
         self._age = 0.0
@@ -113,21 +113,24 @@ class FootholdMap:
         Raises:
             ArgumentError: the terrain returns heights of a wrong shape.
         """
-        p, gone = self._p, math.inf
+        p, distance = self._morphology, math.inf
         if self._read_position is not None:
-            gone = math.hypot(x - self._read_position[0], y - self._read_position[1])
-        far = gone > IMMEDIATE_READ_DISTANCE * p.length
+            distance = math.hypot(x - self._read_position[0], y - self._read_position[1])
+        read_at_once = distance > IMMEDIATE_READ_DISTANCE * p.length
         self._age += dt
-        if far or (
-            self._reader is None and (self._age >= REREAD_INTERVAL * p.time_scale or gone >= REREAD_DISTANCE * p.length)
+        if read_at_once or (
+            self._reader is None
+            and (self._age >= REREAD_INTERVAL * p.time_scale or distance >= REREAD_DISTANCE * p.length)
         ):
-            self._reader = WindowReader(self.heights, x, y, p.length, 0.0 if far else READING_TIME * p.time_scale)
+            self._reader = WindowReader(
+                self.heights, x, y, p.length, 0.0 if read_at_once else READING_TIME * p.time_scale
+            )
             self._read_position, self._age = (x, y), 0.0
-        reading = self._reader
-        if reading is not None:
-            reading.advance(dt)
-            if reading.is_done:
-                self.window, self._reader = reading.window, None
+        reader = self._reader
+        if reader is not None:
+            reader.advance(dt)
+            if reader.is_done:
+                self.window, self._reader = reader.window, None
 
     def heights(self, x: Array, y: Array) -> Array:
         """Returns heights of the ground at points x and y of the same shape, world [m]; NaN where unknown.
@@ -143,16 +146,16 @@ class FootholdMap:
     def choose_foothold(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
         """Chooses the foothold of lowest cost near (x, y) [m]; returns position [m] and normal, None if unknown.
 
-        Where the cost at (x, y) is acceptable, that is (x, y) itself.
+        Where the cost at (x, y) is acceptable, (x, y) itself is chosen.
         """
         heights, slopes, cost, corner, cell, _ = window = self.window
-        at = window.find_cell(x, y)
-        if at is None or not math.isfinite(heights[at]):
+        index = window.find_cell(x, y)
+        if index is None or not math.isfinite(heights[index]):
             return None
-        i, j = at
+        i, j = index
         if cost[i, j] > ACCEPTABLE_COST:
-            near = cost[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
-            total = near + window.compute_deviation_costs(i, j, x, y)
+            costs_around = cost[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
+            total = costs_around + window.compute_deviation_costs(i, j, x, y)
             best = int(total.argmin())
             a, b = divmod(best, 2 * SEARCH_RADIUS + 1)
             if math.isfinite(float(total[a, b])):
@@ -166,12 +169,14 @@ class FootholdMap:
         return x, y, z, np.array(_unit_normal(slope_x, slope_y))
 
     def lowest_height(self, x: float, y: float) -> float | None:
-        """Returns the height of the lowest ground right around a point [m]; None if unknown."""
-        at = self.window.find_cell(x, y)
-        if at is None:
+        """Returns the height of the lowest of the nine cells around a point [m]; None if unknown."""
+        index = self.window.find_cell(x, y)
+        if index is None:
             return None
-        low = float(np.fmin.reduce(self.window.heights[at[0] - 1 : at[0] + 2, at[1] - 1 : at[1] + 2], axis=None))
-        return low if math.isfinite(low) else None
+        lowest = float(
+            np.fmin.reduce(self.window.heights[index[0] - 1 : index[0] + 2, index[1] - 1 : index[1] + 2], axis=None)
+        )
+        return lowest if math.isfinite(lowest) else None
 
     def normal(self, x: float, y: float, z: float) -> tuple[float, float, float] | None:
         """Computes the unit normal of the ground under a foot, world; None if unknown.
@@ -183,10 +188,10 @@ class FootholdMap:
             y: y of the foot, world [m].
             z: height of the foot's lowest point [m].
         """
-        at = self.window.find_cell(x, y)
-        slack, slope = EVEN_TERRAIN_TOLERANCE * self._p.length, self._slope
-        if at is None or not fit_plane_under_foot(
-            self.window.heights, *at, z, self.window.cell, SLOPE_SCALE, slack, slope
+        index = self.window.find_cell(x, y)
+        tolerance, slope = EVEN_TERRAIN_TOLERANCE * self._morphology.length, self._slope
+        if index is None or not fit_plane_under_foot(
+            self.window.heights, *index, z, self.window.cell, SLOPE_SCALE, tolerance, slope
         ):
             return None
         return _unit_normal(*slope.tolist())
@@ -196,10 +201,10 @@ class FootholdMap:
 
         It is the normal of all ground around the foot, which points away from rising edges.
         """
-        at = self.window.find_cell(x, y)
-        if at is None or not math.isfinite(self.window.cost[at]):
+        index = self.window.find_cell(x, y)
+        if index is None or not math.isfinite(self.window.cost[index]):
             return None
-        return _unit_normal(*self.window.slopes[at].tolist())
+        return _unit_normal(*self.window.slopes[index].tolist())
 
     def choose_swing_timing(
         self, start: Array, end: Array, radius: float, min_clearance: float, slope: Array
@@ -216,17 +221,17 @@ class FootholdMap:
         if self.compute_clearance(start, end, radius, min_clearance, slope) <= min_clearance:
             return UNIFORM_TIMING
         x, y, z = (end - start).tolist()
-        far, rest = math.hypot(x, y), 1.0 - APEX_PHASE if z < 0.0 else APEX_PHASE
+        distance, lift_fraction = math.hypot(x, y), 1.0 - APEX_PHASE if z < 0.0 else APEX_PHASE
 
-        def speed(timing: SwingTiming) -> float:
-            high = self.compute_clearance(start, end, radius, min_clearance, slope, timing)
+        def estimate_foot_speed(timing: SwingTiming) -> float:
+            clearance = self.compute_clearance(start, end, radius, min_clearance, slope, timing)
             horizontal_fraction, height = (
                 timing.horizontal_end - timing.horizontal_start,
                 timing.vertical_end - timing.vertical_start,
             )
-            return float(far / horizontal_fraction + abs(z) / height + high / rest)
+            return float(distance / horizontal_fraction + abs(z) / height + clearance / lift_fraction)
 
-        return min((UNIFORM_TIMING, *(UP_FIRST_TIMINGS if z > 0.0 else OVER_FIRST_TIMINGS)), key=speed)
+        return min((UNIFORM_TIMING, *(UP_FIRST_TIMINGS if z > 0.0 else OVER_FIRST_TIMINGS)), key=estimate_foot_speed)
 
     def compute_clearance(
         self,
@@ -250,8 +255,8 @@ class FootholdMap:
             slope: (2,) mean slope of the terrain along world x and y.
             timing: timing of the swing.
         """
-        length, steep = self._p.length, math.hypot(*slope.tolist())
-        grid, slack = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
+        length, mean_slope = self._morphology.length, math.hypot(*slope.tolist())
+        grid, tolerance = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
         lift: float = required_lift(
             self.window.heights,
             *grid,
@@ -261,8 +266,8 @@ class FootholdMap:
             LIFT_FRACTIONS,
             radius + length * PATH_DEVIATION,
             radius,
-            steep,
-            slack,
+            mean_slope,
+            tolerance,
         )
         return max(min_clearance, min(TERRAIN_CLEARANCE * length + lift, MAX_CLEARANCE * length))
 

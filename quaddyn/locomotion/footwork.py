@@ -77,7 +77,7 @@ class Footwork:
     __slots__ = (
         "_blind_feet",
         "_max_hip_distance",
-        "_p",
+        "_morphology",
         "_waiting_time",
         "is_touchdown_late",
         "selections",
@@ -86,11 +86,13 @@ class Footwork:
     )
 
     def __init__(self, morphology: Morphology, reach: Array) -> None:
-        self._p = p = morphology
-        above = p.height + p.hips[:, 2]
-        far = np.sqrt(np.maximum((REACH_EXCESS_RATIO * reach) ** 2 - above**2, 0.0))  # from the hips, seen from above
+        self._morphology = p = morphology
+        hip_height = p.height + p.hips[:, 2]
+        reach_distance = np.sqrt(
+            np.maximum((REACH_EXCESS_RATIO * reach) ** 2 - hip_height**2, 0.0)
+        )  # from the hips, seen from above
         minimum = np.linalg.norm(p.nominal_stance - p.hips[:, :2], axis=1) + MIN_STEP_LENGTH * p.length
-        self._max_hip_distance: list[float] = np.maximum(far, minimum).tolist()
+        self._max_hip_distance: list[float] = np.maximum(reach_distance, minimum).tolist()
         self.swings: dict[int, SwingTrajectory] = {}
         self.selections: dict[int, FootholdSelection] = {}
         self.stumble_reflex = StumbleReflex(morphology)
@@ -112,13 +114,13 @@ class Footwork:
         return [FEET[i] for i, swing in self.swings.items() if MID_SWING[0] < swing.progress < MID_SWING[1]]
 
     def find_blocked_feet(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
-        """Returns the names of the late feet that something blocks: their paths have moved on, down into the ground.
+        """Returns the names of the late feet that an obstacle blocks: their paths have continued below the ground.
 
         Args:
             feet: (4, 3) centers of the foot spheres, world [m].
             normals: unit normals of the ground under the feet, world.
         """
-        min_depth = BLOCKED_FOOT_DEPTH * self._p.length
+        min_depth = BLOCKED_FOOT_DEPTH * self._morphology.length
         return tuple(
             FEET[i]
             for i, swing in self.swings.items()
@@ -139,7 +141,7 @@ class Footwork:
         uncertainty: float = 0.0,
         model_mismatch: bool = False,
     ) -> tuple[str, ...]:
-        """Starts and ends swings: by schedule, unless touchdown is early or late.
+        """Starts and ends swings by the gait schedule, unless a touchdown is early or late.
 
         After a push that accelerates the steps (`StepTimingAdapter`) feet lag behind their paths.  On unknown ground
         that has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to
@@ -162,33 +164,38 @@ class Footwork:
         Returns:
             The names of the feet that are to carry load.
         """
-        p, late, carrying, was_late = self._p, False, [], self.is_touchdown_late
+        p, is_late, carrying, was_late = self._morphology, False, [], self.is_touchdown_late
         contact_points = feet - p.radii[:, None] * np.array(normals)
-        even = foothold_map is None and not self.stumble_reflex.extra_clearance
-        hurried, scheduled = scheduler.rate_scale > 1.0 and even, contacts is None or (model_mismatch and even)
-        descending = FAST_TOUCHDOWN_PHASE if hurried else TOUCHDOWN_PHASE
-        for i, (stands, loaded) in enumerate(scheduler.contact_states()):
+        is_even = foothold_map is None and not self.stumble_reflex.extra_clearance
+        is_hurried, follows_schedule = (
+            scheduler.rate_scale > 1.0 and is_even,
+            contacts is None or (model_mismatch and is_even),
+        )
+        touchdown_phase = FAST_TOUCHDOWN_PHASE if is_hurried else TOUCHDOWN_PHASE
+        for i, (in_stance, is_loaded) in enumerate(scheduler.contact_states()):
             foot = FEET[i]
             swing = self.swings.get(i)
-            if swing is None and not stands:
-                away = None if foothold_map is None else foothold_map.lift_direction(*ground.points[i, :2].tolist())
-                swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, away or normals[i])
-                if away is None:
+            if swing is None and not in_stance:
+                lift_direction = (
+                    None if foothold_map is None else foothold_map.lift_direction(*ground.points[i, :2].tolist())
+                )
+                swing = self.swings[i] = self._begin_swing(feet[i], scheduler, ground, lift_direction or normals[i])
+                if lift_direction is None:
                     swing.timing = self.stumble_reflex.timing
             else:
-                has_contact = scheduled or contacts is None or foot in contacts
-                came = swing is not None and stands
-                if came and not has_contact:
+                has_contact = follows_schedule or contacts is None or foot in contacts
+                touched_down = swing is not None and in_stance
+                if touched_down and not has_contact:
                     x, y, z = contact_points[i].tolist()
-                    came = hurried and z - ground.height(x, y) < FAST_TOUCHDOWN_HEIGHT * p.length
-                if came:
+                    touched_down = is_hurried and z - ground.height(x, y) < FAST_TOUCHDOWN_HEIGHT * p.length
+                if touched_down:
                     del self.swings[i]
                     self.selections.pop(i, None)
-                    swing, loaded = None, True
+                    swing, is_loaded = None, True
                 elif (
                     swing is None
-                    and stands
-                    and not scheduled
+                    and in_stance
+                    and not follows_schedule
                     and self.stumble_reflex.has_left_foothold(i, contact_points[i], normals[i])
                 ):
                     # It is lowered where it is.
@@ -196,31 +203,35 @@ class Footwork:
                     swing.progress, has_contact = 1.0, False
                 if swing is None:
                     # From the tick of the touchdown on: with the old foothold the error would be a stride.
-                    if came:
+                    if touched_down:
                         x, y, z = contact_points[i].tolist()
-                        unforeseen = not scheduled and (foothold_map is None or foothold_map.normal(x, y, z) is None)
+                        is_unforeseen = not follows_schedule and (
+                            foothold_map is None or foothold_map.normal(x, y, z) is None
+                        )
                         self.stumble_reflex.record_touchdown(
-                            i, contact_points[i], z - ground.height(x, y) if unforeseen else 0.0
+                            i, contact_points[i], z - ground.height(x, y) if is_unforeseen else 0.0
                         )
                     ground.points[i] = contact_points[i]
                     ground.next_footholds.pop(i, None)
-                    if loaded or was_late:  # no unloading while a late foot has no contact
+                    if is_loaded or was_late:  # no unloading while a late foot has no contact
                         carrying.append(foot)
-                elif stands:
-                    late = True
+                elif in_stance:
+                    is_late = True
                     if not self.stumble_reflex.extra_clearance:
                         # The plan assumes contact soon, about here; the old foothold would be a stride behind.  On
                         # rough ground the old one is kept, since the foot may still be far from its next foothold.
                         x, y, _ = contact_points[i].tolist()
                         ground.points[i] = x, y, ground.height(x, y)
-                elif not scheduled and has_contact and swing.progress > descending:
+                elif not follows_schedule and has_contact and swing.progress > touchdown_phase:
                     carrying.append(foot)
-        watched: Collection[int] = ()
+        monitored: Collection[int] = ()
         if contacts is not None:  # without contact detection obstacles cannot be detected
-            watched = [i for i in self._blind_feet if FEET[i] in contacts] if forces is None else self._feet_moving_up()
-        self.stumble_reflex.advance(self.swings, watched, feet, forces, scheduler.swing_time, dt, uncertainty)
-        self.is_touchdown_late = late
-        self._waiting_time = self._waiting_time + dt if late else 0.0
+            monitored = (
+                [i for i in self._blind_feet if FEET[i] in contacts] if forces is None else self._feet_moving_up()
+            )
+        self.stumble_reflex.advance(self.swings, monitored, feet, forces, scheduler.swing_time, dt, uncertainty)
+        self.is_touchdown_late = is_late
+        self._waiting_time = self._waiting_time + dt if is_late else 0.0
         return tuple(carrying)
 
     def _feet_moving_up(self) -> list[int]:
@@ -228,21 +239,23 @@ class Footwork:
 
         A foot that scrapes along an edge while it is lowered slides off it.
         """
-        up = EVEN_TERRAIN_TOLERANCE * self._p.length
-        return [i for i, s in self.swings.items() if i in self._blind_feet or float(s.target[2] - s.start[2]) > up]
+        min_rise = EVEN_TERRAIN_TOLERANCE * self._morphology.length
+        return [
+            i for i, s in self.swings.items() if i in self._blind_feet or float(s.target[2] - s.start[2]) > min_rise
+        ]
 
     def _begin_swing(
         self, foot: Array, scheduler: GaitScheduler, ground: GroundPlane, direction: tuple[float, float, float]
     ) -> SwingTrajectory:
         """Creates the swing trajectory of a foot from its present position."""
-        p = self._p
-        high, sink = compute_nominal_clearance(ground) * p.length, TOUCHDOWN_SPEED * p.speed_scale
+        p = self._morphology
+        clearance, touchdown_speed = compute_nominal_clearance(ground) * p.length, TOUCHDOWN_SPEED * p.speed_scale
         return SwingTrajectory(
             foot,
             np.zeros(3),
             duration=scheduler.swing_time,
-            clearance=high,
-            touchdown_speed=sink,
+            clearance=clearance,
+            touchdown_speed=touchdown_speed,
             ground_normal=direction,
         )
 
@@ -277,77 +290,96 @@ class Footwork:
         """
         if not self.swings:
             return
-        p = self._p
+        p = self._morphology
         gain = (1.0 + EXTRA_ERROR_GAIN) * min(1.0 / max(reference.foothold_gain, 1e-3), MAX_ERROR_GAIN)
         targets = compute_footholds(path, scheduler.time_to_mid_stance, stance).tolist()
-        wide = float(scheduler.footprint_scale[1])
-        across, aside, up = ground.normal.tolist()
-        above, (forward, left, _) = ground.height(*com) - ground.lowering + p.height, path.velocity.tolist()
-        stay = StanceInterval((*com, above), (forward, left), scheduler.stance_time, ground.slope, path.yaw)
+        footprint_width = float(scheduler.footprint_scale[1])
+        normal_x, normal_y, normal_z = ground.normal.tolist()
+        com_height, (forward, leftward, _) = ground.height(*com) - ground.lowering + p.height, path.velocity.tolist()
+        interval = StanceInterval(
+            (*com, com_height), (forward, leftward), scheduler.stance_time, ground.slope, path.yaw
+        )
         for i, swing in self.swings.items():
-            left = max(0.0, (1.0 - swing.progress) * scheduler.swing_time)
-            opposite = self.swings.get(i ^ 1)
-            beside = (ground.points[i ^ 1] if opposite is None else opposite.target).tolist()
+            remaining_time = max(0.0, (1.0 - swing.progress) * scheduler.swing_time)
+            opposite_swing = self.swings.get(i ^ 1)
+            opposite_position = (ground.points[i ^ 1] if opposite_swing is None else opposite_swing.target).tolist()
             requested = targets[i][0] + gain * error[0], targets[i][1] + gain * error[1]
             x, y = self._clamp_foothold(
                 i,
-                requested[0] - com[0] - left * velocity[0],
-                requested[1] - com[1] - left * velocity[1],
+                requested[0] - com[0] - remaining_time * velocity[0],
+                requested[1] - com[1] - remaining_time * velocity[1],
                 yaw,
-                wide,
-                (beside[0] - com[0] - left * velocity[0], beside[1] - com[1] - left * velocity[1]),
+                footprint_width,
+                (
+                    opposite_position[0] - com[0] - remaining_time * velocity[0],
+                    opposite_position[1] - com[1] - remaining_time * velocity[1],
+                ),
             )
-            x, y = x + com[0] + left * velocity[0], y + com[1] + left * velocity[1]
-            ahead = left * velocity[0], left * velocity[1]
-            nominal, settled = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
-            r = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's center over the ground
-            lowered = self.stumble_reflex.lowered_feet.get(i)
-            foothold = None if foothold_map is None or lowered is not None else foothold_map.choose_foothold(x, y)
+            x, y = x + com[0] + remaining_time * velocity[0], y + com[1] + remaining_time * velocity[1]
+            com_displacement = remaining_time * velocity[0], remaining_time * velocity[1]
+            nominal, is_frozen = (x, y), swing.progress >= TARGET_FREEZE_PHASE and i in self.selections
+            sphere_height = float(p.radii[i]) - TARGET_DEPTH * p.length  # of the sphere's center over the ground
+            lowered_position = self.stumble_reflex.lowered_feet.get(i)
+            foothold = (
+                None if foothold_map is None or lowered_position is not None else foothold_map.choose_foothold(x, y)
+            )
             if foothold_map is None or foothold is None:
-                x, y = lowered or (x, y)
-                below = None if foothold_map is None or lowered is None else foothold_map.lowest_height(x, y)
-                window = None if foothold_map is None or below is None else foothold_map.window
-                z, reason = (
-                    ground.height(x, y) if below is None else below,
-                    "" if lowered is None else PLACED_BEFORE_OBSTACLE,
+                x, y = lowered_position or (x, y)
+                lowest_height = (
+                    None if foothold_map is None or lowered_position is None else foothold_map.lowest_height(x, y)
                 )
-                if lowered is None:
+                window = None if foothold_map is None or lowest_height is None else foothold_map.window
+                z, reason = (
+                    ground.height(x, y) if lowest_height is None else lowest_height,
+                    "" if lowered_position is None else PLACED_BEFORE_OBSTACLE,
+                )
+                if lowered_position is None:
                     self._blind_feet.add(i)
-                elif below is not None:
+                elif lowest_height is not None:
                     ground.next_footholds[i] = x, y, z
-                if reason or not settled:
+                if reason or not is_frozen:
                     self.selections[i] = FootholdSelection(
-                        i, requested, nominal, (x, y, z), (across, aside, up), reason, window, stay, ahead
+                        i,
+                        requested,
+                        nominal,
+                        (x, y, z),
+                        (normal_x, normal_y, normal_z),
+                        reason,
+                        window,
+                        interval,
+                        com_displacement,
                     )
-                target = x + r * across, y + r * aside, z + r * up
-                lift = self.stumble_reflex.extra_clearance
+                target = x + sphere_height * normal_x, y + sphere_height * normal_y, z + sphere_height * normal_z
+                extra_clearance = self.stumble_reflex.extra_clearance
                 swing.advance(
                     dt,
                     target,
                     scheduler.swing_time,
-                    (compute_nominal_clearance(ground) + lift) * p.length if lift else None,
+                    (compute_nominal_clearance(ground) + extra_clearance) * p.length if extra_clearance else None,
                 )
                 continue
             self._blind_feet.discard(i)
             x, y, z, normal = foothold
-            end, high, reason = np.array([x, y, z]) + r * normal, None, ""
+            end, clearance, reason = np.array([x, y, z]) + sphere_height * normal, None, ""
             if (
                 swing.progress > APEX_PHASE
                 and abs(float(normal @ (end - swing.target))) > EVEN_TERRAIN_TOLERANCE * p.length
             ):
                 end = swing.target  # the foot descends and keeps its foothold
-                x, y, z = (end - r * normal).tolist()
+                x, y, z = (end - sphere_height * normal).tolist()
                 reason = DESCENT_BEGUN
-            if not settled:
+            if not is_frozen:
                 self.selections[i] = FootholdSelection(
-                    i, requested, nominal, (x, y, z), normal, reason, foothold_map.window, stay, ahead
+                    i, requested, nominal, (x, y, z), normal, reason, foothold_map.window, interval, com_displacement
                 )
             if swing.progress < APEX_PHASE:
                 minimum, radius = compute_nominal_clearance(ground) * p.length, float(p.radii[i])
                 if swing.progress <= TIMING_DECISION_PHASE:
                     swing.timing = foothold_map.choose_swing_timing(swing.start, end, radius, minimum, ground.slope)
-                high = foothold_map.compute_clearance(swing.start, end, radius, minimum, ground.slope, swing.timing)
-            swing.advance(dt, end, scheduler.swing_time, high)
+                clearance = foothold_map.compute_clearance(
+                    swing.start, end, radius, minimum, ground.slope, swing.timing
+                )
+            swing.advance(dt, end, scheduler.swing_time, clearance)
             fraction, (px, py, pz) = min(TRUNK_LEAD_FACTOR * swing.progress, 1.0), ground.points[i].tolist()
             ground.next_footholds[i] = px + fraction * (x - px), py + fraction * (y - py), pz + fraction * (z - pz)
 
@@ -370,9 +402,9 @@ class Footwork:
     ) -> tuple[float, float]:
         """Returns the foothold (x, y) relative to the body [m], clamped to the reach and beside the other foot.
 
-        The inward limit is proportional to the footprint width.  The position of the opposite foot counts as it is: a
-        body that is pushed sideways leaves it behind.  If both limits conflict, the foothold is beyond the reach of the
-        leg rather than across the other foot.
+        The inward limit is proportional to the footprint width.  The actual position of the opposite foot is used,
+        which a body that is pushed sideways leaves behind.  If both limits conflict, the foothold is beyond the reach
+        of the leg rather than across the other foot.
 
         Args:
             i: index of the foot.
@@ -382,7 +414,7 @@ class Footwork:
             width_scale: width of the footprint, divided by that at home.
             opposite_foot: (2,) position of the opposite foot relative to the body, world [m].
         """
-        p = self._p
+        p = self._morphology
         c, s = math.cos(yaw), math.sin(yaw)
         home_x, home_y = p.nominal_stance[i].tolist()
         side = math.copysign(1.0, home_y)
@@ -403,5 +435,5 @@ class Footwork:
 
 def compute_nominal_clearance(ground: GroundPlane) -> float:
     """Computes the clearance of a swing over the straight line on the plane of the feet [l]."""
-    steep = math.hypot(*ground.normal[:2].tolist())
-    return max(NOMINAL_CLEARANCE - SLOPE_CLEARANCE_REDUCTION * steep, MIN_CLEARANCE)
+    slope_sine = math.hypot(*ground.normal[:2].tolist())
+    return max(NOMINAL_CLEARANCE - SLOPE_CLEARANCE_REDUCTION * slope_sine, MIN_CLEARANCE)

@@ -84,7 +84,7 @@ class FrictionEstimation:
         lower_bound: bool = True,
         rough: bool = False,
     ) -> float:
-        """Updates the estimate by one tick.
+        """Updates the estimate by one tick and returns the bound of the friction coefficient.
 
         Args:
             state: present state of the robot.
@@ -99,18 +99,18 @@ class FrictionEstimation:
             The bound.
         """
         self.slipping_feet = self.detector.update(state, forces, contacts, normal=normals)
-        enough = lower_bound and len(self.slipping_feet) >= (MIN_SLIPPING_FEET if rough else 1)
-        shown = self.detector.estimate_friction(self._min_slip_time) if enough else None
+        may_lower = lower_bound and len(self.slipping_feet) >= (MIN_SLIPPING_FEET if rough else 1)
+        slip_friction = self.detector.estimate_friction(self._min_slip_time) if may_lower else None
         self._time_since_slip += self._dt
-        if shown is not None and SLIP_SAFETY_FACTOR * shown < CONFIRMATION_RATIO * self.bound:
+        if slip_friction is not None and SLIP_SAFETY_FACTOR * slip_friction < CONFIRMATION_RATIO * self.bound:
             self._time_since_slip = 0.0
-        if shown is not None and SLIP_SAFETY_FACTOR * shown < self.bound:
+        if slip_friction is not None and SLIP_SAFETY_FACTOR * slip_friction < self.bound:
             start = min(self.bound, 1.0)
-            self.bound = start + self._slip_alpha * (max(SLIP_SAFETY_FACTOR * shown, MIN_FRICTION) - start)
+            self.bound = start + self._slip_alpha * (max(SLIP_SAFETY_FACTOR * slip_friction, MIN_FRICTION) - start)
             return self.bound
         if self.bound < math.inf:
             self.bound *= math.exp(self._growth_rate * self._time_since_slip)
-            held = self.detector.max_held_ratio - HOLDING_UNCERTAINTY
-            if SLIP_SAFETY_FACTOR * held > self.bound:
-                self.bound += self._holding_alpha * (held - self.bound)
+            held_ratio = self.detector.max_held_ratio - HOLDING_UNCERTAINTY
+            if SLIP_SAFETY_FACTOR * held_ratio > self.bound:
+                self.bound += self._holding_alpha * (held_ratio - self.bound)
         return self.bound

@@ -34,7 +34,7 @@ class FrictionModel:
 
     Args:
         wbc: the whole-body controller, whose contacts are set; its friction is the nominal one.
-        is_given: whether the nominal friction is that of the ground, instead of an assumption.
+        is_given: whether the nominal friction is known to be that of the ground, instead of assumed.
 
     Attributes:
         normal: (3,) mean unit normal of the ground under all feet, out of the ground, world.
@@ -97,15 +97,15 @@ class FrictionModel:
 
     def set_normals(self, normals: Sequence[tuple[float, float, float]]) -> None:
         """Sets the unit normals of the ground under the feet, in the order of `FEET`, world."""
-        changed = False
-        for i, (normal, before) in enumerate(zip(normals, self._normals, strict=True)):
-            x, y, z = normal[0] - before[0], normal[1] - before[1], normal[2] - before[2]
+        has_changed = False
+        for i, (normal, last_normal) in enumerate(zip(normals, self._normals, strict=True)):
+            x, y, z = normal[0] - last_normal[0], normal[1] - last_normal[1], normal[2] - last_normal[2]
             if x * x + y * y + z * z < MIN_NORMAL_CHANGE * MIN_NORMAL_CHANGE:
                 continue
             self._normals[i] = normal
             self._wbc.contacts[FEET[i]].normal = normal
-            changed = True
-        if changed:
+            has_changed = True
+        if has_changed:
             total = np.array(self._normals).sum(axis=0)
             self.normal = total / np.linalg.norm(total)
             self._update_friction(self._slope)
@@ -114,8 +114,8 @@ class FrictionModel:
         """Sets the friction coefficient of the contacts for the tangent of a slope, if it has changed enough."""
         required = max(self._nominal, (slope + min(slope, SLOPE_FRICTION_MARGIN)) / PYRAMID_FACE_RATIO)
         required = min(required, max(self._slip_bound, (1.0 + SLIP_MARGIN_FRACTION) * slope / PYRAMID_FACE_RATIO))
-        now = self._wbc.friction
-        if abs(required - now) > MIN_FRICTION_CHANGE * min(1.0, required / FINE_STEP_FRICTION) or (
-            required == self._nominal != now
+        present = self._wbc.friction
+        if abs(required - present) > MIN_FRICTION_CHANGE * min(1.0, required / FINE_STEP_FRICTION) or (
+            required == self._nominal != present
         ):
             self._wbc.friction = required

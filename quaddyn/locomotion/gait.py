@@ -31,13 +31,13 @@ class Gait:
 
     Attributes:
         name: name of the gait.
-        period: duration of one cycle, divided by ``sqrt(l / g)``; see `Morphology.time_scale`.
+        period: duration of one cycle [sqrt(l/g)]; see `Morphology.time_scale`.
         duty_factor: stance time of each foot divided by the period, in [0.3, 1].
-        phase_offsets: (4,) phase of each foot's touchdown, in cycles in [0, 1), in the order FL, FR, RL, RR.
-        footprint_scale: (2,) length and width of the footprint, divided by those of the home stance.  In gaits that are
-            supported by one side or one end alone, the center of mass accelerates away from the support at
-            ``(c - z) g / h``, which friction limits; so their footprints are narrower.
-        max_stride: maximum path of a stance foot during one stance, divided by the leg length; commanded velocities
+        phase_offsets: (4,) phase of each foot's touchdown [cycles], from 0 to below 1, in the order FL, FR, RL, RR.
+        footprint_scale: (2,) ratios of length and width of the footprint to those of the home stance.  In gaits that
+            are supported by one side or one end alone, the center of mass accelerates away from the support at ``(c -
+            z) g / h``, which friction limits; so their footprints are narrower.
+        max_stride: maximum path of a stance foot during one stance [leg lengths]; commanded velocities
             beyond it are clamped.
     """
 
@@ -58,7 +58,7 @@ class Gait:
         for field in (
             "phase_offsets",
             "footprint_scale",
-        ):  # tuples whatever came, so that gaits compare by their numbers
+        ):  # stored as tuples, so that gaits compare by their numbers
             values = check_sequence(field, getattr(self, field), "numbers")
             object.__setattr__(self, field, tuple(check_number(field, value) for value in values))
         if len(self.phase_offsets) != 4 or not all(0.0 <= o < 1.0 for o in self.phase_offsets):
@@ -92,7 +92,7 @@ EVENT_TOLERANCE = 1e-9
 
 @functools.lru_cache(maxsize=64)
 def has_end_support(phase_offsets: tuple[float, ...], duty_factor: float) -> bool:
-    """Returns `Gait.has_end_support`, from the contact states between successive contact events.
+    """Returns whether the front feet alone or the rear feet alone are in stance between two contact events.
 
     Args:
         phase_offsets: (4,) phase of each foot's touchdown [cycles].
@@ -192,7 +192,7 @@ class GaitScheduler:
 
     # -- commands ------------------------------------------------------------------------------------------------
     def _reset_cycle(self) -> None:
-        """Sets the cycle to its start, in the gait from which the present one is reached."""
+        """Sets the cycle to its start, in the gait itself, or in a trot from which the transition to it begins."""
         # Gaits with a narrower footprint or with flight phases start as a trot.
         gait = (
             self.gait
@@ -247,14 +247,14 @@ class GaitScheduler:
             return
         cycles = dt / self.period
         self.phase += cycles
-        landing = self._is_stopping and (
+        stops_as_trot = self._is_stopping and (
             self.last_swing[0] == np.inf or not self.gait.vertical_force_profile.is_constant
         )
-        gait = GAITS["trot"] if landing else self.gait
-        ready = (
+        gait = GAITS["trot"] if stops_as_trot else self.gait
+        may_change = (
             self.phase >= 0.0 or gait.vertical_force_profile.is_constant
         )  # no flight phase before the first lift-off
-        if gait.has_swing_phase and ready:
+        if gait.has_swing_phase and may_change:
             self._approach_gait(gait, cycles)
         if self._is_stopping and self.last_swing[0] == np.inf:
             self._set_last_swings()
@@ -272,54 +272,59 @@ class GaitScheduler:
             gait: gait to approach.
             cycles: time since the last call [cycles].
         """
-        trot, spread = GAITS["trot"], self.footprint_scale.tolist()
-        turn = [goal - now for goal, now in zip(gait.phase_offsets, self.phase_offsets.tolist(), strict=True)]
+        trot, footprint = GAITS["trot"], self.footprint_scale.tolist()
+        offset_changes = [
+            target_value - present
+            for target_value, present in zip(gait.phase_offsets, self.phase_offsets.tolist(), strict=True)
+        ]
         # Differences of half a cycle are all taken backward: the feet then change order while two of a trot's feet
         # stand.
-        turn = [t - math.floor(t + 0.5 + PHASE_TOLERANCE) for t in turn]
-        wide = all(
+        offset_changes = [change - math.floor(change + 0.5 + PHASE_TOLERANCE) for change in offset_changes]
+        footprint_reached = all(
             [
-                abs(now - to) <= PHASE_TOLERANCE + TRANSITION_TOLERANCE * to
-                for now, to in zip(spread, gait.footprint_scale, strict=True)
+                abs(present - target_scale) <= PHASE_TOLERANCE + TRANSITION_TOLERANCE * target_scale
+                for present, target_scale in zip(footprint, gait.footprint_scale, strict=True)
             ]
         )
-        there = wide and all([abs(t) <= PHASE_TOLERANCE for t in turn])
-        if not there and self.duty_factor > trot.duty_factor - DUTY_TOLERANCE:
+        pattern_reached = footprint_reached and all([abs(change) <= PHASE_TOLERANCE for change in offset_changes])
+        if not pattern_reached and self.duty_factor > trot.duty_factor - DUTY_TOLERANCE:
             max_change = OFFSET_RATE * cycles
-            self.phase_offsets = self.phase_offsets + [min(max(t, -max_change), max_change) for t in turn]
+            self.phase_offsets = self.phase_offsets + [
+                min(max(change, -max_change), max_change) for change in offset_changes
+            ]
             max_change = TIME_RATE * cycles
             steps = [
-                min(max(goal - now, -max_change), max_change)
-                for goal, now in zip(gait.footprint_scale, spread, strict=True)
+                min(max(target_value - present, -max_change), max_change)
+                for target_value, present in zip(gait.footprint_scale, footprint, strict=True)
             ]
             self.footprint_scale = self.footprint_scale + steps
-        times = gait if there or gait.duty_factor > trot.duty_factor - DUTY_TOLERANCE else trot
-        period = times.period * self.time_scale
+        timing_gait = gait if pattern_reached or gait.duty_factor > trot.duty_factor - DUTY_TOLERANCE else trot
+        period = timing_gait.period * self.time_scale
         stance_time, swing_time = (
-            now + min(max(target - now, -TIME_RATE * cycles * now), TIME_RATE * cycles * target)
-            for now, target in (
-                (self.duty_factor * self._period, times.duty_factor * period),
-                ((1.0 - self.duty_factor) * self._period, (1.0 - times.duty_factor) * period),
+            present + min(max(target - present, -TIME_RATE * cycles * present), TIME_RATE * cycles * target)
+            for present, target in (
+                (self.duty_factor * self._period, timing_gait.duty_factor * period),
+                ((1.0 - self.duty_factor) * self._period, (1.0 - timing_gait.duty_factor) * period),
             )
         )
         self._period, self.duty_factor = stance_time + swing_time, stance_time / (stance_time + swing_time)
 
-    # -- now -----------------------------------------------------------------------------------------------------
+    # -- present phases ------------------------------------------------------------------------------------------
     def contact_states(self) -> list[tuple[bool, bool]]:
         """Returns for each foot whether it is in stance, and whether it is to carry load.
 
         Before lift-off a foot is unloaded for `LOADING_TIME` cycles.
         """
-        out = []
+        states = []
         for offset, first, last in zip(
             self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
         ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
             end = n + self.duty_factor if n <= last else math.inf
-            stands = (n <= first or n <= x) and x < end
-            out.append((stands, stands and x < end - LOADING_TIME))
-        return out
+            in_stance = (n <= first or n <= x) and x < end
+            states.append((in_stance, in_stance and x < end - LOADING_TIME))
+        return states
 
     @property
     def period(self) -> float:
@@ -329,12 +334,12 @@ class GaitScheduler:
     @property
     def is_transitioning(self) -> bool:
         """Whether the transition to the target gait is not complete."""
-        gait, turn = self.gait, self.phase_offsets - self.gait.phase_offsets
+        gait, offset_error = self.gait, self.phase_offsets - self.gait.phase_offsets
         return (
             abs(self.duty_factor - gait.duty_factor) > TRANSITION_TOLERANCE
             or abs(self._period - gait.period * self.time_scale) > TRANSITION_TOLERANCE * self._period
             or bool((np.abs(self.footprint_scale - gait.footprint_scale) > 2.0 * TRANSITION_TOLERANCE).any())
-            or bool((np.abs(turn - np.round(turn)) > TRANSITION_TOLERANCE).any())
+            or bool((np.abs(offset_error - np.round(offset_error)) > TRANSITION_TOLERANCE).any())
         )
 
     @property
@@ -345,31 +350,31 @@ class GaitScheduler:
     @property
     def stance_mask(self) -> NDArray[np.bool_]:
         """(4,) whether each foot is in stance."""
-        return np.array([stands for stands, _ in self.contact_states()])
+        return np.array([in_stance for in_stance, _ in self.contact_states()])
 
     @property
     def time_to_mid_stance(self) -> Array:
         """(4,) time until the middle of the next stance of each foot, the present one excluded [s]."""
-        out = []
+        times = []
         for offset, first, last in zip(
             self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
         ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
-            out.append((n + 1.0 + 0.5 * self.duty_factor - x) * self.period)
-        return np.array(out)
+            times.append((n + 1.0 + 0.5 * self.duty_factor - x) * self.period)
+        return np.array(times)
 
     @property
     def time_to_liftoff(self) -> list[float]:
         """(4,) time until lift-off of each stance foot [s]; 0 for swing feet and for feet that stay in stance."""
-        out = []
+        times = []
         for offset, first, last in zip(
             self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
         ):
             x = self.phase - offset
             n = min(max(math.floor(x), first), last + 1.0)
-            out.append(max(0.0, n + self.duty_factor - x) * self.period if n <= last else 0.0)
-        return out
+            times.append(max(0.0, n + self.duty_factor - x) * self.period if n <= last else 0.0)
+        return times
 
     @property
     def swing_phase(self) -> Array:

@@ -86,8 +86,8 @@ class GroundPhaseController:
     @staticmethod
     def warmup() -> None:
         """Compiles all compiled functions of the controller."""
-        for each in (preview_com, write_footholds, advance_path, fit_planes, fit_plane_under_foot, find_edges):
-            each.compile()
+        for function in (preview_com, write_footholds, advance_path, fit_planes, fit_plane_under_foot, find_edges):
+            function.compile()
 
     def begin(self, motion: CentroidalState) -> None:
         """Initializes all components at the first tick, or at the first one after a fall."""
@@ -100,15 +100,15 @@ class GroundPhaseController:
         self._steering.reset()
         self.progress_monitor.reset()
         self._step_lookahead.reset()
-        deep = quad.capability.compute_slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-        low = compute_slope_lowering(p, ground.axes(motion.yaw), deep)
-        height, lean = self.transitions.initial_trunk_state(motion, ground, low, quad.path_reference)
+        slope_lowering = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
+        lowering = compute_slope_lowering(p, ground.axes(motion.yaw), slope_lowering)
+        height, com_offset = self.transitions.initial_trunk_state(motion, ground, lowering, quad.path_reference)
         quad.trunk.restore_base_weight()
         quad.trunk = TrunkController(
-            p, quad.wbc, quad.friction_model, height, lean, quad.capability.compute_slope_lowering
+            p, quad.wbc, quad.friction_model, height, com_offset, quad.capability.slope_lowering
         )
-        quad.mode = LocomotionMode.RISING if height < p.height or any(lean) else LocomotionMode.STANDING
-        if height != p.height or any(lean):
+        quad.mode = LocomotionMode.RISING if height < p.height or any(com_offset) else LocomotionMode.STANDING
+        if height != p.height or any(com_offset):
             quad.trunk.go_to(p.height)
 
     def update_velocity_filter(self, motion: CentroidalState) -> None:
@@ -119,10 +119,10 @@ class GroundPhaseController:
 
     def _is_obstructed(self) -> bool:
         """Returns whether an unknown obstacle or slipping feet block the robot."""
-        stumbles, quad = self.footwork.stumble_reflex, self._quadruped
+        reflex, quad = self.footwork.stumble_reflex, self._quadruped
         return bool(
-            stumbles.extra_clearance
-            or stumbles.lowered_feet
+            reflex.extra_clearance
+            or reflex.lowered_feet
             or quad.friction_model.is_slippery
             or quad.estimators.slipping_feet
         )
@@ -154,62 +154,79 @@ class GroundPhaseController:
             quad.trunk,
         )
         assert ground is not None
-        p, dt, grip, senses = quad.morphology, quad.dt, quad.friction_model, quad.estimators
+        p, dt, friction_model, estimators = quad.morphology, quad.dt, quad.friction_model, quad.estimators
         feet, (x, y, _) = motion.feet, motion.com
 
         # Velocity within all limits, and path reference.
-        velocity, limit = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
-        velocity, steep = quad.capability.clamp_velocity_on_ground(quad.gait, velocity, grip, motion.yaw)
-        limit = steep or limit
+        velocity, limit_reason = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
+        velocity, slope_reason = quad.capability.clamp_velocity_on_ground(
+            quad.gait, velocity, friction_model, motion.yaw
+        )
+        limit_reason = slope_reason or limit_reason
         if foothold_map is not None:
             foothold_map.advance(x, y, dt)
-            velocity, limit = self._step_lookahead.clamp_velocity(
-                quad.gait, velocity, limit, foothold_map.window, (x, y), motion.yaw
+            velocity, limit_reason = self._step_lookahead.clamp_velocity(
+                quad.gait, velocity, limit_reason, foothold_map.window, (x, y), motion.yaw
             )
-        velocity, limit = self.progress_monitor.filter_command(
-            velocity, limit, motion, state.velocity(quad.base).item(5)
+        velocity, limit_reason = self.progress_monitor.filter_command(
+            velocity, limit_reason, motion, state.velocity(quad.base).item(5)
         )
-        moving = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and scheduler.phase >= 0.0
-        going = velocity if moving else np.zeros(3)
+        is_stepping = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and scheduler.phase >= 0.0
+        path_command = velocity if is_stepping else np.zeros(3)
         self._steering.update_speed_averages(path, motion.velocity)
-        obstructed = self._is_obstructed()
+        is_obstructed = self._is_obstructed()
         self._steering.update_velocity(
             path,
             ground,
             quad.gait,
-            going,
-            grip.friction,
+            path_command,
+            friction_model.friction,
             is_transitioning=scheduler.is_transitioning,
-            is_obstructed=obstructed,
+            is_obstructed=is_obstructed,
         )
         if scheduler.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
             scheduler
-        ):  # no waiting for the ground after a push
+        ):  # after a push the gait does not wait for late touchdowns
             scheduler.advance(dt)
         path.advance(dt)
 
         # Contacts, and the ground under them.
         normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
-        blocked, flight = footwork.find_blocked_feet(feet, normals), not scheduler.vertical_force_profile.is_constant
-        contacts = senses.detect_contacts(
-            state, quad.tau, normals, measured_contacts, blocked, footwork.mid_swing_feet, has_flight_phase=flight
+        blocked, has_flight_phase = (
+            footwork.find_blocked_feet(feet, normals),
+            not scheduler.vertical_force_profile.is_constant,
+        )
+        contacts = estimators.detect_contacts(
+            state,
+            quad.tau,
+            normals,
+            measured_contacts,
+            blocked,
+            footwork.mid_swing_feet,
+            has_flight_phase=has_flight_phase,
         )
         carrying = footwork.update_contacts(
-            scheduler, ground, feet, normals, contacts, dt, foothold_map, senses.forces,
-            uncertainty=senses.uncertainty, model_mismatch=measured_contacts is None and senses.model_mismatch,
+            scheduler, ground, feet, normals, contacts, dt, foothold_map, estimators.forces,
+            uncertainty=estimators.uncertainty, model_mismatch=measured_contacts is None and estimators.model_mismatch,
         )  # fmt: skip
-        grip.set_normals(normals)
+        friction_model.set_normals(normals)
         # On a slope at the friction limit feet creep, which gives no estimate of the friction.  On rough ground a
         # single foot may scrape along an edge.  During slip, the deviation from the plan must not be classified as
         # roughness.
-        rough = footwork.stumble_reflex.extra_clearance > 0.0 and not grip.is_slippery
-        senses.update_friction(state, footwork.grounded_feet(carrying), lower_bound=not grip.is_steep, rough=rough)
+        is_rough = footwork.stumble_reflex.extra_clearance > 0.0 and not friction_model.is_slippery
+        estimators.update_friction(
+            state, footwork.grounded_feet(carrying), lower_bound=not friction_model.is_steep, rough=is_rough
+        )
         if foothold_map is None:
             ground.advance(dt, MAP_SLOPE_TIME * p.time_scale if footwork.stumble_reflex.extra_clearance else None)
         else:
-            deep = self._height_limiter.required_lowering(scheduler, path, ground, footwork.swings, (x, y))
+            required_lowering = self._height_limiter.required_lowering(scheduler, path, ground, footwork.swings, (x, y))
             ground.advance_on_map(
-                dt, MAP_SLOPE_TIME * p.time_scale, MAP_HEIGHT_TIME * p.time_scale, TRUNK_RISE_TIME * p.time_scale, deep
+                dt,
+                MAP_SLOPE_TIME * p.time_scale,
+                MAP_HEIGHT_TIME * p.time_scale,
+                TRUNK_RISE_TIME * p.time_scale,
+                required_lowering,
             )
 
         # Center-of-mass motion and footholds.
@@ -236,14 +253,14 @@ class GroundPhaseController:
 
         # Torques.
         footwork.update_references(quad.wbc.tasks, feet)
-        hurried = scheduler.rate_scale > 1.0
+        is_stepping_fast = scheduler.rate_scale > 1.0
         trunk.update_references(
-            reference, path, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=hurried
+            reference, path, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=is_stepping_fast
         )
         command = quad.wbc.compute(state, carrying)
-        tau = senses.add_payload_torques(state, quad.tau, command)
-        given_in = not command.ok and grip.is_slippery
-        quad.tau = quad.torque_limiter.damping_torque(state) if given_in else quad.torque_limiter.clamp(tau, state)
+        tau = estimators.add_payload_torques(state, quad.tau, command)
+        damps_only = not command.ok and friction_model.is_slippery
+        quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
         return LocomotionCommand(
             quad.tau,
             quad.mode,
@@ -253,14 +270,14 @@ class GroundPhaseController:
             requested,
             velocity,
             path.velocity.copy(),
-            limit,
+            limit_reason,
             {FEET[i]: swing for i, swing in footwork.swings.items()},
             contacts,
-            senses.payload_mass,
-            senses.slipping_feet,
-            grip.friction,
+            estimators.payload_mass,
+            estimators.slipping_feet,
+            friction_model.friction,
             jump_plan,
-            {FEET[i]: Foothold(choice, self._margins) for i, choice in footwork.selections.items()},
+            {FEET[i]: Foothold(selection, self._margins) for i, selection in footwork.selections.items()},
             {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
-            senses.model_mismatch,
+            estimators.model_mismatch,
         )

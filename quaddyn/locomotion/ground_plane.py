@@ -66,7 +66,7 @@ class GroundPlane:
             radii: (4,) radii of the spheres [m].
             time: time constant of the slope [s].
         """
-        plane = cls(feet, time)  # of the centres: parallel, where the radii are alike
+        plane = cls(feet, time)  # through the centers: parallel to the ground if the radii are equal
         plane.points -= radii[:, None] * plane.normal
         return plane
 
@@ -95,19 +95,19 @@ class GroundPlane:
         """
         points, (a, b) = self.list_support_points(), self.slope.tolist()
         mx, my, mz = _mean_point(points)
-        turn = self._fit_slope() - self.slope
-        self.slope = self.slope + min(1.0, dt / slope_time) * turn
-        self.slope_rate = float(turn[0]) / slope_time, float(turn[1]) / slope_time
+        slope_error = self._fit_slope() - self.slope
+        self.slope = self.slope + min(1.0, dt / slope_time) * slope_error
+        self.slope_rate = float(slope_error[0]) / slope_time, float(slope_error[1]) / slope_time
         if self._map_height is None:
             self._map_height, self._map_center = mz, (mx, my)
         (x, y), self._map_center = self._map_center, (mx, my)
-        level = self._map_height + a * (mx - x) + b * (my - y)
-        up, down = mz - level, lowering - self.lowering
-        lowering_time = level_time if down > 0.0 else rise_time
-        self.climb_rate = up / level_time - down / lowering_time
+        height = self._map_height + a * (mx - x) + b * (my - y)
+        height_error, lowering_error = mz - height, lowering - self.lowering
+        lowering_time = level_time if lowering_error > 0.0 else rise_time
+        self.climb_rate = height_error / level_time - lowering_error / lowering_time
         self._map_height, self.lowering = (
-            level + min(1.0, dt / level_time) * up,
-            self.lowering + min(1.0, dt / lowering_time) * down,
+            height + min(1.0, dt / level_time) * height_error,
+            self.lowering + min(1.0, dt / lowering_time) * lowering_error,
         )
 
     @property
@@ -166,8 +166,8 @@ class GroundPlane:
         if not determinant > 1e-3 * (xx + yy) ** 2:  # feet in a line span no plane
             return np.zeros(2)
         a, b = (yy * xz - xy * yz) / determinant, (xx * yz - xy * xz) / determinant
-        steep = math.hypot(a, b)
-        return np.array([a, b]) * min(1.0, MAX_SLOPE / max(steep, 1e-12))
+        slope_size = math.hypot(a, b)
+        return np.array([a, b]) * min(1.0, MAX_SLOPE / max(slope_size, 1e-12))
 
 
 def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Array:
@@ -175,8 +175,8 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
 
     Args:
         yaw: yaw angle of the forward direction [rad].
-        slope_x: slope of the ground along world x.
-        slope_y: slope of the ground along world y.
+        slope_x: slope of the ground along world x, dimensionless.
+        slope_y: slope of the ground along world y, dimensionless.
 
     Returns:
         (3, 3) rotation; forward and left lie in the ground plane.
@@ -186,7 +186,7 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
     rise, side = a * c + b * s, b * c - a * s  # forward and leftward
     f = 1.0 / math.sqrt(1.0 + rise * rise)
     n = 1.0 / math.sqrt(1.0 + a * a + b * b)
-    x, y = -rise * side * f * n, n / f  # of the leftward axis, along forward and left of the level
+    x, y = -rise * side * f * n, n / f  # components of the leftward axis along horizontal forward and left
     return np.array(
         [
             [c * f, x * c - y * s, -a * n],
@@ -197,6 +197,6 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
 
 
 def _mean_point(points: list[Any]) -> tuple[float, float, float]:
-    """Returns the mean of four points."""
+    """Returns the mean (x, y, z) of four points."""
     (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
     return 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)

@@ -63,9 +63,9 @@ class JumpDynamics:
         "_columns",
         "_data",
         "_dynamics",
+        "_morphology",
         "_motors",
         "_offsets",
-        "_p",
         "_poses",
         "_robot",
         "_torque_limiter",
@@ -81,7 +81,7 @@ class JumpDynamics:
         poses: LegPoseSolver,
         acceleration_ratio: float = 1.0,
     ) -> None:
-        self._robot, self._p, self._torque_limiter, self._bounds, self._poses = (
+        self._robot, self._morphology, self._torque_limiter, self._bounds, self._poses = (
             robot,
             morphology,
             torque_limiter,
@@ -106,23 +106,22 @@ class JumpDynamics:
         if any(offset is None for offset in offsets):
             raise ArgumentError(
                 f"jump: {robot.name!r} cannot: its legs do not reach the ground between the heights "
-                f"{low:.3f} m and {high:.3f} m of the centre of mass"
+                f"{low:.3f} m and {high:.3f} m of the center of mass"
             )
         self._offsets = heights, np.array(offsets)
         self._ballistic: tuple[float, str] | None = None
 
-    # -- what legs can do at most ------------------------------------------------------------------------------
+    # -- maximum work of the legs ------------------------------------------------------------------------------
     @property
     def ballistic_height(self) -> float:
         """Rise for which all work of the legs would be used [m]: ``int F dz / (m g) - s`` over the whole stroke s.
 
         F is the maximum vertical force on a robot at rest at each height, of all feet alike, from the crouch to full
         reach: it depends on torque limits and leg lengths alone.  The inertia of the legs and the joint speed limits
-            make
-        real jumps lower.
+        make real jumps lower.
         """
         if self._ballistic is None:
-            p, (low, high) = self._p, self.heights
+            p, (low, high) = self._morphology, self.heights
             heights = np.linspace(low, high, N_PUSH_SAMPLES)
             forces = [self._compute_max_vertical_force(z) for z in heights]
             work = float(np.trapezoid([force for force, _ in forces], heights)) / (p.mass * p.gravity)
@@ -131,20 +130,23 @@ class JumpDynamics:
 
     def _compute_max_vertical_force(self, height: float) -> tuple[float, str]:
         """Computes the maximum vertical force on the robot at a height [N], and the motor that limits it."""
-        p = self._p
-        q = self._configurations(np.array([[0.0, 0.0, height]]), np.eye(3)[None])
+        p = self._morphology
+        q = self._solve_configurations(np.array([[0.0, 0.0, height]]), np.eye(3)[None])
         assert not isinstance(q, str)
         s = self._dynamics.update(q[0], np.zeros(self._robot.nv))
-        hold, fractions = s.gravity, self._distribute_wrench(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3))
-        bearing = sum(
+        gravity_torque, fractions = (
+            s.gravity,
+            self._distribute_wrench(s, np.array([0.0, 0.0, p.mass * p.gravity]), np.zeros(3)),
+        )
+        weight_torque = sum(
             (self._compute_contact_jacobian(s, i).T @ f for i, f in enumerate(fractions)), np.zeros(self._robot.nv)
         )
         index, limits = self._robot.actuated_index[self._motors], self._torque_limiter.max_torque[self._motors]
-        at_rest, per_weight = hold[index], bearing[index]
+        rest_torque, torque_per_weight = gravity_torque[index], weight_torque[index]
         max_weights = np.array(
             [
                 (limit + math.copysign(1.0, b) * a) / max(abs(b), 1e-12)
-                for a, b, limit in zip(at_rest.tolist(), per_weight.tolist(), limits.tolist(), strict=True)
+                for a, b, limit in zip(rest_torque.tolist(), torque_per_weight.tolist(), limits.tolist(), strict=True)
             ]
         )
         worst = first_largest(-max_weights)
@@ -154,32 +156,31 @@ class JumpDynamics:
 
     def _find_reachable_height(self, height: float) -> float:
         """Finds the height of the center of mass that all legs reach, nearest to a given one [m]."""
-        good, bad = self._p.height, height
-        middle = bad
+        reached, unreached = self._morphology.height, height
+        middle = unreached
         for _ in range(12):
             if self._find_base_offset(middle) is None:
-                bad = middle
+                unreached = middle
             else:
-                good = middle
-            if good == height:
+                reached = middle
+            if reached == height:
                 break
-            middle = 0.5 * (good + bad)
-        return good
+            middle = 0.5 * (reached + unreached)
+        return reached
 
     def _find_base_offset(self, height: float) -> Array | None:
         """Finds the base origin (3,) relative to the center of mass at a height, trunk level [m]; None out of reach."""
-        offset, com = self._p.base_offset, np.array([[0.0, 0.0, height]])
+        offset, com = self._morphology.base_offset, np.array([[0.0, 0.0, height]])
         for k in range(N_BASE_CORRECTIONS + 1):
             self._offsets = np.array([height]), np.array([offset])
-            q = self._configurations(com, np.eye(3)[None])
+            q = self._solve_configurations(com, np.eye(3)[None])
             if isinstance(q, str):
                 return None
             if k < N_BASE_CORRECTIONS:
                 offset = offset + com[0] - self._dynamics.update(q[0], np.zeros(self._robot.nv)).com
         return np.asarray(offset)
 
-    # -- verification
-    # ---------------------------------------------------------------------------------------------------
+    # -- verification ------------------------------------------------------------------------------------------
     def compute_peak_limit_fraction(self, plan: JumpPlan, friction: float) -> tuple[float, str]:
         """Computes the largest ratio of a load to its limit in the push-off of a plan, and its reason.
 
@@ -192,60 +193,77 @@ class JumpDynamics:
         time = plan.push_time
         times = np.linspace(0.0, time, N_PUSH_SAMPLES)
         start = np.array([*plan.com_offset, plan.crouch_com_height])
-        rush, turning = plan.velocity / time, plan.angular_velocity / time
-        com = start + 0.5 * times[:, None] ** 2 * rush
-        R = np.array([pin.exp3(0.5 * t * t * turning) for t in times.tolist()])
-        q = self._configurations(com, R)
+        acceleration, angular_acceleration = plan.velocity / time, plan.angular_velocity / time
+        com = start + 0.5 * times[:, None] ** 2 * acceleration
+        R = np.array([pin.exp3(0.5 * t * t * angular_acceleration) for t in times.tolist()])
+        q = self._solve_configurations(com, R)
         if isinstance(q, str):
             return math.inf, q
-        worst, why = 0.0, ""
+        max_fraction, worst_reason = 0.0, ""
         for k in (N_PUSH_SAMPLES - 1, *range(N_PUSH_SAMPLES - 1)):  # most infeasible plans fail at the end
             t = float(times[k])
-            for fraction, reason in self._compute_limit_fractions(q[k], t * rush, t * turning, rush, turning, friction):
-                if fraction > worst * (1.0 + TIE_TOLERANCE):
-                    why = reason
-                worst = max(worst, fraction)
-            if worst > MAX_LIMIT_FRACTION:
+            for fraction, reason in self._compute_limit_fractions(
+                q[k], t * acceleration, t * angular_acceleration, acceleration, angular_acceleration, friction
+            ):
+                if fraction > max_fraction * (1.0 + TIE_TOLERANCE):
+                    worst_reason = reason
+                max_fraction = max(max_fraction, fraction)
+            if max_fraction > MAX_LIMIT_FRACTION:
                 break
-        return worst, why
+        return max_fraction, worst_reason
 
     def _compute_limit_fractions(
-        self, q: Array, velocity: Array, spin: Array, rush: Array, turning: Array, friction: float
+        self,
+        q: Array,
+        velocity: Array,
+        angular_velocity: Array,
+        acceleration: Array,
+        angular_acceleration: Array,
+        friction: float,
     ) -> list[tuple[float, str]]:
         """Computes the ratios of the loads to their limits at one sample, with their reasons."""
-        robot, columns, legs = self._robot, self._columns, self._motors
+        robot, columns, motors = self._robot, self._columns, self._motors
         s = self._dynamics.update(q, np.zeros(robot.nv))
         A = self._compute_motion_jacobian(s)
         v, a = np.zeros(robot.nv), np.zeros(robot.nv)
-        v[columns] = np.linalg.lstsq(A, np.concatenate((velocity, spin, np.zeros(12))), rcond=None)[0]
+        v[columns] = np.linalg.lstsq(A, np.concatenate((velocity, angular_velocity, np.zeros(12))), rcond=None)[0]
         s = self._dynamics.update(q, v)
         base = robot.bodies[0].name
         drift = np.concatenate((s.com_drift, s.drift(base)[3:], *(s.drift(foot)[:3] for foot in FEET)))
-        desired = np.concatenate((rush, turning, np.zeros(12)))
+        desired = np.concatenate((acceleration, angular_acceleration, np.zeros(12)))
         a[columns] = np.linalg.lstsq(A, desired - drift, rcond=None)[0]
         load = s.M @ a + s.h
-        levers = [self._compute_contact_jacobian(s, i) for i in range(4)]
-        B = np.hstack([lever[:, :6].T for lever in levers])
+        contact_jacobians = [self._compute_contact_jacobian(s, i) for i in range(4)]
+        B = np.hstack([contact_jacobian[:, :6].T for contact_jacobian in contact_jacobians])
         forces = np.linalg.lstsq(B, load[:6], rcond=None)[0].reshape(4, 3)
-        tau = load - sum((lever.T @ f for lever, f in zip(levers, forces, strict=True)), np.zeros(robot.nv))
-        index, names = robot.actuated_index[legs], [robot.actuated[k] for k in legs]
-        limits, speed, rate = self._torque_limiter.max_torque[legs], np.abs(v[index]), np.abs(a[index])
-        fractions, quick = [(np.abs(tau[index]) / limits, TORQUE_OF)], self._acceleration_ratio
-        fastest = np.minimum(robot.velocity_limits[legs], self._torque_limiter.max_driven_speed)
+        tau = load - sum(
+            (contact_jacobian.T @ f for contact_jacobian, f in zip(contact_jacobians, forces, strict=True)),
+            np.zeros(robot.nv),
+        )
+        index, names = robot.actuated_index[motors], [robot.actuated[k] for k in motors]
+        limits, speed, joint_acceleration = self._torque_limiter.max_torque[motors], np.abs(v[index]), np.abs(a[index])
+        fractions, acceleration_ratio = [(np.abs(tau[index]) / limits, TORQUE_OF)], self._acceleration_ratio
+        max_speed = np.minimum(robot.velocity_limits[motors], self._torque_limiter.max_driven_speed)
         if self._bounds is not None:
-            bounds, at = self._bounds, q[[robot.configuration_index(name) for name in names]]
-            fastest = np.minimum(fastest, bounds.velocity[legs])
-            margin = np.where(v[index] > 0.0, bounds.upper[legs] - at, at - bounds.lower[legs])
-            braked = np.sqrt(2.0 * quick * bounds.deceleration[legs] * np.maximum(margin, 1e-9))
-            fastest = np.where(np.isfinite(margin) & (bounds.viability > 0.0), np.minimum(fastest, braked), fastest)
-            fractions.append((rate / (quick * bounds.acceleration[legs]), JOINT_ACCELERATION))
-        fractions.append((speed / fastest, JOINT_SPEED))
-        out = [(float(x.max()), f"{what} {names[first_largest(x)]}") for x, what in fractions]
-        along, normal = np.hypot(forces[:, 0], forces[:, 1]), forces[:, 2]
+            bounds, position = self._bounds, q[[robot.configuration_index(name) for name in names]]
+            max_speed = np.minimum(max_speed, bounds.velocity[motors])
+            margin = np.where(v[index] > 0.0, bounds.upper[motors] - position, position - bounds.lower[motors])
+            stoppable_speed = np.sqrt(2.0 * acceleration_ratio * bounds.deceleration[motors] * np.maximum(margin, 1e-9))
+            max_speed = np.where(
+                np.isfinite(margin) & (bounds.viability > 0.0), np.minimum(max_speed, stoppable_speed), max_speed
+            )
+            fractions.append(
+                (joint_acceleration / (acceleration_ratio * bounds.acceleration[motors]), JOINT_ACCELERATION)
+            )
+        fractions.append((speed / max_speed, JOINT_SPEED))
+        labeled = [(float(x.max()), f"{label} {names[first_largest(x)]}") for x, label in fractions]
+        tangential, normal = np.hypot(forces[:, 0], forces[:, 1]), forces[:, 2]
         if not bool((normal > 0.0).all()):
-            return [*out, (math.inf, OUTSIDE_SUPPORT)]
-        out.append((float((along / (PYRAMID_FACE_RATIO * max(friction, 1e-6) * normal)).max()), GROUND_FRICTION))
-        return out
+            return [*labeled, (math.inf, OUTSIDE_SUPPORT)]
+        labeled.append(
+            (float((tangential / (PYRAMID_FACE_RATIO * max(friction, 1e-6) * normal)).max()), GROUND_FRICTION)
+        )
+        return labeled
 
     def solve_liftoff_angular_velocity(self, plan: JumpPlan) -> Array | str:
         """Solves for the angular velocity (3,) of the trunk at lift-off with the desired angular momentum [rad/s].
@@ -253,28 +271,33 @@ class JumpDynamics:
         Returns the reason as text if the legs do not reach the ground.
         """
         robot, com = self._robot, np.array([[*plan.liftoff_com_position, plan.liftoff_com_height]])
-        flying, spin = self._compute_yaw_inertia(np.array(robot.q_home)), np.zeros(3)
+        flight_inertia, angular_velocity = self._compute_yaw_inertia(np.array(robot.q_home)), np.zeros(3)
         for _ in range(
             N_SPIN_CORRECTIONS if plan.turn else 1
-        ):  # how far the trunk is turned by then depends on the answer
-            at = self._configurations(com, pin.exp3(0.5 * plan.push_time * spin)[None])
-            if isinstance(at, str):
-                return at
-            s = self._dynamics.update(at[0], np.zeros(robot.nv))
-            A, map_ = self._compute_motion_jacobian(s), self._compute_angular_momentum_map(at[0])[:, self._columns]
-            legs = map_ @ np.linalg.lstsq(A, np.concatenate((plan.velocity, np.zeros(15))), rcond=None)[0]
-            turns = np.zeros((len(A), 3))
-            turns[3:6] = np.eye(3)
-            inertia = map_ @ np.linalg.lstsq(A, turns, rcond=None)[0]
-            fraction = flying / max(float(inertia[2, 2]), 1e-9)
+        ):  # the rotation of the trunk until lift-off depends on the result
+            configuration = self._solve_configurations(com, pin.exp3(0.5 * plan.push_time * angular_velocity)[None])
+            if isinstance(configuration, str):
+                return configuration
+            s = self._dynamics.update(configuration[0], np.zeros(robot.nv))
+            A, momentum_map = (
+                self._compute_motion_jacobian(s),
+                self._compute_angular_momentum_map(configuration[0])[:, self._columns],
+            )
+            leg_momentum = (
+                momentum_map @ np.linalg.lstsq(A, np.concatenate((plan.velocity, np.zeros(15))), rcond=None)[0]
+            )
+            rotations = np.zeros((len(A), 3))
+            rotations[3:6] = np.eye(3)
+            inertia = momentum_map @ np.linalg.lstsq(A, rotations, rcond=None)[0]
+            fraction = flight_inertia / max(float(inertia[2, 2]), 1e-9)
             rate = plan.turn / (plan.flight_time + 0.5 * plan.push_time * (1.0 + fraction))
-            desired = np.array([0.0, 0.0, flying * rate])
+            desired = np.array([0.0, 0.0, flight_inertia * rate])
             axes = (
-                [0, 1, 2] if self._p.can_step_sideways else [1]
+                [0, 1, 2] if self._morphology.can_step_sideways else [1]
             )  # legs of two joints hold feet in a trunk that pitches only
-            spin = np.zeros(3)
-            spin[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (desired - legs)[axes])
-        return spin
+            angular_velocity = np.zeros(3)
+            angular_velocity[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (desired - leg_momentum)[axes])
+        return angular_velocity
 
     def _compute_angular_momentum_map(self, q: Array) -> Array:
         """Computes the matrix (3, nv) from velocities to angular momentum about the center of mass, world axes."""
@@ -289,23 +312,23 @@ class JumpDynamics:
         return float(self._compute_angular_momentum_map(q)[2, :6] @ v)
 
     # -- configurations ------------------------------------------------------------------------------------------
-    def _configurations(self, com: Array, R: Array) -> Array | str:
+    def _solve_configurations(self, com: Array, R: Array) -> Array | str:
         """Computes configurations (n, nq) with home footholds for center of mass (n, 3) and trunk rotation (n, 3, 3).
 
         Heading frame with the origin at the center of the feet, on the ground.  Returns the reason as text if a leg is
         out of reach.
         """
-        p, robot = self._p, self._robot
+        p, robot = self._morphology, self._robot
         feet = np.column_stack((p.nominal_stance, p.radii))
         n = len(com)
-        q, turned = np.tile(np.array(robot.q_home), (n, 1)), R @ p.heading.T
+        q, base_rotations = np.tile(np.array(robot.q_home), (n, 1)), R @ p.heading.T
         heights, offsets = self._offsets
         offset = np.column_stack([np.interp(com[:, 2], heights, offsets[:, k]) for k in range(3)])
         q[:, :3] = base = com + np.einsum("nij,nj->ni", R, offset)
         for k in range(n):
-            q[k, 3:7] = pin.Quaternion(turned[k]).coeffs()
+            q[k, 3:7] = pin.Quaternion(base_rotations[k]).coeffs()
         for i, foot in enumerate(FEET):
-            if not self._poses.place_foot(q, foot, np.einsum("nji,nj->ni", turned, feet[i] - base)):
+            if not self._poses.place_foot(q, foot, np.einsum("nji,nj->ni", base_rotations, feet[i] - base)):
                 return f"{REACH_OF} {foot}"
         return q
 
@@ -318,12 +341,12 @@ class JumpDynamics:
     def _compute_contact_jacobian(self, s: State, i: int) -> Array:
         """Computes the Jacobian (3, nv) of the contact point of foot i."""
         J = s.jacobian(FEET[i])
-        down = np.array([0.0, 0.0, -float(self._p.radii[i])])
+        down = np.array([0.0, 0.0, -float(self._morphology.radii[i])])
         return np.asarray(J[:3] - cross_matrix(down) @ J[3:])
 
     def _distribute_wrench(self, s: State, force: Array, moment: Array) -> Array:
         """Computes the minimum-norm forces (4, 3) of the feet for a force and a moment about the center of mass [N]."""
-        points = s.origins(FEET) - np.array([0.0, 0.0, 1.0]) * self._p.radii[:, None] - s.com
+        points = s.origins(FEET) - np.array([0.0, 0.0, 1.0]) * self._morphology.radii[:, None] - s.com
         B = np.vstack((np.hstack([np.eye(3)] * 4), np.hstack([cross_matrix(point) for point in points])))
         wrench = np.concatenate((force, moment))
         return np.asarray(np.linalg.lstsq(B, wrench, rcond=None)[0].reshape(4, 3), dtype=np.float64)

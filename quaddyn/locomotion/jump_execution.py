@@ -24,9 +24,9 @@ class JumpExecution:
 
     *Push-off*: with the planned center of mass c*, the acceleration is the planned one plus the correction of errors
     until the end of the push-off, ``6 (c* - c) / t^2 + 4 (cdot* - cdot) / t`` with the remaining time t: the start of
-    the cubic that reaches position and velocity there.  *Flight*: from the parabola on which the robot is follow time
-    and position of the touchdown; the feet move to the planned footholds, relative to that, whatever the error of the
-    push-off.
+    the cubic that reaches position and velocity there.  *Flight*: time and position of the touchdown are predicted from
+    the present parabola, and the feet move to the planned footholds relative to it, so that errors of the push-off are
+    corrected.
 
     The plan respects joint limits and the end of the push-off; so, until touchdown, contacts are released at once, and
     the horizon of the joint bounds is one period.
@@ -52,8 +52,8 @@ class JumpExecution:
         "_bounds",
         "_last_feet",
         "_liftoff_feet",
+        "_morphology",
         "_origin",
-        "_p",
         "_remaining_flight",
         "_rotation",
         "_saved_limits",
@@ -75,7 +75,7 @@ class JumpExecution:
         yaw: float,
         acceleration_ratio: float = 1.0,
     ) -> None:
-        self.plan, self._p, self._wbc = plan, morphology, wbc
+        self.plan, self._morphology, self._wbc = plan, morphology, wbc
         self._origin, self.yaw = np.array(origin), yaw + plan.turn
         self._bounds = next((item for item in wbc.tasks.values() if isinstance(item, JointBounds)), None)
         self._acceleration_ratio = acceleration_ratio
@@ -87,8 +87,8 @@ class JumpExecution:
         self.landing_height = float(origin[2]) + plan.landing_height
         self._time, self.is_pushing = 0.0, True
         self._remaining_flight = plan.flight_time
-        self._liftoff_feet: Array | None = None  # (4, 2) of the feet from the centre of mass at take-off, heading axes
-        self._last_feet: Array | None = None  # (4, 3) of the feet from the centre of mass a tick ago
+        self._liftoff_feet: Array | None = None  # (4, 2) feet relative to the center of mass at lift-off, heading axes
+        self._last_feet: Array | None = None  # (4, 3) feet relative to the center of mass one tick ago, world axes
 
     @property
     def com_offset(self) -> tuple[float, float]:
@@ -98,45 +98,51 @@ class JumpExecution:
 
     def _relax_limits(self) -> None:
         """Sets the ramp time and the joint bounds of the push-off, and saves the normal ones."""
-        whole, bounds, none = self._wbc, self._bounds, np.zeros(0)
+        wbc, bounds, empty = self._wbc, self._bounds, np.zeros(0)
         if bounds is None:
-            self._saved_limits = whole.ramp_time, 0.0, none, none
+            self._saved_limits = wbc.ramp_time, 0.0, empty, empty
         else:
-            up, down = np.array(bounds.acceleration), np.array(bounds.deceleration)
-            self._saved_limits = whole.ramp_time, bounds.horizon, up, down
+            acceleration, deceleration = np.array(bounds.acceleration), np.array(bounds.deceleration)
+            self._saved_limits = wbc.ramp_time, bounds.horizon, acceleration, deceleration
             bounds.horizon, bounds.acceleration, bounds.deceleration = (
-                whole.dt,
-                self._acceleration_ratio * up,
-                self._acceleration_ratio * down,
+                wbc.dt,
+                self._acceleration_ratio * acceleration,
+                self._acceleration_ratio * deceleration,
             )
-        whole.ramp_time = 0.0
+        wbc.ramp_time = 0.0
 
     def restore_limits(self) -> None:
         """Restores ramp time and joint bounds of the whole-body controller, also if the jump has not begun."""
         if self._saved_limits is not None:
-            self._wbc.ramp_time, horizon, up, down = self._saved_limits
+            self._wbc.ramp_time, horizon, acceleration, deceleration = self._saved_limits
             if self._bounds is not None:
                 bounds = self._bounds
-                bounds.horizon, bounds.acceleration, bounds.deceleration = horizon, up, down
+                bounds.horizon, bounds.acceleration, bounds.deceleration = horizon, acceleration, deceleration
             self._saved_limits = None
 
     def push(self, state: State, dt: float) -> None:
         """Sets the references of one tick with all feet on the ground."""
-        plan, p, t = self.plan, self._p, self._time
+        plan, p, t = self.plan, self._morphology, self._time
         if t == 0.0:
             self._relax_limits()
-        left = max(plan.push_time - t, MIN_CORRECTION_FRACTION * plan.push_time)
+        remaining_time = max(plan.push_time - t, MIN_CORRECTION_FRACTION * plan.push_time)
         axes = np.eye(3)
         axes[:2, :2] = self._rotation
-        rush = axes @ plan.velocity / plan.push_time
+        planned_acceleration = axes @ plan.velocity / plan.push_time
         start = self._origin + axes @ np.array([*plan.com_offset, plan.crouch_com_height])
         com, velocity = state.com, state.com_velocity
-        acceleration = rush + 6.0 / left**2 * (start + 0.5 * t * t * rush - com) + 4.0 / left * (t * rush - velocity)
+        acceleration = (
+            planned_acceleration
+            + 6.0 / remaining_time**2 * (start + 0.5 * t * t * planned_acceleration - com)
+            + 4.0 / remaining_time * (t * planned_acceleration - velocity)
+        )
         tasks = self._wbc.tasks
         tasks["com"].reference(com.copy(), velocity.copy(), acceleration)
-        turning = axes @ plan.angular_velocity / plan.push_time
-        level = axes @ p.heading.T
-        tasks["base"].reference(pin.exp3(0.5 * t * t * turning) @ level, t * turning, turning)
+        angular_acceleration = axes @ plan.angular_velocity / plan.push_time
+        attitude = axes @ p.heading.T
+        tasks["base"].reference(
+            pin.exp3(0.5 * t * t * angular_acceleration) @ attitude, t * angular_acceleration, angular_acceleration
+        )
         force = p.mass * (acceleration + np.array([0.0, 0.0, p.gravity])) / len(FEET)
         tasks["forces"].reference(dict.fromkeys(FEET, force))
         self._time += dt
@@ -152,24 +158,24 @@ class JumpExecution:
             yaw: yaw angle of the trunk [rad].
             dt: control period [s].
         """
-        plan, p, g = self.plan, self._p, self._p.gravity
+        plan, p, g = self.plan, self._morphology, self._morphology.gravity
         com, velocity = state.com, state.com_velocity
-        turn = make_yaw_rotation(yaw)
+        rotation = make_yaw_rotation(yaw)
         if self._liftoff_feet is None:
-            self._liftoff_feet = (state.origins(FEET)[:, :2] - com[:2]) @ turn
+            self._liftoff_feet = (state.origins(FEET)[:, :2] - com[:2]) @ rotation
         w = float(velocity[2])
-        above = float(com[2]) - self.landing_height - plan.touchdown_com_height
-        self._remaining_flight = max((w + math.sqrt(max(w * w + 2.0 * g * above, 0.0))) / g, 0.0)
-        spin = float(state.velocity(base)[5])
+        fall_height = float(com[2]) - self.landing_height - plan.touchdown_com_height
+        self._remaining_flight = max((w + math.sqrt(max(w * w + 2.0 * g * fall_height, 0.0))) / g, 0.0)
+        yaw_rate = float(state.velocity(base)[5])
         fraction = self.flight_fraction
-        ends = com[:2] + self._remaining_flight * velocity[:2]
-        over = (self.footholds - ends) @ make_yaw_rotation(yaw + spin * self._remaining_flight)
-        beside = self._liftoff_feet + compute_horizontal_fraction(fraction) * (over - self._liftoff_feet)
-        from_com = np.column_stack((beside @ turn.T, p.radii - plan.com_height(fraction)))
-        rate = np.zeros((4, 3)) if self._last_feet is None else (from_com - self._last_feet) / dt
+        touchdown_com = com[:2] + self._remaining_flight * velocity[:2]
+        touchdown_feet = (self.footholds - touchdown_com) @ make_yaw_rotation(yaw + yaw_rate * self._remaining_flight)
+        feet_xy = self._liftoff_feet + compute_horizontal_fraction(fraction) * (touchdown_feet - self._liftoff_feet)
+        from_com = np.column_stack((feet_xy @ rotation.T, p.radii - plan.com_height(fraction)))
+        relative_velocity = np.zeros((4, 3)) if self._last_feet is None else (from_com - self._last_feet) / dt
         self._last_feet = from_com
         self._time += dt
-        return com + from_com, velocity + rate
+        return com + from_com, velocity + relative_velocity
 
     @property
     def flight_fraction(self) -> float:

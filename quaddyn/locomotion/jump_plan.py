@@ -83,16 +83,16 @@ class JumpPlan(FrozenArrays):
         Args:
             fraction: elapsed fraction of the flight.
         """
-        up = min(fraction / RETRACTION_END, 1.0)
-        out = min(max((fraction - EXTENSION_START) / (1.0 - EXTENSION_START), 0.0), 1.0)
-        low = max(
+        retraction = min(fraction / RETRACTION_END, 1.0)
+        extension = min(max((fraction - EXTENSION_START) / (1.0 - EXTENSION_START), 0.0), 1.0)
+        tucked_height = max(
             MIN_TUCKED_HEIGHT_FRACTION * self.touchdown_com_height,
             min(self.liftoff_com_height, self.touchdown_com_height) - TUCK_HEIGHT_FRACTION * self.height,
         )
         return (
             self.liftoff_com_height
-            + (low - self.liftoff_com_height) * interpolate_minimum_jerk(up)
-            + (self.touchdown_com_height - low) * interpolate_minimum_jerk(out)
+            + (tucked_height - self.liftoff_com_height) * interpolate_minimum_jerk(retraction)
+            + (self.touchdown_com_height - tucked_height) * interpolate_minimum_jerk(extension)
         )
 
     def __str__(self) -> str:

@@ -73,10 +73,10 @@ class JumpPlanner:
         name: name of the robot.
     """
 
-    __slots__ = ("_dynamics", "_name", "_p")
+    __slots__ = ("_dynamics", "_morphology", "_name")
 
     def __init__(self, morphology: Morphology, dynamics: JumpDynamics, name: str) -> None:
-        self._p, self._dynamics, self._name = morphology, dynamics, name
+        self._morphology, self._dynamics, self._name = morphology, dynamics, name
 
     def plan(
         self,
@@ -99,26 +99,26 @@ class JumpPlanner:
             ArgumentError: the robot cannot jump at all, or a jump over uneven terrain would have to be scaled down.
         """
         requested = math.nan if height is None else height, *distance, turn
-        candidate, why = self._find_best_plan(1.0, height, distance, turn, friction, ground)
+        candidate, limit_reason = self._find_best_plan(1.0, height, distance, turn, friction, ground)
         if candidate is not None:
             return replace(candidate, requested=requested)
-        if why in (NO_LATERAL_MOTION, LANDING_UNEVEN):
-            raise ArgumentError(f"jump: {self._name!r} cannot: {why}")
+        if limit_reason in (NO_LATERAL_MOTION, LANDING_UNEVEN):
+            raise ArgumentError(f"jump: {self._name!r} cannot: {limit_reason}")
         if not self._is_path_level(distance, turn, ground):
             raise ArgumentError(
-                f"jump: {self._name!r} cannot: {why}; and a shorter jump would not land where this one is to"
+                f"jump: {self._name!r} cannot: {limit_reason}; and a shorter jump would not land where this one is to"
             )
         low, high = 0.0, 1.0
         for _ in range(N_BISECTIONS):
             fraction = 0.5 * (low + high)
-            less, reason = self._find_best_plan(fraction, height, distance, turn, friction, ground, any_one=True)
-            if less is None:
-                high, why = fraction, reason
+            smaller, reason = self._find_best_plan(fraction, height, distance, turn, friction, ground, any_one=True)
+            if smaller is None:
+                high, limit_reason = fraction, reason
             else:
-                low, candidate = fraction, less
+                low, candidate = fraction, smaller
         if candidate is None:
-            raise ArgumentError(f"jump: {self._name!r} cannot: {why}")
-        return replace(candidate, requested=requested, limit_reason=why)
+            raise ArgumentError(f"jump: {self._name!r} cannot: {limit_reason}")
+        return replace(candidate, requested=requested, limit_reason=limit_reason)
 
     def _find_best_plan(
         self,
@@ -131,47 +131,52 @@ class JumpPlanner:
         *,
         any_one: bool = False,
     ) -> tuple[JumpPlan | None, str]:
-        """Returns the plan of smallest load for a fraction of the request; None and the reason if there is none."""
-        p = self._p
+        """Returns the plan of smallest load for a fraction of the requested jump; None and the reason if infeasible."""
+        p = self._morphology
         displacement, yaw = fraction * np.array(distance), fraction * turn
         if not p.can_step_sideways and (displacement[1] or yaw):
             return None, NO_LATERAL_MOTION
-        level = self._find_landing_height(displacement, yaw, ground)
-        if level is None:
+        landing_height = self._find_landing_height(displacement, yaw, ground)
+        if landing_height is None:
             return None, LANDING_UNEVEN
         rises = [k * p.length for k in TRIAL_RISES] if height is None else [fraction * height]
         best: JumpPlan | None = None
-        why = ""
+        best_reason = ""
         min_load = math.inf
         for rise in rises:
             for stretch in LIFTOFF_STRETCHES:
                 candidate, load, reason = self._try_plan(
-                    _JumpTarget(rise, displacement, yaw, level), stretch, friction, ground
+                    _JumpTarget(rise, displacement, yaw, landing_height), stretch, friction, ground
                 )
-                if load < min_load or not why:
-                    min_load, why = load, reason
+                if load < min_load or not best_reason:
+                    min_load, best_reason = load, reason
                     best = candidate if load <= MAX_LIMIT_FRACTION else None
                 if best is not None and any_one:
-                    return best, why
+                    return best, best_reason
             if best is not None and height is None:
                 break
-        return best, why
+        return best, best_reason
 
     def _try_plan(
         self, target: _JumpTarget, stretch: float, friction: float, ground: LocalTerrain | None
     ) -> tuple[JumpPlan | None, float, str]:
         """Returns the plan for one lift-off height, its load and the reason for the load; None if infeasible."""
-        p, g, push_off, (z0, top) = self._p, self._p.gravity, self._dynamics, self._dynamics.heights
-        z1 = z0 + stretch * (top - z0)
-        ready = min(p.height, z1 + TOUCHDOWN_RISE_FRACTION * target.rise - target.landing_height)
+        p, g, push_off, (z0, max_height) = (
+            self._morphology,
+            self._morphology.gravity,
+            self._dynamics,
+            self._dynamics.heights,
+        )
+        z1 = z0 + stretch * (max_height - z0)
+        touchdown_height = min(p.height, z1 + TOUCHDOWN_RISE_FRACTION * target.rise - target.landing_height)
         v = math.sqrt(2.0 * g * target.rise)
-        falls = target.rise + z1 - target.landing_height - ready
-        if falls <= 0.0 or ready < MIN_TOUCHDOWN_HEIGHT * p.height:
+        fall_height = target.rise + z1 - target.landing_height - touchdown_height
+        if fall_height <= 0.0 or touchdown_height < MIN_TOUCHDOWN_HEIGHT * p.height:
             return None, math.inf, CLEARANCE_MISSING
-        push, flight = 2.0 * (z1 - z0) / v, (v + math.sqrt(2.0 * g * falls)) / g
-        onwards = target.distance / (flight + 0.5 * push + (z0 + z1) / (v + g * push))
-        lean = onwards / (v + g * push)  # horizontal over vertical force
-        lead = 0.5 * ((z0 + z1) * lean - 0.5 * push * onwards)
+        push_time, flight_time = 2.0 * (z1 - z0) / v, (v + math.sqrt(2.0 * g * fall_height)) / g
+        horizontal_velocity = target.distance / (flight_time + 0.5 * push_time + (z0 + z1) / (v + g * push_time))
+        force_ratio = horizontal_velocity / (v + g * push_time)  # horizontal over vertical force
+        com_offset = 0.5 * ((z0 + z1) * force_ratio - 0.5 * push_time * horizontal_velocity)
         plan = JumpPlan(
             requested=(math.nan, 0.0, 0.0, 0.0),
             height=target.rise,
@@ -182,59 +187,62 @@ class JumpPlanner:
             landing_height=target.landing_height,
             crouch_com_height=z0,
             liftoff_com_height=z1,
-            touchdown_com_height=ready,
-            com_offset=lead,
-            push_time=push,
-            flight_time=flight,
-            velocity=np.array([*onwards, v]),
+            touchdown_com_height=touchdown_height,
+            com_offset=com_offset,
+            push_time=push_time,
+            flight_time=flight_time,
+            velocity=np.array([*horizontal_velocity, v]),
             angular_velocity=np.zeros(3),
             peak_limit_fraction=math.inf,
         )
         if ground is not None and not self._has_clearance(plan, ground):
             return None, math.inf, CLEARANCE_MISSING
-        spin = push_off.solve_liftoff_angular_velocity(plan)
-        if isinstance(spin, str):
-            return None, math.inf, spin
-        plan = replace(plan, angular_velocity=spin)
-        load, why = push_off.compute_peak_limit_fraction(plan, friction)
+        angular_velocity = push_off.solve_liftoff_angular_velocity(plan)
+        if isinstance(angular_velocity, str):
+            return None, math.inf, angular_velocity
+        plan = replace(plan, angular_velocity=angular_velocity)
+        load, reason = push_off.compute_peak_limit_fraction(plan, friction)
         if (
             load <= MAX_LIMIT_FRACTION
             and target.landing_height < -LEVEL_TOLERANCE * p.length
-            and push_off.compute_peak_limit_fraction(reverse_push(plan, falls), friction)[0] > 1.0
+            and push_off.compute_peak_limit_fraction(reverse_push(plan, fall_height), friction)[0] > 1.0
         ):
             return None, math.inf, FALL_TOO_DEEP
-        return replace(plan, peak_limit_fraction=load), load, why
+        return replace(plan, peak_limit_fraction=load), load, reason
 
     def _find_landing_height(self, distance: Array, turn: float, ground: LocalTerrain | None) -> float | None:
         """Returns the mean terrain height at the landing [m]; None if it is not even."""
         if ground is None:
             return 0.0
-        around = (
+        patch = (
             LANDING_PATCH_RADIUS
-            * self._p.length
+            * self._morphology.length
             * np.array([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
         )
-        points = (place_footprint(self._p, distance, turn) + around[:, None]).reshape(-1, 2)
+        points = (place_footprint(self._morphology, distance, turn) + patch[:, None]).reshape(-1, 2)
         heights = ground(points[:, 0], points[:, 1])
         heights = np.where(np.isfinite(heights), heights, 0.0)
-        return float(heights.mean()) if np.ptp(heights) <= LEVEL_TOLERANCE * self._p.length else None
+        return float(heights.mean()) if np.ptp(heights) <= LEVEL_TOLERANCE * self._morphology.length else None
 
     def _is_path_level(self, distance: tuple[float, float], turn: float, ground: LocalTerrain | None) -> bool:
         """Returns whether the known terrain along the whole jump is level."""
         if ground is None:
             return True
-        begin, end = place_footprint(self._p, np.zeros(2), 0.0), place_footprint(self._p, np.array(distance), turn)
-        shares = np.linspace(0.0, 1.0, N_WAYPOINTS)[:, None, None]
-        points = (begin + shares * (end - begin)).reshape(-1, 2)
+        begin, end = (
+            place_footprint(self._morphology, np.zeros(2), 0.0),
+            place_footprint(self._morphology, np.array(distance), turn),
+        )
+        fractions = np.linspace(0.0, 1.0, N_WAYPOINTS)[:, None, None]
+        points = (begin + fractions * (end - begin)).reshape(-1, 2)
         heights = ground(points[:, 0], points[:, 1])
         heights = heights[np.isfinite(heights)]
-        return not len(heights) or float(np.abs(heights).max()) <= LEVEL_TOLERANCE * self._p.length
+        return not len(heights) or float(np.abs(heights).max()) <= LEVEL_TOLERANCE * self._morphology.length
 
     def _has_clearance(self, plan: JumpPlan, ground: LocalTerrain) -> bool:
         """Returns whether the feet clear the terrain between lift-off and landing."""
-        p, g = self._p, self._p.gravity
+        p, g = self._morphology, self._morphology.gravity
         begin, end = place_footprint(p, np.zeros(2), 0.0), place_footprint(p, plan.distance, plan.turn)
-        over = plan.velocity[:2] * plan.flight_time + plan.liftoff_com_position
+        displacement = plan.velocity[:2] * plan.flight_time + plan.liftoff_com_position
         for fraction in np.linspace(0.0, 1.0, N_WAYPOINTS)[1:-1].tolist():
             t = fraction * plan.flight_time
             com = plan.liftoff_com_position + t * plan.velocity[:2]
@@ -242,12 +250,12 @@ class JumpPlanner:
                 com
                 + begin
                 - plan.liftoff_com_position
-                + compute_horizontal_fraction(fraction) * (end - over - begin + plan.liftoff_com_position)
+                + compute_horizontal_fraction(fraction) * (end - displacement - begin + plan.liftoff_com_position)
             )
             z = plan.liftoff_com_height + float(plan.velocity[2]) * t - 0.5 * g * t * t - plan.com_height(fraction)
             heights = ground(feet[:, 0], feet[:, 1])
-            needed = heights + FOOT_CLEARANCE * p.length * min(1.0, 4.0 * fraction, 4.0 * (1.0 - fraction))
-            if bool((z < needed - 1e-3 * p.length).any()):  # unknown ground, NaN, forbids nothing
+            required = heights + FOOT_CLEARANCE * p.length * min(1.0, 4.0 * fraction, 4.0 * (1.0 - fraction))
+            if bool((z < required - 1e-3 * p.length).any()):  # NaN, for unknown ground, compares as False
                 return False
         return True
 
@@ -260,13 +268,13 @@ def reverse_push(plan: JumpPlan, fall_height: float) -> JumpPlan:
         fall_height: height from which the center of mass falls [m].
     """
     speed = float(plan.velocity[2]) * math.sqrt(fall_height / plan.height)
-    push = 2.0 * (plan.touchdown_com_height - plan.crouch_com_height) / speed
-    still = np.array([0.0, 0.0, speed])
+    push_time = 2.0 * (plan.touchdown_com_height - plan.crouch_com_height) / speed
+    velocity = np.array([0.0, 0.0, speed])
     return replace(
         plan,
         com_offset=np.zeros(2),
         liftoff_com_height=plan.touchdown_com_height,
-        push_time=push,
-        velocity=still,
+        push_time=push_time,
+        velocity=velocity,
         angular_velocity=np.zeros(3),
     )

@@ -36,15 +36,15 @@ CONTACT_LOSS_TOLERANCE = 0.05
 class LandingController:
     """Controller of legs and trunk from the loss of the ground until the robot stands on it again.
 
-    *In the air* nothing moves the center of mass off its parabola.  The feet are held at their home positions under a
-    level heading frame, however the trunk is tilted, so that all reach flat ground at once; for a drifting robot they
-    are moved by ``v / omega``, to the point above which it comes to rest (the capture point of Pratt et al. 2006).
-    *After the first touchdown*, feet in contact carry the load; the others are lowered until they touch the ground,
-    too, or until their legs are at full length; then the trunk is lowered for them, down to the minimum height.  A foot
-    that finds no ground there stays where it is, and the robot stands on three.  The center of mass is stopped along a
-    minimum-jerk path that starts with its present height and speed, and the trunk is leveled; with every further foot
-    the path starts again, since one foot alone can neither stop nor rotate the robot as desired.  A foot that loses
-    contact for a short time does not count as a further one.
+    *In the air* the center of mass moves on a parabola, whatever the legs do.  The feet are held at their home
+    positions under a level heading frame, however the trunk is tilted, so that all reach flat ground at once; for a
+    drifting robot they are moved by ``v / omega``, to the point above which it comes to rest (the capture point of
+    Pratt et al. 2006). *After the first touchdown*, feet in contact carry the load; the others are lowered until they
+    are in contact, too, or until their legs are at full length; then the trunk is lowered for them, down to the minimum
+    height.  A foot that finds no ground there stays where it is, and the robot stands on three.  The center of mass is
+    stopped along a minimum-jerk path that starts with its present height and speed, and the trunk is leveled; with
+    every further foot the path starts again, since one foot alone can neither stop nor rotate the robot as desired.  A
+    foot that loses contact for a short time does not count as a further one.
 
     Args:
         morphology: lengths and units of the robot.
@@ -56,7 +56,7 @@ class LandingController:
         "_com_weight",
         "_depth",
         "_feet_touched",
-        "_p",
+        "_morphology",
         "_reach",
         "_settled_time",
         "_stopping_distance",
@@ -65,7 +65,7 @@ class LandingController:
     )
 
     def __init__(self, morphology: Morphology, wbc: WholeBodyController, reach: Array) -> None:
-        self._p, self._wbc, self._reach = morphology, wbc, reach
+        self._morphology, self._wbc, self._reach = morphology, wbc, reach
         #: Depth of each foot below the level of the feet in contact [m].
         self._depth = np.zeros(4)
         self._time_without_contact = np.zeros(4)  # time since the last contact of each foot [s]
@@ -81,7 +81,7 @@ class LandingController:
         Args:
             distance: minimum stopping distance of the fall [m].
         """
-        self._stopping_distance = max(distance, STOPPING_DISTANCE * self._p.length)
+        self._stopping_distance = max(distance, STOPPING_DISTANCE * self._morphology.length)
         self._settled_time = 0.0
         self._depth[:] = self._time_without_contact[:] = 0.0
         self._feet_touched.clear()
@@ -103,15 +103,17 @@ class LandingController:
             velocity: (3,) its velocity [m/s].
             yaw: yaw angle of the heading [rad].
         """
-        p, omega = self._p, self._p.natural_frequency
+        p, omega = self._morphology, self._morphology.natural_frequency
         c, s = math.cos(yaw), math.sin(yaw)
-        out = np.empty((4, 3))
-        out[:, :2] = p.nominal_stance @ np.array([[c, s], [-s, c]])
-        ahead = np.array(velocity[:2]) * (CAPTURE_POINT_FRACTION / omega)
-        far = float(np.linalg.norm(ahead))
-        out[:, :2] += np.array(com[:2]) + ahead * min(1.0, MAX_LANDING_FOOT_OFFSET * p.length / max(far, 1e-12))
-        out[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
-        return out
+        positions = np.empty((4, 3))
+        positions[:, :2] = p.nominal_stance @ np.array([[c, s], [-s, c]])
+        capture_offset = np.array(velocity[:2]) * (CAPTURE_POINT_FRACTION / omega)
+        capture_distance = float(np.linalg.norm(capture_offset))
+        positions[:, :2] += np.array(com[:2]) + capture_offset * min(
+            1.0, MAX_LANDING_FOOT_OFFSET * p.length / max(capture_distance, 1e-12)
+        )
+        positions[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
+        return positions
 
     def hold_ready(self, positions: Array, velocities: Array, trunk: TrunkController) -> None:
         """Sets the references of the feet in free flight and reduces the weight of the attitude.
@@ -123,10 +125,10 @@ class LandingController:
         """
         self._feet_touched.clear()
         self._depth[:] = self._time_without_contact[:] = 0.0
-        tasks, fall = self._wbc.tasks, np.array([0.0, 0.0, -self._p.gravity])
+        tasks, free_fall = self._wbc.tasks, np.array([0.0, 0.0, -self._morphology.gravity])
         trunk.reduce_base_weight()
         for position, velocity, foot in zip(positions, velocities, FEET, strict=True):
-            tasks[foot].reference(position, velocity, fall)
+            tasks[foot].reference(position, velocity, free_fall)
 
     def stop_fall(
         self,
@@ -151,7 +153,7 @@ class LandingController:
             trunk: trunk controller; receives the path on which the center of mass stops.
             dt: control period [s].
         """
-        p = self._p
+        p = self._morphology
         in_contact = [i for i, foot in enumerate(FEET) if foot in carrying]
         bottoms = feet[:, 2] - p.radii
         level = float(bottoms[in_contact].mean())
@@ -164,30 +166,31 @@ class LandingController:
             self._feet_touched.update(carrying)
             path.position = ground.points[:, :2].mean(axis=0)
             trunk.stop_fall(com[2] - level, vertical_velocity, self._stopping_distance, MIN_STOPPING_HEIGHT * p.height)
-        still, searching = np.zeros(3), False
+        zero, is_searching = np.zeros(3), False
         self._time_without_contact += dt
         self._time_without_contact[in_contact] = 0.0
         self._depth[in_contact] = np.maximum(level - bottoms[in_contact], 0.0)
         for i, foot in enumerate(FEET):
             if i in in_contact:
-                tasks[foot].reference(feet[i].copy(), still, still)
+                tasks[foot].reference(feet[i].copy(), zero, zero)
                 continue
             depth, max_depth = float(self._depth[i]), self._compute_search_depth(i, feet[i], com, level, path.yaw)
-            fast = SEARCH_SPEED * p.speed_scale if depth < max_depth else 0.0
-            self._depth[i] = depth = min(depth + fast * dt, max(max_depth, 0.0))
+            search_speed = SEARCH_SPEED * p.speed_scale if depth < max_depth else 0.0
+            self._depth[i] = depth = min(depth + search_speed * dt, max(max_depth, 0.0))
             position = feet[i].copy()
             position[2] = level + p.radii[i] - SEARCH_DEPTH * p.length - depth
-            tasks[foot].reference(position, np.array([0.0, 0.0, -fast]), still)
-            lowered = (
-                fast == 0.0
+            tasks[foot].reference(position, np.array([0.0, 0.0, -search_speed]), zero)
+            is_lowered = (
+                search_speed == 0.0
                 and not trunk.is_moving
                 and trunk.lower(LOWERING_SPEED * p.speed_scale, MIN_STOPPING_HEIGHT * p.height, dt)
             )
-            searching = searching or (
-                self._time_without_contact[i] > CONTACT_LOSS_TOLERANCE * p.time_scale and (fast > 0.0 or lowered)
+            is_searching = is_searching or (
+                self._time_without_contact[i] > CONTACT_LOSS_TOLERANCE * p.time_scale
+                and (search_speed > 0.0 or is_lowered)
             )
-        good = len(in_contact) > 2 and not trunk.is_moving and not searching
-        self._settled_time = self._settled_time + dt if good else max(self._settled_time - dt, 0.0)
+        may_rise = len(in_contact) > 2 and not trunk.is_moving and not is_searching
+        self._settled_time = self._settled_time + dt if may_rise else max(self._settled_time - dt, 0.0)
         return self._settled_time >= SETTLED_TIME * p.time_scale
 
     def _compute_search_depth(
@@ -195,11 +198,11 @@ class LandingController:
     ) -> float:
         """Computes the depth below the feet in contact to which a leg reaches with the trunk level and in place [m]."""
         c, s = math.cos(yaw), math.sin(yaw)
-        hip_x, hip_y, hip_z = self._p.hips[i].tolist()
+        hip_x, hip_y, hip_z = self._morphology.hips[i].tolist()
         x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
-        far = USABLE_REACH_FRACTION * float(self._reach[i])
-        lowest = com[2] + hip_z - math.sqrt(max(far * far - x * x - y * y, 0.0))
-        return float(level + self._p.radii[i] - SEARCH_DEPTH * self._p.length - lowest)
+        usable_reach = USABLE_REACH_FRACTION * float(self._reach[i])
+        lowest = com[2] + hip_z - math.sqrt(max(usable_reach * usable_reach - x * x - y * y, 0.0))
+        return float(level + self._morphology.radii[i] - SEARCH_DEPTH * self._morphology.length - lowest)
 
 
 def can_stop_fall(carrying: tuple[str, ...]) -> bool:

@@ -44,25 +44,25 @@ class LegFolding:
             and the joints are damped only.
     """
 
-    __slots__ = ("_dt", "_joints", "_limiter", "_p", "_time", "pose")
+    __slots__ = ("_dt", "_joints", "_limiter", "_morphology", "_time", "pose")
 
     def __init__(self, robot: Robot, morphology: Morphology, limiter: TorqueLimiter, dt: float) -> None:
-        self._p, self._limiter, self._dt = morphology, limiter, dt
+        self._morphology, self._limiter, self._dt = morphology, limiter, dt
         self._joints, self.pose = JointPositions.actuated(robot), folded_pose(robot)
         self.begin()
 
     def begin(self) -> None:
-        """Starts the folding."""
+        """Starts the folding of the legs."""
         self._time = 0.0
 
     def torques(self, state: State) -> Array:
         """Computes the joint torques (nu,) of one tick of a fall [N m]."""
-        unit = self._p.time_scale
+        time_scale = self._morphology.time_scale
         self._time += self._dt
-        if self.pose is None or self._time > FOLDING_DURATION * unit:
+        if self.pose is None or self._time > FOLDING_DURATION * time_scale:
             return self._limiter.damping_torque(state)
-        max_speed = MAX_FOLDING_SPEED / unit
-        speed = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * unit)
+        max_speed = MAX_FOLDING_SPEED / time_scale
+        speed = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * time_scale)
         return self._limiter.damping_torque(state, np.minimum(np.maximum(speed, -max_speed), max_speed))
 
 
@@ -83,13 +83,17 @@ def folded_pose(robot: Robot) -> Array | None:
     up = pin.Quaternion(home[3:7]).toRotationMatrix()[2]
     low, high = folding_ranges(robot)
     for fraction in FOLDED_HEIGHT_FRACTIONS:
-        q, reached = home.copy(), True
+        q, is_reached = home.copy(), True
         for foot in FEET:
             kinematics = poses.legs[foot]
-            place = kinematics.forward(np.array([home[robot.configuration_index(j)] for j in kinematics.joints]))
-            reached = reached and poses.place_foot(q, foot, place - (1.0 - fraction) * float(place @ up) * up)
+            foot_position = kinematics.forward(
+                np.array([home[robot.configuration_index(j)] for j in kinematics.joints])
+            )
+            is_reached = is_reached and poses.place_foot(
+                q, foot, foot_position - (1.0 - fraction) * float(foot_position @ up) * up
+            )
         position = joints.of(q)
-        if reached and (position >= low).all() and (position <= high).all():
+        if is_reached and (position >= low).all() and (position <= high).all():
             return position
     return None
 
@@ -97,9 +101,7 @@ def folded_pose(robot: Robot) -> Array | None:
 def folding_ranges(robot: Robot) -> tuple[Array, Array]:
     """Returns lowest and highest joint positions (nu,) with a margin to the stops [rad or m].
 
-    They are within half a turn of home.
-
-    Where home is nearer to a stop than the margin, home is the bound.
+    They are within half a turn of home.  Where home is nearer to a stop than the margin, home is the bound.
 
     Args:
         robot: a quadruped.

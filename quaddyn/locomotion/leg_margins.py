@@ -63,16 +63,16 @@ class LegMargins:
         reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
     """
 
-    __slots__ = ("_legs", "_p", "_reach", "_robot")
+    __slots__ = ("_legs", "_morphology", "_reach", "_robot")
 
     def __init__(self, robot: Robot, morphology: Morphology, reach: Array) -> None:
-        self._robot, self._p, self._reach = robot, morphology, reach
+        self._robot, self._morphology, self._reach = robot, morphology, reach
         self._legs: dict[int, tuple[LegKinematics, Chain, int] | None] = {}
 
     def compute(
         self, i: int, points: Array, normal: Array, stance: StanceInterval, window: TerrainWindow | None
     ) -> Array:
-        """Computes the smaller margins of the two ends of a stance.
+        """Computes the reach margin and shank clearance of a leg, the smaller ones of both ends of a stance.
 
         Args:
             i: index of the foot in `FEET`.
@@ -86,18 +86,18 @@ class LegMargins:
             from knee to foot over the ground beside the foot [m]; NaN where the leg's knee or that ground is unknown,
             inf where the shank is over the foot's cell and its neighbors alone.
         """
-        p, axes = self._p, heading_axes(stance.yaw, *stance.slope.tolist())
+        p, axes = self._morphology, heading_axes(stance.yaw, *stance.slope.tolist())
         feet = points + float(p.radii[i]) * normal
         rise = float(stance.slope @ stance.travel)
         begin = np.array(stance.com) - [0.0, 0.0, compute_slope_lowering(p, axes)]
-        R, out = axes @ p.heading.T, np.full((len(points), 2), np.inf)
+        R, margins = axes @ p.heading.T, np.full((len(points), 2), np.inf)
         for com in (begin, begin + np.array([*stance.travel, rise])):
-            far = np.linalg.norm(feet - com - axes @ p.hips[i], axis=1)
-            high = self._shank_clearance(i, feet, points, R, com + axes @ p.base_offset, window)
-            out = np.minimum(out, np.column_stack((self._reach[i] - far, high)))
-        return out
+            hip_distances = np.linalg.norm(feet - com - axes @ p.hips[i], axis=1)
+            clearances = self._compute_shank_clearance(i, feet, points, R, com + axes @ p.base_offset, window)
+            margins = np.minimum(margins, np.column_stack((self._reach[i] - hip_distances, clearances)))
+        return margins
 
-    def _shank_clearance(
+    def _compute_shank_clearance(
         self, i: int, feet: Array, points: Array, R: Array, base: Array, window: TerrainWindow | None
     ) -> Array:
         """Computes the smallest height (n,) of the lines from knee to foot over the ground beside the foot [m].
@@ -110,24 +110,24 @@ class LegMargins:
             base: (3,) origin of the base frame, world [m].
             window: terrain window; None where the ground is unknown.
         """
-        known = self._leg(i)
-        if window is None or known is None or not len(feet):
+        leg_data = self._find_leg(i)
+        if window is None or leg_data is None or not len(feet):
             return np.full(len(feet), np.nan)
-        leg, chain, knee = known
+        leg, chain, knee = leg_data
         origins, _, tip = chain.forward(leg.inverse((feet - base) @ R).q)
         corners = np.concatenate((origins[:, knee:], tip[:, None]), axis=1) @ R.T + base
         fractions = np.arange(N_SHANK_POINTS + 1)[:, None] / N_SHANK_POINTS
         lines = corners[:, :-1, None] + fractions * (corners[:, 1:] - corners[:, :-1])[:, :, None]
         samples = lines.reshape(len(feet), -1, 3)
         cells = np.rint((samples[..., :2] - window.corner) / window.cell).astype(int)
-        own = np.rint((points[:, :2] - window.corner) / window.cell).astype(int)
-        beside = np.abs(cells - own[:, None]).sum(axis=2) > 1  # nearer cells belong to the foothold
-        inside = np.asarray(((cells >= 0) & (cells < window.heights.shape)).all(axis=2))
-        x, y = np.where(inside[..., None], cells, 0).transpose(2, 0, 1)
-        height = np.where(inside, window.heights[x, y], np.nan)
-        return np.asarray(np.where(beside, samples[..., 2] - height, np.inf).min(axis=1))
+        foothold_cells = np.rint((points[:, :2] - window.corner) / window.cell).astype(int)
+        is_beside = np.abs(cells - foothold_cells[:, None]).sum(axis=2) > 1  # nearer cells belong to the foothold
+        is_inside = np.asarray(((cells >= 0) & (cells < window.heights.shape)).all(axis=2))
+        x, y = np.where(is_inside[..., None], cells, 0).transpose(2, 0, 1)
+        height = np.where(is_inside, window.heights[x, y], np.nan)
+        return np.asarray(np.where(is_beside, samples[..., 2] - height, np.inf).min(axis=1))
 
-    def _leg(self, i: int) -> tuple[LegKinematics, Chain, int] | None:
+    def _find_leg(self, i: int) -> tuple[LegKinematics, Chain, int] | None:
         """Returns kinematics, chain and index of the knee of a leg; None where its kinematics are not supported."""
         if i not in self._legs:
             limb = make_limbs(self._robot)[FEET[i]]

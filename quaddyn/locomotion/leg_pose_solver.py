@@ -27,10 +27,10 @@ class LegPoseSolver:
     __slots__ = ("_joint_entries", "legs")
 
     def __init__(self, robot: Robot) -> None:
-        known = independent_joints(robot.bodies)
+        joints_by_name = independent_joints(robot.bodies)
         self.legs = {foot: LegKinematics(robot, foot) for foot in FEET}
         self._joint_entries = {
-            foot: [(robot.configuration_index(joint), known[joint]) for joint in leg.joints]
+            foot: [(robot.configuration_index(joint), joints_by_name[joint]) for joint in leg.joints]
             for foot, leg in self.legs.items()
         }
 
@@ -45,10 +45,10 @@ class LegPoseSolver:
         Returns:
             Whether all positions are reached within the joint limits.
         """
-        found = self.legs[foot].inverse(points)
-        if not (np.all(found.reached) and np.all(found.within_limits)):
+        solution = self.legs[foot].inverse(points)
+        if not (np.all(solution.reached) and np.all(solution.within_limits)):
             return False
-        rows, values = np.atleast_2d(q), np.atleast_2d(found.q)
+        rows, values = np.atleast_2d(q), np.atleast_2d(solution.q)
         for row, angles in zip(rows, values.tolist(), strict=True):
             for (index, joint), value in zip(self._joint_entries[foot], angles, strict=True):
                 set_joint_value(row, index, joint, value)

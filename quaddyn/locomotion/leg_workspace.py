@@ -34,10 +34,10 @@ class LegWorkspace:
         poses: leg kinematics; None where they have no closed form, and the workspace is unknown.
     """
 
-    __slots__ = ("_cache", "_limbs", "_p", "_poses")
+    __slots__ = ("_cache", "_limbs", "_morphology", "_poses")
 
     def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
-        self._p, self._poses, self._limbs = morphology, poses, make_limbs(robot)
+        self._morphology, self._poses, self._limbs = morphology, poses, make_limbs(robot)
         self._cache: dict[tuple[float, float], list[list[float]] | None] = {}
 
     def max_stride_scale(
@@ -53,53 +53,57 @@ class LegWorkspace:
         Returns:
             The factor, inf where nothing limits it, and the name of the foot that limits it.
         """
-        radii, min_scale, foot = self._radii(footprint_scale), math.inf, ""
+        radii, min_scale, foot = self._cached_radii(footprint_scale), math.inf, ""
         if radii is None:
             return min_scale, foot
-        turn, half = N_DIRECTIONS / (2.0 * math.pi), N_DIRECTIONS // 2
+        sectors_per_radian, half = N_DIRECTIONS / (2.0 * math.pi), N_DIRECTIONS // 2
         for name, radius, (x, y) in zip(FEET, radii, displacements, strict=True):
-            far = math.hypot(x, y)
-            if not far > 0.0:
+            distance = math.hypot(x, y)
+            if not distance > 0.0:
                 continue
-            at = math.atan2(y, x) * turn - 0.5
-            k = math.floor(at)
-            part = at - k
-            for first in (k, k + half):
-                a, b = radius[first % N_DIRECTIONS], radius[(first + 1) % N_DIRECTIONS]
-                scale = USABLE_WORKSPACE_FRACTION * (a + part * (b - a)) / far
+            sector = math.atan2(y, x) * sectors_per_radian - 0.5
+            k = math.floor(sector)
+            alpha = sector - k
+            for index in (k, k + half):
+                a, b = radius[index % N_DIRECTIONS], radius[(index + 1) % N_DIRECTIONS]
+                scale = USABLE_WORKSPACE_FRACTION * (a + alpha * (b - a)) / distance
                 if scale < min_scale * (1.0 - TIE_TOLERANCE):
                     foot = name
                 min_scale = min(min_scale, scale)
         return min_scale, foot
 
-    def _radii(self, footprint_scale: tuple[float, float]) -> list[list[float]] | None:
+    def _cached_radii(self, footprint_scale: tuple[float, float]) -> list[list[float]] | None:
         """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""
         if footprint_scale not in self._cache:
-            self._cache[footprint_scale] = None if self._poses is None else self._measure(self._poses, footprint_scale)
+            self._cache[footprint_scale] = (
+                None if self._poses is None else self._measure_radii(self._poses, footprint_scale)
+            )
         return self._cache[footprint_scale]
 
-    def _measure(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> list[list[float]]:
+    def _measure_radii(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> list[list[float]]:
         """Measures the radii (4, N_DIRECTIONS) of the workspace [m] by inverse kinematics."""
-        p, out = self._p, []
+        p, radii = self._morphology, []
         angles = 2.0 * math.pi / N_DIRECTIONS * (np.arange(N_DIRECTIONS) + 0.5)
         distances = MAX_DISTANCE * p.length / N_DISTANCES * np.arange(1, N_DISTANCES + 1)
         # A leg without lateral motion moves straight ahead only, with the nominal width.
-        across, footprint_scale = (1.0, footprint_scale) if p.can_step_sideways else (0.0, (footprint_scale[0], 1.0))
-        around = np.stack((np.cos(angles), across * np.sin(angles)), axis=1)[:, None] * distances[:, None]
+        lateral_factor, footprint_scale = (
+            (1.0, footprint_scale) if p.can_step_sideways else (0.0, (footprint_scale[0], 1.0))
+        )
+        offsets = np.stack((np.cos(angles), lateral_factor * np.sin(angles)), axis=1)[:, None] * distances[:, None]
         base = np.array([0.0, 0.0, p.height]) + p.base_offset
         for i, foot in enumerate(FEET):
             positions = np.empty((N_DIRECTIONS, N_DISTANCES, 3))
-            positions[..., :2], positions[..., 2] = p.nominal_stance[i] * footprint_scale + around, p.radii[i]
+            positions[..., :2], positions[..., 2] = p.nominal_stance[i] * footprint_scale + offsets, p.radii[i]
             solution = poses.legs[foot].inverse(((positions - base) @ p.heading.T).reshape(-1, 3))
-            good = (
+            is_reachable = (
                 np.asarray(solution.reached)
                 & np.asarray(solution.within_limits)
                 & is_bent(self._limbs[foot], solution.q)
             )
-            good = good.reshape(N_DIRECTIONS, N_DISTANCES)
-            count = np.where(good.all(axis=1), N_DISTANCES, np.argmin(good, axis=1))
-            out.append((MAX_DISTANCE * p.length / N_DISTANCES * count).tolist())
-        return out
+            is_reachable = is_reachable.reshape(N_DIRECTIONS, N_DISTANCES)
+            n_reachable = np.where(is_reachable.all(axis=1), N_DISTANCES, np.argmin(is_reachable, axis=1))
+            radii.append((MAX_DISTANCE * p.length / N_DISTANCES * n_reachable).tolist())
+        return radii
 
 
 def is_bent(limb: Limb, q: Array) -> NDArray[np.bool_]:
@@ -110,5 +114,5 @@ def is_bent(limb: Limb, q: Array) -> NDArray[np.bool_]:
         q: (n, joints) joint positions [rad or m].
     """
     origins, axes, tip = limb.chain.forward(q)
-    far = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1)
-    return np.asarray(far < USABLE_LENGTH_FRACTION * limb.reach)
+    hip_distance = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1)
+    return np.asarray(hip_distance < USABLE_LENGTH_FRACTION * limb.reach)

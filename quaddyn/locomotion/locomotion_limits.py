@@ -41,20 +41,20 @@ class LocomotionLimits:
 
     Attributes:
         velocity_limits: limits of velocities on level ground.
-        jump_acceleration_ratio: as given.
+        jump_acceleration_ratio: ratio of the joint accelerations allowed in a jump to those of `bounds`.
         slope_lowering: lowering of the trunk on slopes in blind locomotion, divided by the sine of their angle [l].
     """
 
     __slots__ = (
         "_bounds",
         "_jump_planner",
-        "_p",
+        "_morphology",
         "_robot",
-        "_slope_verdict",
+        "_slope_limiter",
         "_statics",
         "_torque_limiter",
-        "compute_slope_lowering",
         "jump_acceleration_ratio",
+        "slope_lowering",
         "velocity_limits",
     )
 
@@ -66,7 +66,7 @@ class LocomotionLimits:
         bounds: JointBounds | None,
         jump_acceleration_ratio: float,
     ) -> None:
-        self._robot, self._p, self._torque_limiter, self._bounds, self.jump_acceleration_ratio = (
+        self._robot, self._morphology, self._torque_limiter, self._bounds, self.jump_acceleration_ratio = (
             robot,
             morphology,
             torque_limiter,
@@ -74,16 +74,16 @@ class LocomotionLimits:
             jump_acceleration_ratio,
         )
         self._jump_planner: JumpPlanner | None = None
-        self._statics = _statics(robot, morphology)
-        closed = self._statics if self._statics is not None and self._statics.has_closed_form else None
-        poses = None if closed is None else closed.poses
+        self._statics = _make_statics(robot, morphology)
+        closed_form = self._statics if self._statics is not None and self._statics.has_closed_form else None
+        poses = None if closed_form is None else closed_form.poses
         self.velocity_limits = VelocityLimits(morphology, LegWorkspace(robot, morphology, poses))
-        self.compute_slope_lowering = KNOWN_SLOPE_LOWERING if self._statics is None else self._statics.slope_lowering
-        self._slope_verdict = SlopeLimiter(closed, morphology.speed_scale)
+        self.slope_lowering = KNOWN_SLOPE_LOWERING if self._statics is None else self._statics.slope_lowering
+        self._slope_limiter = SlopeLimiter(closed_form, morphology.speed_scale)
 
     def reset(self) -> None:
         """Resets the evaluation of the slope under the robot."""
-        self._slope_verdict.reset()
+        self._slope_limiter.reset()
 
     def clamp_velocity_on_ground(
         self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float
@@ -101,7 +101,7 @@ class LocomotionLimits:
             friction_model: normal and friction of the ground.
             yaw: yaw angle of the heading frame [rad].
         """
-        velocity, reason = self._slope_verdict.clamp_velocity(
+        velocity, reason = self._slope_limiter.clamp_velocity(
             gait, velocity, friction_model, yaw, self._torque_limiter.limits
         )
         friction = min(friction_model.known_friction, friction_model.slip_bound)
@@ -109,9 +109,9 @@ class LocomotionLimits:
         speed = self.velocity_limits.max_hip_speed(x, y, turn)
         if math.isinf(friction) or not speed:
             return velocity, reason
-        p = self._p
-        fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
-        return (velocity, reason) if speed <= fastest else (fastest / speed * velocity, GROUND_FRICTION)
+        p = self._morphology
+        max_speed = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
+        return (velocity, reason) if speed <= max_speed else (max_speed / speed * velocity, GROUND_FRICTION)
 
     def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.
@@ -133,7 +133,7 @@ class LocomotionLimits:
                 "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
                 f"or more, got {angle}, {direction}, {friction}"
             )
-        statics = self._statics or SlopeStatics(self._robot, self._p)
+        statics = self._statics or SlopeStatics(self._robot, self._morphology)
         return statics.limit_reason(gait, velocity, angle, direction, friction, self._torque_limiter.limits)
 
     @property
@@ -144,7 +144,7 @@ class LocomotionLimits:
             QuaddynError: the kinematics of the legs are not supported, for example for coupled joints.
         """
         if self._jump_planner is None:
-            robot, p = self._robot, self._p
+            robot, p = self._robot, self._morphology
             poses = LegPoseSolver(robot) if self._statics is None else self._statics.poses
             dynamics = JumpDynamics(robot, p, self._torque_limiter, self._bounds, poses, self.jump_acceleration_ratio)
             self._jump_planner = JumpPlanner(p, dynamics, robot.name)
@@ -161,17 +161,20 @@ class LocomotionLimits:
             ArgumentError: the gait is not feasible.
         """
         self.velocity_limits.clamp_velocity(gait, np.zeros(3))  # evaluates the workspace now instead of in a tick
-        swing = 1e3 * (1.0 - gait.duty_factor) * gait.period * self._p.time_scale
-        reason, what = self.velocity_limits.gait_limit_reason(gait), f"whose feet are in the air for {swing:.0f} ms"
+        swing_milliseconds = 1e3 * (1.0 - gait.duty_factor) * gait.period * self._morphology.time_scale
+        reason, description = (
+            self.velocity_limits.gait_limit_reason(gait),
+            f"whose feet are in the air for {swing_milliseconds:.0f} ms",
+        )
         if not (reason or gait.vertical_force_profile.is_constant):
             reason = self.slope_limit_reason(gait, np.zeros(3), 0.0, 0.0, friction)
         if reason and not gait.vertical_force_profile.is_constant:
-            what = f"which pushes off with {float(gait.vertical_force_profile.force.max()):.1f} times the weight"
+            description = f"which pushes off with {float(gait.vertical_force_profile.force.max()):.1f} times the weight"
         if reason:
-            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {what}: {reason}")
+            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {description}: {reason}")
 
 
-def _statics(robot: Robot, morphology: Morphology) -> SlopeStatics | None:
+def _make_statics(robot: Robot, morphology: Morphology) -> SlopeStatics | None:
     """Returns the statics on slopes; None for unsupported leg kinematics, for example coupled joints."""
     try:
         return SlopeStatics(robot, morphology)

@@ -35,10 +35,10 @@ class ModeTransitions:
         is_lying_requested: whether the robot is to lie down.
     """
 
-    __slots__ = ("_p", "_step_timing", "is_lying_requested")
+    __slots__ = ("_morphology", "_step_timing", "is_lying_requested")
 
     def __init__(self, morphology: Morphology) -> None:
-        self._p, self._step_timing = morphology, StepTimingAdapter(morphology)
+        self._morphology, self._step_timing = morphology, StepTimingAdapter(morphology)
         self.is_lying_requested = False
 
     def initial_trunk_state(
@@ -56,13 +56,13 @@ class ModeTransitions:
             Height of the center of mass over the ground, as on level ground [m], and its offset from the center of the
             feet, world x and y [m]; the nominal values where the deviations are small.
         """
-        p, (x, y, z), (middle_x, middle_y) = self._p, motion.com, path.position.tolist()
-        height, lean = z - ground.height(x, y) + slope_lowering, (x - middle_x, y - middle_y)
-        aside = math.hypot(*lean) > MAX_STANDING_OFFSET * p.length and not is_dcm_near_edge(
-            lean, motion.feet, MAX_STANDING_FRACTION
+        p, (x, y, z), (center_x, center_y) = self._morphology, motion.com, path.position.tolist()
+        height, com_offset = z - ground.height(x, y) + slope_lowering, (x - center_x, y - center_y)
+        is_beside = math.hypot(*com_offset) > MAX_STANDING_OFFSET * p.length and not is_dcm_near_edge(
+            com_offset, motion.feet, MAX_STANDING_FRACTION
         )
-        level = MIN_STANDING_HEIGHT * p.height <= height <= MAX_STANDING_HEIGHT * p.height
-        return p.height if level else height, lean if aside else (0.0, 0.0)
+        is_at_height = MIN_STANDING_HEIGHT * p.height <= height <= MAX_STANDING_HEIGHT * p.height
+        return p.height if is_at_height else height, com_offset if is_beside else (0.0, 0.0)
 
     def next_mode(
         self,
@@ -91,13 +91,13 @@ class ModeTransitions:
             trunk: trunk controller.
             contact_monitor: contact monitor.
         """
-        p, still = self._p, not any(command.tolist())
+        p, is_idle = self._morphology, not any(command.tolist())
         self._step_timing.adapt(scheduler, error)
         if mode in (LocomotionMode.STANDING, LocomotionMode.STARTING):
             if self.is_lying_requested:
                 trunk.go_to(LYING_HEIGHT * p.height)
                 return LocomotionMode.LOWERING
-            if not still:
+            if not is_idle:
                 scheduler.set_gait(gait)
                 scheduler.start()
                 return LocomotionMode.MOVING
@@ -108,14 +108,14 @@ class ModeTransitions:
                 scheduler.start(lead_phase=0.0)
                 return LocomotionMode.RECOVERING
         elif mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING):
-            settled = scheduler.phase >= 1.0 and not any(path.velocity.tolist())
+            has_stopped = scheduler.phase >= 1.0 and not any(path.velocity.tolist())
             if not scheduler.is_running:
                 return LocomotionMode.STANDING
             if self.is_lying_requested or (
-                still and settled and max(map(abs, error)) < 0.5 * MAX_REFERENCE_LEAD * p.length
+                is_idle and has_stopped and max(map(abs, error)) < 0.5 * MAX_REFERENCE_LEAD * p.length
             ):
                 scheduler.stop_stepping()
-            elif not still:
+            elif not is_idle:
                 scheduler.set_gait(gait)
                 scheduler.start()  # cancels a stop
                 return LocomotionMode.MOVING

@@ -59,11 +59,11 @@ def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = 
         feet: (4, 3) or (4, 2) positions of the feet in the order FL, FR, RL, RR, world [m].
         fraction: limit, as a fraction of the distance from the center of the feet to the support edge.
     """
-    centre = feet[:, :2].mean(axis=0)
-    for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # once round, left side first: inside is to the left
-        ax, ay = (feet[i, :2] - centre).tolist()
+    center = feet[:, :2].mean(axis=0)
+    for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # edges counterclockwise: the inside is to the left
+        ax, ay = (feet[i, :2] - center).tolist()
         ex, ey = (feet[j, :2] - feet[i, :2]).tolist()
-        margin = ey * ax - ex * ay  # of the centre from the edge, times the edge's length
+        margin = ey * ax - ex * ay  # distance of the center from the edge times the edge's length
         if ey * error[0] - ex * error[1] > fraction * margin:
             return True
     return False

@@ -105,16 +105,16 @@ class Morphology:
         stance = (feet - feet.mean(axis=0)) @ world
         height = float(s.com[2] - (feet[:, 2] - radii).mean())
         length = float(np.mean([limbs[foot].reach for foot in FEET]))
-        away = np.linalg.norm((s.com - feet.mean(axis=0))[:2])
-        if not (height > 0.0 and away < 0.5 * np.abs(stance[:, :2]).min(axis=0).max()):
+        com_distance = np.linalg.norm((s.com - feet.mean(axis=0))[:2])
+        if not (height > 0.0 and com_distance < 0.5 * np.abs(stance[:, :2]).min(axis=0).max()):
             raise ArgumentError(
-                f"robot: at q_home the centre of mass of {robot.name!r} is {height:.3g} m above the ground and "
-                f"{away:.3g} m beside the middle of its feet; it cannot stand there"
+                f"robot: at q_home the center of mass of {robot.name!r} is {height:.3g} m above the ground and "
+                f"{com_distance:.3g} m beside the middle of its feet; it cannot stand there"
             )
         joints = [joint for foot in FEET for joint in robot.legs[foot].joints]
         motors = [i for i, name in enumerate(robot.actuated) if name in joints]
         # Smallest lateral motion of a foot per radian of its joints.
-        across = min(float(np.abs(world[:, 1] @ s.jacobian(foot)[:3, 6:]).max()) for foot in FEET)
+        lateral_motion = min(float(np.abs(world[:, 1] @ s.jacobian(foot)[:3, 6:]).max()) for foot in FEET)
         hips = np.array([s.placement(robot.legs[foot].joints[0]).translation for foot in FEET])
         return Morphology(
             length,
@@ -127,7 +127,7 @@ class Morphology:
             frozen((hips - s.com) @ world),
             frozen((base.translation - s.com) @ world),
             float(robot.velocity_limits[motors].min(initial=np.inf)),
-            across > MIN_LATERAL_MOTION * length,
+            lateral_motion > MIN_LATERAL_MOTION * length,
         )
 
     def yaw(self, q: Array) -> float:
@@ -157,11 +157,11 @@ def _reject_locked_legs(robot: Robot) -> None:
     Raises:
         ArgumentError: there is such a leg.
     """
-    at = robot.lower_position_limits, robot.upper_position_limits
-    ranges = {name: high - low for name, low, high in zip(robot.actuated, *at, strict=True)}
+    limits = robot.lower_position_limits, robot.upper_position_limits
+    ranges = {name: high - low for name, low, high in zip(robot.actuated, *limits, strict=True)}
     for name, leg in robot.legs.items():
-        own = [joint for joint in leg.joints if robot.tree.joints_by_name[joint].independent]
-        locked = [joint for joint in own if not ranges.get(joint, 0.0) > FILE_ANGLE_TOLERANCE]
+        joints = [joint for joint in leg.joints if robot.tree.joints_by_name[joint].independent]
+        locked = [joint for joint in joints if not ranges.get(joint, 0.0) > FILE_ANGLE_TOLERANCE]
         if leg.n - len(locked) < 2:
             raise ArgumentError(
                 f"robot: leg {name} of {robot.name!r} is locked: {', '.join(map(repr, locked))} have no range or no "

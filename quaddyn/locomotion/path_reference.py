@@ -16,7 +16,7 @@ from .gait import GaitScheduler
 from .morphology import Morphology
 from .vertical_force import LOADING_TIME
 
-#: Horizon of the preview, in time constants ``1 / omega`` of the divergent dynamics; what is beyond has the weight
+#: Horizon of the preview, in time constants ``1 / omega`` of the divergent dynamics; later samples have a weight below
 #: e^-5.
 HORIZON_TIME_CONSTANTS = 5.0
 
@@ -184,26 +184,28 @@ class ComPreview:
             scheduler: phases of the gait.
             path: path reference.
             feet: (4, 2) positions of the feet, of swing feet those at lift-off, world [m].
-            stance: (4, 2) nominal positions of the feet about the path reference, world-scaled heading axes [m].
-            offset: offset of the center of mass from the center of the feet, for a standing robot; None for none.
+            stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+            offset: offset of the center of mass from the center of the feet, for a standing robot; None for zero.
         """
         omega = self.omega
         if not scheduler.is_running:
-            middle = feet.mean(axis=0)
+            center = feet.mean(axis=0)
             if offset is not None:
                 (x, u, a), (y, v, b) = offset
-                pressure = middle + np.array([x - a / omega**2, y - b / omega**2])
-                divergent = middle + np.array([x + u / omega, y + v / omega])
-                return ComReference(pressure, divergent, np.full(4, 0.25), 0.0, omega)
-            return ComReference(middle, middle, np.full(4, 0.25), 0.0, omega)
-        out, stiffness, push, rise = self._out, self._steady, 1.0, (0.0, 0.0)
-        thrust = scheduler.vertical_force_profile
-        if not thrust.is_constant:
-            unit = self._gravity * scheduler.period
-            push, rate, high = thrust.sample(scheduler.phase)
-            rise = unit * scheduler.period * high, unit * rate
-            stiffness = self._gravity * thrust.force / (self._height + unit * scheduler.period * thrust.height)
-        falls = Footfalls(
+                cop = center + np.array([x - a / omega**2, y - b / omega**2])
+                dcm = center + np.array([x + u / omega, y + v / omega])
+                return ComReference(cop, dcm, np.full(4, 0.25), 0.0, omega)
+            return ComReference(center, center, np.full(4, 0.25), 0.0, omega)
+        out, stiffness, vertical_force, height_motion = self._out, self._steady, 1.0, (0.0, 0.0)
+        profile = scheduler.vertical_force_profile
+        if not profile.is_constant:
+            height_rate_unit = self._gravity * scheduler.period
+            vertical_force, rate, relative_height = profile.sample(scheduler.phase)
+            height_motion = height_rate_unit * scheduler.period * relative_height, height_rate_unit * rate
+            stiffness = (
+                self._gravity * profile.force / (self._height + height_rate_unit * scheduler.period * profile.height)
+            )
+        footfalls = Footfalls(
             float(scheduler.phase),
             float(scheduler.period),
             float(scheduler.duty_factor),
@@ -212,10 +214,18 @@ class ComPreview:
             scheduler.first_swing,
             scheduler.last_swing,
         )
-        travel = PathMotion(path.position, float(path.yaw), path.velocity, np.ascontiguousarray(stance))
+        path_motion = PathMotion(path.position, float(path.yaw), path.velocity, np.ascontiguousarray(stance))
         velocity = path.world_velocity(self._end)
-        preview_com(falls, travel, np.ascontiguousarray(feet), self._step, omega, velocity, stiffness, out)
-        return ComReference(out[0:2].copy(), out[2:4].copy(), out[4:8].copy(), float(out[8]), float(out[9]), push, rise)
+        preview_com(footfalls, path_motion, np.ascontiguousarray(feet), self._step, omega, velocity, stiffness, out)
+        return ComReference(
+            out[0:2].copy(),
+            out[2:4].copy(),
+            out[4:8].copy(),
+            float(out[8]),
+            float(out[9]),
+            vertical_force,
+            height_motion,
+        )
 
 
 def compute_footholds(path: PathReference, times: Array, stance: Array) -> Array:
@@ -229,6 +239,6 @@ def compute_footholds(path: PathReference, times: Array, stance: Array) -> Array
         times: (4,) time until mid-stance of each foot [s].
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
     """
-    out = np.empty((4, 2))
-    write_footholds(PathMotion(path.position, path.yaw, path.velocity, stance), times, out)
-    return out
+    footholds = np.empty((4, 2))
+    write_footholds(PathMotion(path.position, path.yaw, path.velocity, stance), times, footholds)
+    return footholds

@@ -51,7 +51,7 @@ class PayloadCompensation:
         "_base",
         "_estimator",
         "_index",
-        "_p",
+        "_morphology",
         "_tau",
         "_ticks",
         "_ticks_per_update",
@@ -60,13 +60,13 @@ class PayloadCompensation:
     )
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
-        self._p, self._base, self._index = morphology, robot.bodies[0].name, robot.actuated_index
+        self._morphology, self._base, self._index = morphology, robot.bodies[0].name, robot.actuated_index
         self._ticks_per_update = max(1, round(UPDATE_INTERVAL * morphology.time_scale / dt))
-        span = self._ticks_per_update * dt
+        update_dt = self._ticks_per_update * dt
         self._estimator = PayloadEstimator(
-            robot, dt=span, time_constant=ESTIMATOR_TIME_CONSTANT * morphology.time_scale
+            robot, dt=update_dt, time_constant=ESTIMATOR_TIME_CONSTANT * morphology.time_scale
         )
-        self._alpha = min(1.0, span / (COMPENSATION_TIME_CONSTANT * morphology.time_scale))
+        self._alpha = min(1.0, update_dt / (COMPENSATION_TIME_CONSTANT * morphology.time_scale))
         self.reset()
 
     def reset(self) -> None:
@@ -91,14 +91,14 @@ class PayloadCompensation:
         self._ticks += 1
         if self._ticks < self._ticks_per_update and self._estimator.observer.is_initialized:
             return
-        p = self._p
+        p = self._morphology
         estimate = self._estimator.update(state, self._tau / self._ticks)
         self._ticks, self._tau = 0, np.zeros(len(self._index))
         mass, moment = 0.0, np.zeros(3)
         if abs(estimate.mass) > SIGNIFICANCE_LEVEL * float(estimate.standard_deviation[0]):
             mass = min(max(estimate.mass, MIN_PAYLOAD_FRACTION * p.mass), MAX_PAYLOAD_FRACTION * p.mass)
-            far = float(np.linalg.norm(estimate.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
-            moment = estimate.first_moment * ((mass / estimate.mass) / max(far, 1.0))
+            offset_ratio = float(np.linalg.norm(estimate.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
+            moment = estimate.first_moment * ((mass / estimate.mass) / max(offset_ratio, 1.0))
         self.mass += self._alpha * (mass - self.mass)
         self.first_moment = self.first_moment + self._alpha * (moment - self.first_moment)
 
@@ -109,7 +109,7 @@ class PayloadCompensation:
 
     def com_shift(self, state: State) -> tuple[float, float]:
         """Returns the center of mass of robot and payload minus that of the robot, world x and y [m]."""
-        x, y, _ = (self._first_moment_about(state, state.com) / (self._p.mass + self.mass)).tolist()
+        x, y, _ = (self._first_moment_about(state, state.com) / (self._morphology.mass + self.mass)).tolist()
         return x, y
 
     def torques(self, state: State, forces: Mapping[str, Array]) -> Array:
@@ -119,30 +119,30 @@ class PayloadCompensation:
             state: present state of the robot.
             forces: (3,) contact forces for the robot without payload, by name of the foot, world axes [N].
         """
-        bearing = {foot: f for foot, f in forces.items() if f[2] > 0.0}
-        weight = math.fsum(float(f[2]) for f in bearing.values())
+        loaded = {foot: f for foot, f in forces.items() if f[2] > 0.0}
+        weight = math.fsum(float(f[2]) for f in loaded.values())
         if not self.mass or not weight:
             return np.zeros(len(self._index))
-        p, mass_ratio = self._p, self.mass / self._p.mass
-        points = {foot: state.placement(foot).translation for foot in bearing}
-        middle = sum((float(f[2]) / weight * points[foot] for foot, f in bearing.items()), np.zeros(3))
-        total = sum(bearing.values(), np.zeros(3))
-        given = sum((np.cross(points[foot] - middle, f) for foot, f in bearing.items()), np.zeros(3))
-        missing = np.cross(self._first_moment_about(state, middle) / p.mass, total) - mass_ratio * given
+        p, mass_ratio = self._morphology, self.mass / self._morphology.mass
+        points = {foot: state.placement(foot).translation for foot in loaded}
+        center = sum((float(f[2]) / weight * points[foot] for foot, f in loaded.items()), np.zeros(3))
+        total = sum(loaded.values(), np.zeros(3))
+        moment = sum((np.cross(points[foot] - center, f) for foot, f in loaded.items()), np.zeros(3))
+        missing_moment = np.cross(self._first_moment_about(state, center) / p.mass, total) - mass_ratio * moment
         # The smallest contact forces with zero sum and this moment, as far as feasible.
         G = np.vstack(
             (
                 np.hstack([np.eye(3)] * len(points)),
-                np.hstack([cross_matrix(x - middle) / p.length for x in points.values()]),
+                np.hstack([cross_matrix(x - center) / p.length for x in points.values()]),
             )
         )
-        target = np.concatenate((np.zeros(3), missing / p.length))
-        moved = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), target)).reshape(-1, 3)
+        target = np.concatenate((np.zeros(3), missing_moment / p.length))
+        force_shifts = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), target)).reshape(-1, 3)
         scale = min(
-            MAX_FORCE_SHIFT_FRACTION * float(f[2]) / max(float(np.linalg.norm(d)), 1e-9)
-            for f, d in zip(bearing.values(), moved, strict=True)
+            MAX_FORCE_SHIFT_FRACTION * float(f[2]) / max(float(np.linalg.norm(shift)), 1e-9)
+            for f, shift in zip(loaded.values(), force_shifts, strict=True)
         )
-        out = np.zeros(len(self._index))
-        for (foot, f), d in zip(bearing.items(), moved, strict=True):
-            out -= state.jacobian(foot)[:3, self._index].T @ (mass_ratio * f + min(1.0, scale) * d)
-        return out
+        torques = np.zeros(len(self._index))
+        for (foot, f), shift in zip(loaded.items(), force_shifts, strict=True):
+            torques -= state.jacobian(foot)[:3, self._index].T @ (mass_ratio * f + min(1.0, scale) * shift)
+        return torques

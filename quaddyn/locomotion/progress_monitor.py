@@ -28,7 +28,7 @@ class ProgressMonitor:
 
     Both are averaged with the time constant `AVERAGING_TIME`.  The speed is ``|(v_x, v_y, l omega)|``; of the robot's
     velocity only the component along the command counts.  A robot below `MIN_PROGRESS_FRACTION` of the commanded speed
-    is stuck: its trunk lies on something, a wall blocks it, or its feet slip.  The command is then refused, and the
+    is stuck: its trunk rests on an obstacle, a wall blocks it, or its feet slip.  The command is then refused, and the
     robot stands instead of stepping in place, until the direction or the size of the command changes.
 
     Args:
@@ -39,10 +39,10 @@ class ProgressMonitor:
         is_stuck: whether the command is refused.
     """
 
-    __slots__ = ("_alpha", "_command", "_mean_commanded", "_mean_measured", "_p", "is_stuck")
+    __slots__ = ("_alpha", "_command", "_mean_commanded", "_mean_measured", "_morphology", "is_stuck")
 
     def __init__(self, morphology: Morphology, dt: float) -> None:
-        self._p, self._alpha = morphology, dt / (AVERAGING_TIME * morphology.time_scale)
+        self._morphology, self._alpha = morphology, dt / (AVERAGING_TIME * morphology.time_scale)
         self.reset()
 
     def reset(self) -> None:
@@ -65,8 +65,8 @@ class ProgressMonitor:
             motion: present state of center of mass and trunk.
             yaw_rate: measured yaw rate [rad/s].
         """
-        p, (x, y, spin) = self._p, velocity.tolist()
-        command = x, y, p.length * spin
+        p, (x, y, commanded_yaw_rate) = self._morphology, velocity.tolist()
+        command = x, y, p.length * commanded_yaw_rate
         speed = math.hypot(*command)
         if math.dist(command, self._command) > COMMAND_CHANGE_FRACTION * math.hypot(*self._command):
             self._restart(command)
@@ -75,10 +75,10 @@ class ProgressMonitor:
         if speed < MIN_MONITORED_SPEED * p.speed_scale:
             return velocity, reason
         c, s, (u, v, _) = math.cos(motion.yaw), math.sin(motion.yaw), motion.velocity
-        has = c * u + s * v, c * v - s * u, p.length * yaw_rate
-        along = sum(a * b for a, b in zip(has, command, strict=True)) / speed
+        measured = c * u + s * v, c * v - s * u, p.length * yaw_rate
+        progress = sum(a * b for a, b in zip(measured, command, strict=True)) / speed
         self._mean_commanded += (speed - self._mean_commanded) * self._alpha
-        self._mean_measured += (along - self._mean_measured) * self._alpha
+        self._mean_measured += (progress - self._mean_measured) * self._alpha
         self.is_stuck = (
             self._mean_commanded >= MIN_AVERAGING_FRACTION * speed
             and self._mean_measured < MIN_PROGRESS_FRACTION * self._mean_commanded

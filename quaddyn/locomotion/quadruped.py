@@ -31,8 +31,8 @@ from .vertical_force import LOADING_TIME
 NOMINAL_FRICTION_RATIO = 1.5
 ASSUMED_FRICTION = round(NOMINAL_FRICTION / NOMINAL_FRICTION_RATIO, 3)
 #: Natural frequency of swing feet [1/sqrt(l/g)], and weight of their accelerations relative to those of the center of
-#: mass, 1.  A foot whose joints are too slow or too weak lands late: the center of mass must not suffer from it, since
-#: its error would require a longer and faster swing.
+#: mass, 1.  The weight is small, so that a foot whose joints are too slow or too weak lands late instead of disturbing
+#: the center of mass, whose error would require a longer and faster swing.
 SWING_FOOT_FREQUENCY, SWING_FOOT_WEIGHT = 8.0, 0.125
 #: Ratio of the joint accelerations allowed in a jump to those in walking, with the default whole-body controller;
 #: torque limits hold as well.
@@ -53,8 +53,8 @@ class Quadruped:
         wbc: whole-body controller of the same robot and period; None for the default one.
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
+        robot: the robot.
+        dt: control period [s].
         morphology: lengths and units of the robot.
         wbc: the whole-body controller.
         base: name of the trunk's body.
@@ -65,10 +65,10 @@ class Quadruped:
         contact_monitor: detector of lost ground contact and touchdowns.
         preview: planner of the center-of-mass motion.
         gait: gait to move with.
-        terrain: as given.
+        terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
         mode: present mode.
-        ground: plane of the feet; None before the first tick, and where the next tick is to be a first one.
+        ground: plane of the feet; None before the first tick, and if the next tick is treated as the first one.
         path_reference: path reference; available after the first tick.
         gait_scheduler: phases of the gait; available after the first tick.
         trunk: trunk controller.
@@ -127,12 +127,12 @@ class Quadruped:
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self.gait = find_gait(gait)
-        nominal, is_given, slips = parse_friction(friction, ASSUMED_FRICTION)
-        ours = wbc is None
+        nominal, is_given, detects_slips = parse_friction(friction, ASSUMED_FRICTION)
+        is_default_wbc = wbc is None
         if wbc is None:
-            trot = self.gait if self.gait.has_swing_phase else find_gait("trot")
+            ramp_gait = self.gait if self.gait.has_swing_phase else find_gait("trot")
             wbc = WholeBodyController(
-                robot, dt=self.dt, friction=nominal, ramp_time=LOADING_TIME * trot.period * p.time_scale
+                robot, dt=self.dt, friction=nominal, ramp_time=LOADING_TIME * ramp_gait.period * p.time_scale
             )
         else:
             validate_wbc(wbc, robot, self.dt)
@@ -142,22 +142,22 @@ class Quadruped:
         for foot in FEET:
             tasks[foot].gains((SWING_FOOT_FREQUENCY / p.time_scale) ** 2)
             tasks[foot].weight = SWING_FOOT_WEIGHT
-        torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
-        self.torque_limiter = TorqueLimiter(robot, p, self.dt, torque)
+        torque_limits = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
+        self.torque_limiter = TorqueLimiter(robot, p, self.dt, torque_limits)
         bounds = next((item for item in tasks.values() if isinstance(item, JointBounds)), None)
         self.capability = LocomotionLimits(
-            robot, p, self.torque_limiter, bounds, JUMP_ACCELERATION_RATIO if ours else 1.0
+            robot, p, self.torque_limiter, bounds, JUMP_ACCELERATION_RATIO if is_default_wbc else 1.0
         )
         self.base = robot.bodies[0].name
         self.set_terrain_knowledge(terrain)
-        self.friction_model = FrictionModel(wbc, is_given=ours and is_given)
+        self.friction_model = FrictionModel(wbc, is_given=is_default_wbc and is_given)
         self.estimators = LocomotionEstimators(
             robot, p, self.dt, self.friction_model, payload=is_estimated("payload", payload),
-            contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=slips,
+            contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
         )  # fmt: skip
         self.preview, self.contact_monitor = ComPreview(p), ContactMonitor(robot, p, self.dt)
         self.trunk = TrunkController(
-            p, wbc, self.friction_model, p.height, slope_lowering=self.capability.compute_slope_lowering
+            p, wbc, self.friction_model, p.height, slope_lowering=self.capability.slope_lowering
         )
         self.capability.require_feasible(self.gait, self.friction_model.nominal)
 
@@ -177,7 +177,7 @@ class Quadruped:
         raise AttributeError(name)
 
     def request_restart(self) -> None:
-        """Makes the next tick a first one."""
+        """Resets the whole-body controller and the ground plane, so that the next tick is treated as the first one."""
         self.wbc.reset()
         self.ground = None
 

@@ -19,7 +19,7 @@ from .torque_limiter import TorqueLimiter
 
 #: Sides on which a robot may lie, the belly excluded.
 SIDES = ("back", "left", "right")
-#: Control period for which the gains are computed at least [s].
+#: Minimum control period for which the gains are computed [s].
 MAX_SERVO_PERIOD = 2e-3
 #: Time in which the legs fold, and time of rest after that, before and after a righting motion [sqrt(l/g)].
 FOLDING_TIME, RESTING_TIME = 4.0, 3.0
@@ -52,16 +52,18 @@ class RightingMotion(FrozenArrays):
 
     def sample(self, time: float) -> Array:
         """Returns the desired joint positions (nu,) at a time [s] after the start [rad or m]."""
-        before = self.poses[-1]
-        for pose, going, rest in zip(self.poses, self.times.tolist(), self.rest_durations.tolist(), strict=True):
-            if time < going:
-                alpha = max(time, 0.0) / going
-                return np.asarray(before + alpha * alpha * (3.0 - 2.0 * alpha) * (pose - before))
-            time -= going + rest
-            before = pose
+        last_pose = self.poses[-1]
+        for pose, motion_time, rest_time in zip(
+            self.poses, self.times.tolist(), self.rest_durations.tolist(), strict=True
+        ):
+            if time < motion_time:
+                alpha = max(time, 0.0) / motion_time
+                return np.asarray(last_pose + alpha * alpha * (3.0 - 2.0 * alpha) * (pose - last_pose))
+            time -= motion_time + rest_time
+            last_pose = pose
             if time < 0.0:
                 break
-        return np.asarray(before)
+        return np.asarray(last_pose)
 
 
 @renamed_attributes(rolls="motions", refused="infeasible")
@@ -165,8 +167,8 @@ class RightingController:
 
     __slots__ = (
         "_dt",
+        "_morphology",
         "_motion",
-        "_p",
         "_plan",
         "_pose",
         "_servo",
@@ -181,11 +183,11 @@ class RightingController:
         self, robot: Robot, morphology: Morphology, plan: RightingPlan, limiter: TorqueLimiter, dt: float
     ) -> None:
         pose = folded_pose(robot)
-        if pose is None or any(roll.poses.shape[1:] != (robot.nu,) for roll in plan.motions.values()):
+        if pose is None or any(motion.poses.shape[1:] != (robot.nu,) for motion in plan.motions.values()):
             raise ArgumentError(
                 f"righting_plan: it is for {plan.robot!r}, whose joints are not those of {robot.name!r}"
             )
-        self._p, self._plan, self._dt, self._pose = morphology, plan, dt, pose
+        self._morphology, self._plan, self._dt, self._pose = morphology, plan, dt, pose
         self._servo = JointServo(robot, limiter, dt)
         self.begin()
 
@@ -204,17 +206,17 @@ class RightingController:
             velocity: (nu,) their velocities [rad/s or m/s].
             axes: (3, 3) heading axes of the trunk in the world: columns forward, left and up.
         """
-        unit = self._p.time_scale
+        time_scale = self._morphology.time_scale
         if self._start is None:
             self._start = position.copy()
         if self._motion is not None and self._time >= self._motion.duration:
             self._motion, self._start, self._time = None, position.copy(), 0.0
-        if self._motion is None and self._time >= (FOLDING_TIME + RESTING_TIME) * unit:
+        if self._motion is None and self._time >= (FOLDING_TIME + RESTING_TIME) * time_scale:
             self._choose_motion(classify_lying_side(axes))
         if self._motion is not None:
             desired = self._motion.sample(self._time)
         else:
-            alpha = min(self._time / (FOLDING_TIME * unit), 1.0)
+            alpha = min(self._time / (FOLDING_TIME * time_scale), 1.0)
             desired = self._start + alpha * alpha * (3.0 - 2.0 * alpha) * (self._pose - self._start)
         self._time += self._dt
         return self._servo.torques(desired, position, velocity)
@@ -228,6 +230,7 @@ class RightingController:
         elif self.n_attempts >= MAX_RIGHTING_ATTEMPTS:
             self.failure = f"{self.n_attempts} righting motions failed"
         else:
-            # A robot that rests on a side that it would roll off on level ground is treated as on its back.
-            rolls = self._plan.motions
-            self._motion, self._time, self.n_attempts = rolls.get(side, rolls.get("back")), 0.0, self.n_attempts + 1
+            # A side without a plan is one on which the robot does not rest on level ground: the motion from the back
+            # is used.
+            motions = self._plan.motions
+            self._motion, self._time, self.n_attempts = motions.get(side, motions.get("back")), 0.0, self.n_attempts + 1

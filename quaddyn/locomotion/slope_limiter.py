@@ -26,8 +26,8 @@ class SlopeLimiter:
     """Limiter of velocities by friction and torques on the slope under the robot.
 
     *Friction*: with the smaller of the given friction and that of slips, the weight must be in the friction pyramid
-    about the ground normal; a friction that is only assumed limits nothing, since ground on which a robot stands must
-    have enough.  *Legs*: `SlopeStatics` at the ends of the strides, for the whole command and then for smaller
+    about the ground normal; a friction that is only assumed does not limit, since ground on which a robot stands has
+    enough friction.  *Legs*: `SlopeStatics` at the ends of the strides, for the whole command and then for smaller
     fractions of it.  That takes milliseconds, and is evaluated in the background, one leg per tick; meanwhile the last
     result holds.
 
@@ -62,16 +62,17 @@ class SlopeLimiter:
             torque_limits: (nu,) torque limits of the motors [N m].
         """
         x, y, z = friction_model.normal.tolist()
-        steep = math.hypot(x, y) / z
-        if steep < MIN_SLOPE:
+        slope = math.hypot(x, y) / z
+        if slope < MIN_SLOPE:
             if self._evaluated_case is not None or self._is_sliding:
                 self.reset()
             return velocity, ""
         if not velocity.any():
             return velocity, ""
-        need = steep / PYRAMID_FACE_RATIO
-        self._is_sliding = friction_model.known_friction < need or friction_model.slip_bound < need * (
-            RELEASE_FRICTION_RATIO if self._is_sliding else 1.0
+        required_friction = slope / PYRAMID_FACE_RATIO
+        self._is_sliding = (
+            friction_model.known_friction < required_friction
+            or friction_model.slip_bound < required_friction * (RELEASE_FRICTION_RATIO if self._is_sliding else 1.0)
         )
         if self._is_sliding:
             return np.zeros(3), GROUND_FRICTION
@@ -97,21 +98,23 @@ class SlopeLimiter:
         """Returns whether gait, velocity (3,) or slope (2,) differ enough from the last evaluated ones."""
         if self._evaluated_case is None:
             return True
-        before, speed, slope = self._evaluated_case
-        moved, turned = np.abs(velocity - speed).max(), np.abs(uphill - slope).max()
-        return gait != before or bool(turned > MIN_SLOPE_CHANGE or moved > MIN_VELOCITY_CHANGE * self._speed_scale)
+        last_gait, last_velocity, last_uphill = self._evaluated_case
+        velocity_change, slope_change = np.abs(velocity - last_velocity).max(), np.abs(uphill - last_uphill).max()
+        return gait != last_gait or bool(
+            slope_change > MIN_SLOPE_CHANGE or velocity_change > MIN_VELOCITY_CHANGE * self._speed_scale
+        )
 
     @staticmethod
     def _evaluate_fractions(
         statics: SlopeStatics, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array
     ) -> Generator[None, None, tuple[float, str]]:
         """Returns the largest feasible fraction of a command, and the reason against the whole command; a generator."""
-        first = yield from statics.evaluate_legs(gait, np.zeros(3), uphill, torque_limits)
-        if first:
-            return 0.0, first
+        first_reason = yield from statics.evaluate_legs(gait, np.zeros(3), uphill, torque_limits)
+        if first_reason:
+            return 0.0, first_reason
         for fraction in VELOCITY_FRACTIONS:
             reason = yield from statics.evaluate_legs(gait, fraction * velocity, uphill, torque_limits)
             if not reason:
-                return fraction, first
-            first = first or reason
-        return 0.0, first
+                return fraction, first_reason
+            first_reason = first_reason or reason
+        return 0.0, first_reason

@@ -50,12 +50,12 @@ class SlopeStatics:
 
     Three conditions are checked.  *Friction*: a vertical force is in the friction pyramid about the ground normal.
     *Support*: a robot that comes to the slope in its home stance, trunk parallel to the slope, has its center of mass
-    above the support polygon, and so the time to shift it, or so little outside that a step recovers it (capture point;
-    Pratt et al. 2006).  *Legs*: for every set of stance feet of the gait, at mid-stance and at both ends of the stance,
-    the legs reach the ground, and no motor exceeds its limit if the weight is distributed equally; in gaits with flight
-    phases, the peak force of these feet (`VerticalForceProfile`): a single foot exerts less than two.  Motion needs
-    more: a robot may fall where these conditions hold.  A robot whose center of mass is outside its support may recover
-    by more steps, or by coming to the slope from level ground.
+    above the support polygon, so that there is time to shift it, or so little outside that a step recovers it (capture
+    point; Pratt et al. 2006).  *Legs*: for every set of stance feet of the gait, at mid-stance and at both ends of the
+    stance, the legs reach the ground, and no motor exceeds its limit if the weight is distributed equally; in gaits
+    with flight phases, the peak force of these feet (`VerticalForceProfile`): a single foot exerts less than two.
+    Motion needs more: a robot may fall where these conditions hold.  A robot whose center of mass is outside its
+    support may recover by more steps, or by coming to the slope from level ground.
 
     Args:
         robot: a quadruped.
@@ -68,23 +68,23 @@ class SlopeStatics:
         slope_lowering: lowering of the trunk on slopes in blind locomotion, divided by the sine of their angle [l].
     """
 
-    __slots__ = ("_dynamics", "_p", "_robot", "has_closed_form", "poses", "slope_lowering")
+    __slots__ = ("_dynamics", "_morphology", "_robot", "has_closed_form", "poses", "slope_lowering")
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
-        self._robot, self._p = robot, morphology
+        self._robot, self._morphology = robot, morphology
         self._dynamics, self.poses = Dynamics(robot), LegPoseSolver(robot)
         self.has_closed_form = all(leg.closed_form for leg in self.poses.legs.values())
         self.slope_lowering = self._find_slope_lowering() if self.has_closed_form else KNOWN_SLOPE_LOWERING
 
     def _find_slope_lowering(self) -> float:
         """Finds the largest lowering with which the legs of a trot reach the ground up and down a steep slope."""
-        limits, ahead = (
+        limits, velocity = (
             np.full(self._robot.nu, math.inf),
-            np.array([LOWERING_TEST_SPEED * self._p.speed_scale, 0.0, 0.0]),
+            np.array([LOWERING_TEST_SPEED * self._morphology.speed_scale, 0.0, 0.0]),
         )
         for self.slope_lowering in BLIND_SLOPE_LOWERINGS:
             reasons = (
-                run_to_end(self.evaluate_legs(GAITS["trot"], ahead, np.array([rise, 0.0]), limits))
+                run_to_end(self.evaluate_legs(GAITS["trot"], velocity, np.array([rise, 0.0]), limits))
                 for rise in (LOWERING_TEST_SLOPE, -LOWERING_TEST_SLOPE)
             )
             if not any(reasons):
@@ -104,15 +104,17 @@ class SlopeStatics:
             friction: friction coefficient of the ground.
             torque_limits: (nu,) torque limits of the motors [N m].
         """
-        p, steep = self._p, math.tan(angle)
-        if steep > PYRAMID_FACE_RATIO * friction:
+        p, slope = self._morphology, math.tan(angle)
+        if slope > PYRAMID_FACE_RATIO * friction:
             return GROUND_FRICTION
-        if steep > MAX_SLOPE:
+        if slope > MAX_SLOPE:
             return TOO_STEEP
-        uphill = steep * np.array([math.cos(direction), math.sin(direction)])
+        uphill = slope * np.array([math.cos(direction), math.sin(direction)])
         x, y, z = self._make_plane(uphill).normal.tolist()
-        lean = p.height * x / z, p.height * y / z
-        if is_dcm_near_edge(lean, p.nominal_stance, MAX_STANDING_FRACTION) and not self._is_capturable(lean):
+        com_offset = p.height * x / z, p.height * y / z
+        if is_dcm_near_edge(com_offset, p.nominal_stance, MAX_STANDING_FRACTION) and not self._is_capturable(
+            com_offset
+        ):
             return OUTSIDE_SUPPORT
         return run_to_end(self.evaluate_legs(gait, velocity, uphill, torque_limits))
 
@@ -122,7 +124,7 @@ class SlopeStatics:
         Args:
             com_offset: (2,) offset from the center of the feet, heading axes [m].
         """
-        p, trot = self._p, GAITS["trot"]
+        p, trot = self._morphology, GAITS["trot"]
         growth: float = math.exp(
             (1.0 - trot.duty_factor) * trot.period * p.time_scale * math.sqrt(p.gravity / p.height)
         )
@@ -140,25 +142,31 @@ class SlopeStatics:
             uphill: (2,) slope of the ground forward and leftward.
             torque_limits: (nu,) torque limits of the motors [N m].
         """
-        p, plane = self._p, self._make_plane(uphill)
-        steady = gait.vertical_force_profile.is_constant
+        p, plane = self._morphology, self._make_plane(uphill)
+        has_constant_force = gait.vertical_force_profile.is_constant
         # In gaits with flight phases the force is small at the ends of the stance.
-        half = 0.5 * gait.duty_factor * gait.period * p.time_scale * velocity[:2] * float(steady)
-        worst, motor = 0.0, 0
+        half = 0.5 * gait.duty_factor * gait.period * p.time_scale * velocity[:2] * float(has_constant_force)
+        max_fraction, motor = 0.0, 0
         for fraction in (0.0, -1.0, 1.0) if half.any() else (0.0,):
-            found = yield from self._evaluate_torques(gait, plane, fraction * half)
-            if isinstance(found, str):
-                return found
-            fractions = (np.abs(found) / torque_limits).max(axis=0)
+            torques = yield from self._evaluate_torques(gait, plane, fraction * half)
+            if isinstance(torques, str):
+                return torques
+            fractions = (np.abs(torques) / torque_limits).max(axis=0)
             largest = float(fractions.max())
-            if largest > worst * (1.0 + TIE_TOLERANCE):
+            if largest > max_fraction * (1.0 + TIE_TOLERANCE):
                 motor = first_largest(fractions)
-            worst = max(worst, largest)
-        return f"{TORQUE_OF} {self._robot.actuated[motor]}" if worst > (1.0 if steady else PEAK_TORQUE_RATIO) else ""
+            max_fraction = max(max_fraction, largest)
+        return (
+            f"{TORQUE_OF} {self._robot.actuated[motor]}"
+            if max_fraction > (1.0 if has_constant_force else PEAK_TORQUE_RATIO)
+            else ""
+        )
 
     def _make_plane(self, uphill: Array) -> GroundPlane:
         """Returns the plane through the home feet, below the center of mass, with a slope (2,), heading axes."""
-        return GroundPlane(np.column_stack((self._p.nominal_stance, self._p.nominal_stance @ uphill)), 1.0)
+        return GroundPlane(
+            np.column_stack((self._morphology.nominal_stance, self._morphology.nominal_stance @ uphill)), 1.0
+        )
 
     def _evaluate_torques(
         self, gait: Gait, plane: GroundPlane, displacement: Array
@@ -170,7 +178,7 @@ class SlopeStatics:
             plane: plane of the ground through the origin, below the center of mass.
             displacement: (2,) displacement of the feet from mid-stance, along the ground [m].
         """
-        p, robot = self._p, self._robot
+        p, robot = self._morphology, self._robot
         axes = plane.axes(0.0)
         feet = np.zeros((4, 3))
         feet[:, :2] = (p.nominal_stance * gait.footprint_scale + displacement) @ plane.compute_projection(0.0).T
@@ -190,37 +198,37 @@ class SlopeStatics:
             base = base + com - state.com
         # The state stays valid: the evaluation does not yield between here and its last use.
         weight = np.array([0.0, 0.0, p.mass * p.gravity])
-        bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
-        out = []
-        for standing, push in list_stances(gait).items():
-            fraction = push / len(standing)
-            tau = state.gravity - fraction * sum((bear[foot] for foot in standing), np.zeros(robot.nv))
-            out.append(tau[robot.actuated_index])
-        return np.array(out)
+        weight_torques = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
+        torques = []
+        for stance_feet, peak_force in list_stances(gait).items():
+            fraction = peak_force / len(stance_feet)
+            tau = state.gravity - fraction * sum((weight_torques[foot] for foot in stance_feet), np.zeros(robot.nv))
+            torques.append(tau[robot.actuated_index])
+        return np.array(torques)
 
 
 def run_to_end(evaluation: Evaluation) -> str:
-    """Runs an evaluation to its end and returns its result."""
+    """Runs an evaluation in parts to its end and returns its result, a reason or ""."""
     while True:
         try:
             next(evaluation)
         except StopIteration as end:
-            answer: str = end.value
-            return answer
+            result: str = end.value
+            return result
 
 
 @functools.lru_cache(maxsize=64)
 def list_stances(gait: Gait) -> Mapping[tuple[str, ...], float]:
     """Returns the sets of stance feet of a gait in a cycle, with the peak vertical force of each [weights]."""
-    found: dict[tuple[str, ...], float] = {}
-    for k, push in enumerate(gait.vertical_force_profile.force.tolist()):
+    peak_forces: dict[tuple[str, ...], float] = {}
+    for k, force in enumerate(gait.vertical_force_profile.force.tolist()):
         phase = (k + 0.5) / N_CYCLE_SAMPLES
-        on = (
+        feet = (
             foot
             for foot, offset in zip(FEET, gait.phase_offsets, strict=True)
             if (phase - offset) % 1.0 < gait.duty_factor
         )
-        standing = tuple(on)
-        found[standing] = max(push, found.get(standing, 0.0))
-    found.pop((), None)
-    return MappingProxyType(found)
+        stance_feet = tuple(feet)
+        peak_forces[stance_feet] = max(force, peak_forces.get(stance_feet, 0.0))
+    peak_forces.pop((), None)
+    return MappingProxyType(peak_forces)

@@ -48,10 +48,10 @@ class Steering:
         dt: control period [s].
     """
 
-    __slots__ = ("_dt", "_legs", "_mean_lag", "_mean_speeds", "_p")
+    __slots__ = ("_dt", "_legs", "_mean_lag", "_mean_speeds", "_morphology")
 
     def __init__(self, morphology: Morphology, legs: VelocityLimits, dt: float) -> None:
-        self._p, self._legs, self._dt = morphology, legs, dt
+        self._morphology, self._legs, self._dt = morphology, legs, dt
         self.reset()
 
     def reset(self) -> None:
@@ -69,15 +69,24 @@ class Steering:
         x, y, _ = path.velocity.tolist()
         speed = math.hypot(x, y)
         c, s, (u, v, _) = math.cos(path.yaw), math.sin(path.yaw), velocity
-        along = ((c * u + s * v) * x + (c * v - s * u) * y) / speed if speed else 0.0
-        alpha, (led, had) = min(1.0, self._dt / (PROGRESS_TIME * self._p.time_scale)), self._mean_speeds
-        self._mean_speeds = led + alpha * (speed - led), had + alpha * (along - had)
+        progress = ((c * u + s * v) * x + (c * v - s * u) * y) / speed if speed else 0.0
+        alpha, (reference_speed, robot_speed) = (
+            min(1.0, self._dt / (PROGRESS_TIME * self._morphology.time_scale)),
+            self._mean_speeds,
+        )
+        self._mean_speeds = (
+            reference_speed + alpha * (speed - reference_speed),
+            robot_speed + alpha * (progress - robot_speed),
+        )
 
     @property
     def is_blocked(self) -> bool:
         """Whether the robot is much slower than the path reference."""
-        led, had = self._mean_speeds
-        return led > MIN_MEASURED_SPEED * self._p.speed_scale and had < MIN_PROGRESS_FRACTION * led
+        reference_speed, robot_speed = self._mean_speeds
+        return (
+            reference_speed > MIN_MEASURED_SPEED * self._morphology.speed_scale
+            and robot_speed < MIN_PROGRESS_FRACTION * reference_speed
+        )
 
     def update_velocity(
         self,
@@ -101,7 +110,7 @@ class Steering:
             is_transitioning: whether a gait transition is in progress; the lag of the robot is then ignored.
             is_obstructed: whether an obstacle or slipping feet block the robot.
         """
-        p, dt = self._p, self._dt
+        p, dt = self._morphology, self._dt
         if is_transitioning:
             self._mean_lag = 0.0, 0.0
             command = (TRANSITION_SPEED_FRACTION if gait.has_end_support else 1.0) * command
@@ -109,13 +118,13 @@ class Steering:
             self._mean_lag = 0.0, 0.0
         (ahead, across), (_, aside) = ground.compute_projection(path.yaw).tolist()
         x, y, turn = self._compensate_lag(gait, command)
-        goal = ahead * x + across * y, aside * y, turn
-        rush = min(ACCELERATION, TURN_FRICTION_FRACTION * PYRAMID_FACE_RATIO * friction) * p.gravity
-        steps = rush, rush, YAW_ACCELERATION / p.time_scale**2
-        now = path.velocity
-        now[:] = [
-            value + min(max(to - value, -step * dt), step * dt)
-            for value, to, step in zip(now.tolist(), goal, steps, strict=True)
+        target = ahead * x + across * y, aside * y, turn
+        max_acceleration = min(ACCELERATION, TURN_FRICTION_FRACTION * PYRAMID_FACE_RATIO * friction) * p.gravity
+        rates = max_acceleration, max_acceleration, YAW_ACCELERATION / p.time_scale**2
+        present = path.velocity
+        present[:] = [
+            value + min(max(target_value - value, -rate * dt), rate * dt)
+            for value, target_value, rate in zip(present.tolist(), target, rates, strict=True)
         ]
 
     def _compensate_lag(self, gait: Gait, command: Array) -> list[float]:
@@ -127,18 +136,18 @@ class Steering:
         """
         u, v = self._mean_lag
         x, y, turn = command.tolist()
-        speed, fast = self._legs.max_hip_speed(x, y, turn), math.hypot(u, v)
-        if fast <= LAG_DEADBAND_FRACTION * speed or not speed:
+        speed, lag = self._legs.max_hip_speed(x, y, turn), math.hypot(u, v)
+        if lag <= LAG_DEADBAND_FRACTION * speed or not speed:
             return [x, y, turn]
         max_compensation = (
             MAX_LAG_COMPENSATION if gait.vertical_force_profile.is_constant else MAX_FLIGHT_LAG_COMPENSATION
         )
-        fraction = min(1.0, fast / (LAG_DEADBAND_FRACTION * speed) - 1.0, max_compensation * speed / fast)
-        made_up: list[float]
-        made_up = self._legs.clamp_velocity(
+        fraction = min(1.0, lag / (LAG_DEADBAND_FRACTION * speed) - 1.0, max_compensation * speed / lag)
+        compensated: list[float]
+        compensated = self._legs.clamp_velocity(
             gait, np.array([x - fraction * u, y - fraction * v, turn]), for_reference=True
         )[0].tolist()
-        return made_up
+        return compensated
 
     def limit_reference_lead(self, path: PathReference, error: tuple[float, float], yaw: float) -> None:
         """Limits position and heading of the path reference relative to the robot.
@@ -148,15 +157,15 @@ class Steering:
             error: (2,) error of the divergent component, world x and y [m].
             yaw: yaw angle of the robot's heading [rad].
         """
-        p, dt = self._p, self._dt
-        away, slack = math.hypot(*error), MAX_REFERENCE_LEAD * p.length
-        fraction = max(0.0, 1.0 - slack / max(away, 1e-12)) * min(1.0, dt / (REFERENCE_WAIT_TIME * p.time_scale))
+        p, dt = self._morphology, self._dt
+        lead, max_lead = math.hypot(*error), MAX_REFERENCE_LEAD * p.length
+        fraction = max(0.0, 1.0 - max_lead / max(lead, 1e-12)) * min(1.0, dt / (REFERENCE_WAIT_TIME * p.time_scale))
         x, y = fraction * error[0], fraction * error[1]
         if fraction:
             path.position += (x, y)
         # In the heading frame: the direction of the lag turns with the robot.
         u, v = self._mean_lag
-        c, s, fresh = math.cos(path.yaw) / dt, math.sin(path.yaw) / dt, dt / (LAG_COMPENSATION_TIME * p.time_scale)
-        self._mean_lag = u + (c * x + s * y - u) * fresh, v + (c * y - s * x - v) * fresh
-        turn = math.remainder(path.yaw - yaw, 2.0 * math.pi)
-        path.yaw -= turn - min(max(turn, -MAX_YAW_LEAD), MAX_YAW_LEAD)
+        c, s, alpha = math.cos(path.yaw) / dt, math.sin(path.yaw) / dt, dt / (LAG_COMPENSATION_TIME * p.time_scale)
+        self._mean_lag = u + (c * x + s * y - u) * alpha, v + (c * y - s * x - v) * alpha
+        yaw_lead = math.remainder(path.yaw - yaw, 2.0 * math.pi)
+        path.yaw -= yaw_lead - min(max(yaw_lead, -MAX_YAW_LEAD), MAX_YAW_LEAD)

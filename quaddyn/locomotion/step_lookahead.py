@@ -99,14 +99,14 @@ class StepLookahead:
         "_foot_lifts",
         "_is_stopped",
         "_legs",
-        "_p",
+        "_morphology",
         "_stance",
         "_window",
         "_work",
     )
 
     def __init__(self, robot: Robot, morphology: Morphology, legs: VelocityLimits) -> None:
-        self._p, self._legs = morphology, legs
+        self._morphology, self._legs = morphology, legs
         self._stance: list[float] = np.abs(morphology.nominal_stance).max(axis=0).tolist()
         limbs = make_limbs(robot)
         self._foot_lifts = [measure_foot_lift(limbs[foot].chain, i, morphology) for i, foot in enumerate(FEET)]
@@ -140,25 +140,25 @@ class StepLookahead:
             return velocity, reason
         direction = math.atan2(y, x)
         self._update_edges(window, position, yaw + direction)
-        before, behind = self._edges_ahead, self._edges_behind
-        if not (before.up or before.down or behind.up or behind.down):
+        ahead, behind = self._edges_ahead, self._edges_behind
+        if not (ahead.up or ahead.down or behind.up or behind.down):
             self._is_stopped = False
             return velocity, reason
-        query = gait, x, y, turn, before, behind, self._is_stopped
+        query = gait, x, y, turn, ahead, behind, self._is_stopped
         if query != self._cached_query:  # commands and edges rarely change from tick to tick
-            fraction, why = self._allowed_fraction(
-                gait, velocity, direction, before, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
+            fraction, limit_reason = self._allowed_fraction(
+                gait, velocity, direction, ahead, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
             )
-            slowly, slow = self._allowed_fraction(gait, velocity, direction, behind)
+            fraction_behind, reason_behind = self._allowed_fraction(gait, velocity, direction, behind)
             self._cached_query, self._cached_result = (
                 query,
-                min((fraction, why), (max(MIN_COMMAND_FRACTION, slowly), slow)),
+                min((fraction, limit_reason), (max(MIN_COMMAND_FRACTION, fraction_behind), reason_behind)),
             )
-        fraction, why = self._cached_result
+        fraction, limit_reason = self._cached_result
         self._is_stopped = fraction < MIN_COMMAND_FRACTION
         if self._is_stopped:
-            return np.array([0.0, 0.0, turn]), why
-        return (fraction * velocity, why) if fraction < 1.0 else (velocity, reason)
+            return np.array([0.0, 0.0, turn]), limit_reason
+        return (fraction * velocity, limit_reason) if fraction < 1.0 else (velocity, reason)
 
     def _allowed_fraction(
         self, gait: Gait, velocity: Array, direction: float, edges: Edges, height_scale: float = 1.0
@@ -172,53 +172,66 @@ class StepLookahead:
             edges: edges along the path.
             height_scale: factor by which the edges are taken to be higher.
         """
-        p, (x, y, turn) = self._p, velocity.tolist()
+        p, (x, y, turn) = self._morphology, velocity.tolist()
         if height_scale * max(edges.up, edges.down) > MAX_STEP_HEIGHT:
             return 0.0, STEP_TOO_HIGH
         rise = height_scale * max(CLIMB_PATH_RATIO * edges.up, DESCENT_PATH_RATIO * edges.down)
         if not rise:
             return 1.0, ""
         stride = self._legs.max_hip_speed(x, y, turn) * gait.duty_factor * gait.period * p.time_scale / p.length
-        left = self._legs.swing_length(gait) ** 2 - rise**2
-        cuts = [(1.0, ""), (math.sqrt(max(left, 0.0)) / max(stride, 1e-9), STEP_JOINT_SPEED)]
-        low, half = KNOWN_SLOPE_LOWERING * math.sin(math.atan(edges.slope)), 0.5 * stride * math.cos(direction)
+        remaining = self._legs.swing_length(gait) ** 2 - rise**2
+        limits = [(1.0, ""), (math.sqrt(max(remaining, 0.0)) / max(stride, 1e-9), STEP_JOINT_SPEED)]
+        lowering, half_stride = (
+            KNOWN_SLOPE_LOWERING * math.sin(math.atan(edges.slope)),
+            0.5 * stride * math.cos(direction),
+        )
         fractions = np.linspace(1.0, MIN_COMMAND_FRACTION, 15)
         for i, foot in enumerate(FEET):
-            need = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + low
+            required_lift = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + lowering
             lift = np.minimum(
-                *(np.interp(end * half * fractions, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
+                *(np.interp(end * half_stride * fractions, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
             )
-            enough = np.flatnonzero(lift >= need)
-            cuts.append((float(fractions[enough[0]]) if enough.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
-        return min(cuts, key=lambda each: each[0])
+            feasible = np.flatnonzero(lift >= required_lift)
+            limits.append((float(fractions[feasible[0]]) if feasible.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
+        return min(limits, key=lambda limit: limit[0])
 
     def _update_edges(self, window: TerrainWindow, position: tuple[float, float], yaw: float) -> None:
         """Searches the edges along the path from a position (2,) [m], if robot or terrain have changed enough."""
-        p, (x, y, before) = self._p, self._evaluated_pose
-        turned = abs(math.remainder(yaw - before, 2.0 * math.pi)) >= UPDATE_ANGLE
-        gone = math.hypot(position[0] - x, position[1] - y) >= UPDATE_DISTANCE * p.length
-        if not (turned or gone) and window.heights is self._window:
+        p, (x, y, last_yaw) = self._morphology, self._evaluated_pose
+        has_turned = abs(math.remainder(yaw - last_yaw, 2.0 * math.pi)) >= UPDATE_ANGLE
+        has_moved = math.hypot(position[0] - x, position[1] - y) >= UPDATE_DISTANCE * p.length
+        if not (has_turned or has_moved) and window.heights is self._window:
             return
-        self._is_stopped = self._is_stopped and not turned
+        self._is_stopped = self._is_stopped and not has_turned
         self._window, self._evaluated_pose = window.heights, (*position, yaw)
-        cell, unit, (far, wide) = window.cell, p.length, self._stance
-        back, gap, run = (
-            far + MAX_DITCH_WIDTH * unit,
-            round(MAX_DITCH_WIDTH * unit / cell),
-            round(SLOPE_LENGTH * unit / cell),
+        cell, length, (half_length, half_width) = window.cell, p.length, self._stance
+        start_distance, max_ditch, slope_length = (
+            half_length + MAX_DITCH_WIDTH * length,
+            round(MAX_DITCH_WIDTH * length / cell),
+            round(SLOPE_LENGTH * length / cell),
         )
         count = math.ceil(
-            (back + far + (LOOKAHEAD_DISTANCE + self._is_stopped * STOPPED_EXTRA_DISTANCE + MAX_DITCH_WIDTH) * unit)
+            (
+                start_distance
+                + half_length
+                + (LOOKAHEAD_DISTANCE + self._is_stopped * STOPPED_EXTRA_DISTANCE + MAX_DITCH_WIDTH) * length
+            )
             / cell
         )
         if self._work.shape[1] != count:
             self._work = np.empty((2, count))
-        steep, edges = SLOPE_SCALE * 2.0 * cell + EVEN_TERRAIN_TOLERANCE * unit, np.empty(5)
-        direction = StepPath(
-            window.heights, *window.corner, cell, *self._evaluated_pose, back, wide, UNLIMITED_HEIGHT * unit
+        min_rise, edges = SLOPE_SCALE * 2.0 * cell + EVEN_TERRAIN_TOLERANCE * length, np.empty(5)
+        strip = StepPath(
+            window.heights,
+            *window.corner,
+            cell,
+            *self._evaluated_pose,
+            start_distance,
+            half_width,
+            UNLIMITED_HEIGHT * length,
         )
-        find_edges(direction, gap, run, round(back / cell), steep, self._work, edges)
-        up, down, up_ahead, down_ahead, rise = (edges / unit).tolist()
+        find_edges(strip, max_ditch, slope_length, round(start_distance / cell), min_rise, self._work, edges)
+        up, down, up_ahead, down_ahead, rise = (edges / length).tolist()
         self._edges_behind = Edges(up, down, rise / SLOPE_LENGTH)
         self._edges_ahead = Edges(up_ahead, down_ahead, rise / SLOPE_LENGTH)
 
@@ -243,16 +256,16 @@ def measure_foot_lift(leg: Chain, i: int, morphology: Morphology) -> Array:
     origins, _, tip = leg.forward(
         leg.postures(((N_LATERAL_ANGLES,) * (leg.n == 3) + (N_JOINT_ANGLES, N_JOINT_ANGLES))[-leg.n :])
     )
-    at = (tip - origins[:, 0]) @ p.heading / p.length
+    positions = (tip - origins[:, 0]) @ p.heading / p.length
     home = (p.nominal_stance[i] - p.hips[i, :2]) / p.length
     ground = (float(p.radii[i]) - p.height - float(p.hips[i, 2])) / p.length
-    at = at[np.abs(at[:, 1] - home[1]) < CELL_HALF_WIDTH] if p.can_step_sideways else at
-    half = 0.5 * float(LIFT_POSITIONS[1] - LIFT_POSITIONS[0])
-    out = np.zeros(len(LIFT_POSITIONS))
+    positions = positions[np.abs(positions[:, 1] - home[1]) < CELL_HALF_WIDTH] if p.can_step_sideways else positions
+    half_cell = 0.5 * float(LIFT_POSITIONS[1] - LIFT_POSITIONS[0])
+    lifts = np.zeros(len(LIFT_POSITIONS))
     for k, ahead in enumerate(LIFT_POSITIONS):
-        heights = at[np.abs(at[:, 0] - home[0] - ahead) < half, 2]
-        out[k] = max(0.0, float(heights.max(initial=ground)) - ground)
+        heights = positions[np.abs(positions[:, 0] - home[0] - ahead) < half_cell, 2]
+        lifts[k] = max(0.0, float(heights.max(initial=ground)) - ground)
     while len(_lift_cache) >= MAX_CACHED_LIFTS:
         _lift_cache.pop(next(iter(_lift_cache)), None)
-    _lift_cache[key] = frozen(out)
-    return out
+    _lift_cache[key] = frozen(lifts)
+    return lifts

@@ -26,7 +26,7 @@ class StepPath(NamedTuple):
     max_height: float  # absolute height to which heights are clamped [m]
 
 
-@entry("steps on ground that is known")
+@entry("terrain steps ahead")
 def find_edges(
     path: StepPath, max_ditch: int, slope_length: int, middle: int, min_rise: float, work: Matrix, edges: Vector
 ) -> None:
@@ -45,21 +45,23 @@ def find_edges(
         edges: (5,) written: rise and fall behind, rise and fall ahead, and rise or fall over `slope_length`; 0 where
             there is none [m].
     """
-    count, along, spare, line = work.shape[1], work[0], work[1], local(N_LINES)
-    seen = sample_heights(path, line, along)
-    fill_ditches(along, max_ditch, spare)
+    count, profile, scratch, line = work.shape[1], work[0], work[1], local(N_LINES)
+    n_known = sample_heights(path, line, profile)
+    fill_ditches(profile, max_ditch, scratch)
     for k in range(5):
         edges[k] = 0.0
     for k in range(slope_length, count):
-        rise = abs(along[k] - along[k - slope_length])
+        rise = abs(profile[k] - profile[k - slope_length])
         if rise > edges[4]:
             edges[4] = rise
     for k in range(max_ditch, count - 2):
-        rise, at = along[k + 2] - along[k], 0 if k < middle else 2
-        if rise > min_rise and rise > edges[at]:
-            edges[at] = rise
-        if -rise > min_rise and -rise > edges[at + 1] and k < seen - max_ditch - 2:  # beyond may be a narrow ditch
-            edges[at + 1] = -rise
+        rise, index = profile[k + 2] - profile[k], 0 if k < middle else 2
+        if rise > min_rise and rise > edges[index]:
+            edges[index] = rise
+        if (
+            -rise > min_rise and -rise > edges[index + 1] and k < n_known - max_ditch - 2
+        ):  # beyond may be a narrow ditch
+            edges[index + 1] = -rise
 
 
 @compiled()
@@ -67,24 +69,24 @@ def sample_heights(path: StepPath, line: Vector, profile: Vector) -> int:
     """Computes the heights along a path, NaN before the first known one; returns the number of known samples."""
     heights, cell = path.heights, path.cell
     n, m, c, s = heights.shape[0], heights.shape[1], math.cos(path.yaw), math.sin(path.yaw)
-    seen, before = 0, math.nan
+    n_known, last_height = 0, math.nan
     for k in range(len(profile)):
-        known, forward = 0, k * cell - path.start_distance
+        n_heights, forward = 0, k * cell - path.start_distance
         for a in range(N_LINES):
-            aside = path.half_width * (2.0 * a / (N_LINES - 1.0) - 1.0)
-            i = math.floor((path.x + c * forward - s * aside - path.origin_x) / cell + 0.5)
-            j = math.floor((path.y + s * forward + c * aside - path.origin_y) / cell + 0.5)
+            lateral = path.half_width * (2.0 * a / (N_LINES - 1.0) - 1.0)
+            i = math.floor((path.x + c * forward - s * lateral - path.origin_x) / cell + 0.5)
+            j = math.floor((path.y + s * forward + c * lateral - path.origin_y) / cell + 0.5)
             if 0 <= i < n and 0 <= j < m and abs(heights[i, j]) <= math.inf:  # not NaN
-                h, b = heights[i, j], known
+                h, b = heights[i, j], n_heights
                 while b > 0 and line[b - 1] > h:
                     line[b] = line[b - 1]
                     b -= 1
                 line[b] = h
-                known += 1
-        if known > 0:
-            before, seen = min(max(line[(known - 1) // 2], -path.max_height), path.max_height), k + 1
-        profile[k] = before
-    return seen
+                n_heights += 1
+        if n_heights > 0:
+            last_height, n_known = min(max(line[(n_heights - 1) // 2], -path.max_height), path.max_height), k + 1
+        profile[k] = last_height
+    return n_known
 
 
 @compiled()
@@ -96,16 +98,16 @@ def fill_ditches(heights: Vector, width: int, scratch: Vector) -> None:
         width: maximum width of the ditches [samples].
         scratch: (n,) scratch.
     """
-    n, less, more = len(heights), width // 2, width - width // 2
+    n, half_left, half_right = len(heights), width // 2, width - width // 2
     for k in range(n):
         top = -math.inf
-        for i in range(max(k - less, 0), min(k + more + 1, n)):
+        for i in range(max(k - half_left, 0), min(k + half_right + 1, n)):
             if heights[i] > top:
                 top = heights[i]
         scratch[k] = top
     for k in range(n):
         low = math.inf
-        for i in range(max(k - more, 0), min(k + less + 1, n)):
+        for i in range(max(k - half_right, 0), min(k + half_left + 1, n)):
             if abs(heights[i]) <= math.inf and scratch[i] < low:
                 low = scratch[i]
         if abs(heights[k]) <= math.inf:

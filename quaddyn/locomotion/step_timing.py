@@ -34,10 +34,10 @@ class StepTimingAdapter:
         morphology: lengths and units of the robot.
     """
 
-    __slots__ = ("_max_swing_rate", "_p")
+    __slots__ = ("_max_swing_rate", "_morphology")
 
     def __init__(self, morphology: Morphology) -> None:
-        p = self._p = morphology
+        p = self._morphology = morphology
         self._max_swing_rate = MEAN_TO_PEAK_SPEED * p.joint_speed / SWING_LENGTH  # swings per second
 
     def adapt(self, scheduler: GaitScheduler, error: tuple[float, float]) -> None:
@@ -47,11 +47,11 @@ class StepTimingAdapter:
             scheduler: phases of the gait.
             error: (2,) error of the divergent component, world x and y [m].
         """
-        p, away, rate_scale = self._p, math.hypot(*error), 1.0
-        if scheduler.is_running and away > 0.0:
-            swing = scheduler.swing_time * scheduler.rate_scale
-            rate_scale = swing * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / away)
-            rate_scale = max(1.0, min(rate_scale, MAX_RATE_SCALE, swing * self._max_swing_rate))
+        p, error_size, rate_scale = self._morphology, math.hypot(*error), 1.0
+        if scheduler.is_running and error_size > 0.0:
+            swing_time = scheduler.swing_time * scheduler.rate_scale
+            rate_scale = swing_time * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / error_size)
+            rate_scale = max(1.0, min(rate_scale, MAX_RATE_SCALE, swing_time * self._max_swing_rate))
             if rate_scale > 1.0 and not scheduler.vertical_force_profile.is_constant:
                 rate_scale = 1.0
         scheduler.rate_scale = rate_scale

@@ -38,7 +38,7 @@ UP_FIRST = SwingTiming(0.12, 1.0, 0.0, 1.0)
 
 
 class StumbleReflex:
-    """Reaction to swing feet that meet an obstacle, and estimate of the roughness of the ground.
+    """Reaction of swing feet to unknown obstacles, and estimate of the roughness of the ground.
 
     A swing foot that lags behind its path, hardly moves and has a contact force against its path is blocked, most
     likely by a riser.  A foot that lags behind without such a force is just slow, and a foot that the ground pushes
@@ -60,20 +60,20 @@ class StumbleReflex:
         "_blocked_times",
         "_last_feet",
         "_min_blocking_force",
-        "_p",
+        "_morphology",
         "_touchdown_positions",
         "lowered_feet",
         "roughness",
     )
 
     def __init__(self, morphology: Morphology) -> None:
-        self._p = morphology
+        self._morphology = morphology
         self._min_blocking_force = MIN_BLOCKING_FORCE * morphology.mass * morphology.gravity / len(FEET)
         self.roughness = 0.0
         self.lowered_feet: dict[int, tuple[float, float]] = {}
         self._last_feet: Array | None = None
-        self._blocked_times: dict[int, float] = {}  # for how long each foot has been held up [s]
-        self._touchdown_positions: dict[int, Array] = {}  # where each foot touched down
+        self._blocked_times: dict[int, float] = {}  # time for which each foot has been blocked [s]
+        self._touchdown_positions: dict[int, Array] = {}  # (3,) position of each foot at touchdown [m]
 
     @property
     def extra_clearance(self) -> float:
@@ -95,9 +95,9 @@ class StumbleReflex:
         """
         self.lowered_feet.pop(i, None)
         self._touchdown_positions[i] = position
-        high = abs(height_error) / self._p.length
-        if high > ROUGH_HEIGHT:
-            self.roughness = min(max(self.roughness, high), MAX_EXTRA_CLEARANCE)
+        deviation = abs(height_error) / self._morphology.length
+        if deviation > ROUGH_HEIGHT:
+            self.roughness = min(max(self.roughness, deviation), MAX_EXTRA_CLEARANCE)
 
     def has_left_foothold(self, i: int, position: Array, normal: tuple[float, float, float]) -> bool:
         """Returns whether a stance foot has left its foothold; it is then lowered until its next touchdown.
@@ -109,8 +109,8 @@ class StumbleReflex:
             position: (3,) contact point of the foot, world [m].
             normal: (3,) unit normal of the ground, world.
         """
-        away = float((position - self._touchdown_positions.setdefault(i, position)) @ np.array(normal))
-        if abs(away) < SLIP_DISTANCE * self._p.length:
+        displacement = float((position - self._touchdown_positions.setdefault(i, position)) @ np.array(normal))
+        if abs(displacement) < SLIP_DISTANCE * self._morphology.length:
             return False
         del self._touchdown_positions[i]
         self.lowered_feet[i] = float(position[0]), float(position[1])
@@ -138,27 +138,27 @@ class StumbleReflex:
             dt: control period [s].
             uncertainty: contact force that may be an error of the estimate [N].
         """
-        p = self._p
+        p = self._morphology
         self.roughness -= self.roughness * min(1.0, dt / (ROUGHNESS_DECAY_TIME * p.time_scale))
-        before, self._last_feet = self._last_feet, feet
-        if before is None:
+        last_feet, self._last_feet = self._last_feet, feet
+        if last_feet is None:
             return
         for i, swing in swings.items():
             if i not in monitored or i in self.lowered_feet or swing.progress >= 1.0:
                 continue
             u, v, _ = swing.velocity.tolist()
             speed = math.hypot(u, v)
-            (x, y, _), (a, b, _), (c, d, _) = swing.position.tolist(), feet[i].tolist(), before[i].tolist()
+            (x, y, _), (a, b, _), (c, d, _) = swing.position.tolist(), feet[i].tolist(), last_feet[i].tolist()
             lag, progress = (x - a) * u + (y - b) * v, (a - c) * u + (b - d) * v  # times speed
-            slow = (
+            is_blocked = (
                 lag > BLOCKED_FOOT_DISTANCE * p.length * speed
                 and progress < BLOCKED_SPEED_FRACTION * speed * speed * dt
             )
-            if slow and forces is not None:
+            if is_blocked and forces is not None:
                 x, y, z = forces.get(FEET[i], NO_FORCE).tolist()
-                against = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)
-                slow = against > max(self._min_blocking_force, uncertainty, MIN_BLOCKING_FORCE_RATIO * z)
-            if not slow:
+                opposing_force = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)
+                is_blocked = opposing_force > max(self._min_blocking_force, uncertainty, MIN_BLOCKING_FORCE_RATIO * z)
+            if not is_blocked:
                 self._blocked_times.pop(i, None)
                 continue
             self._blocked_times[i] = self._blocked_times.get(i, 0.0) + dt
@@ -166,8 +166,8 @@ class StumbleReflex:
                 continue
             del self._blocked_times[i]
             self.roughness = max(self.roughness, ASSUMED_OBSTACLE_HEIGHT)
-            late = swing.progress > ELEVATING_PHASE
-            again = SwingTrajectory(
+            is_late = swing.progress > ELEVATING_PHASE
+            new_swing = SwingTrajectory(
                 feet[i],
                 np.zeros(3),
                 duration=duration,
@@ -175,9 +175,9 @@ class StumbleReflex:
                 touchdown_speed=swing.touchdown_speed,
                 ground_normal=swing.ground_normal,
             )
-            again.progress = swing.progress if late else min(swing.progress, RESTART_PHASE)
-            if late:
+            new_swing.progress = swing.progress if is_late else min(swing.progress, RESTART_PHASE)
+            if is_late:
                 self.lowered_feet[i] = float(feet[i, 0]), float(feet[i, 1])
             else:
-                again.timing = SwingTiming(again.progress + VERTICAL_PHASE, 1.0, 0.0, 1.0)
-            swings[i] = again
+                new_swing.timing = SwingTiming(new_swing.progress + VERTICAL_PHASE, 1.0, 0.0, 1.0)
+            swings[i] = new_swing

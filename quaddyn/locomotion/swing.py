@@ -80,7 +80,7 @@ class SwingTrajectory:
 
     At an edge, horizontal motion and change of height have separate timings (`SwingTiming`).
 
-    *Late touchdown*: after the planned time the foot goes on straight down, ever faster, until it meets the ground.
+    *Late touchdown*: after the planned time the foot continues straight down, ever faster, until touchdown.
     *Early contact*: contact detection ends the swing; after the apex it is a touchdown, before the apex a stumble.
 
     Args:
@@ -161,13 +161,17 @@ class SwingTrajectory:
             self.clearance = clearance
         if self.progress < TARGET_FREEZE_PHASE:
             self.target[:] = target
-        now, duration, timing = self.progress, self._duration, self.timing
-        left, rising = (1.0 - now) * duration, (APEX_PHASE - now) * duration
+        progress, duration, timing = self.progress, self._duration, self.timing
+        time_to_touchdown, time_to_apex = (1.0 - progress) * duration, (APEX_PHASE - progress) * duration
         # A motion that has not begun stays at rest; an infinite time marks it.
-        over = (timing.horizontal_end - now) * duration if now >= timing.horizontal_start else math.inf
-        level = (timing.vertical_end - now) * duration if now >= timing.vertical_start else math.inf
-        sink = self._touchdown_speed * min(1.0 + LATE_DESCENT_GAIN * max(0.0, now - 1.0), MAX_DESCENT_RATIO)
-        self._advance_path(self._path, self.clearance, sink, rising, left, over, level, dt)
+        horizontal_time = (
+            (timing.horizontal_end - progress) * duration if progress >= timing.horizontal_start else math.inf
+        )
+        vertical_time = (timing.vertical_end - progress) * duration if progress >= timing.vertical_start else math.inf
+        speed = self._touchdown_speed * min(1.0 + LATE_DESCENT_GAIN * max(0.0, progress - 1.0), MAX_DESCENT_RATIO)
+        self._advance_path(
+            self._path, self.clearance, speed, time_to_apex, time_to_touchdown, horizontal_time, vertical_time, dt
+        )
         self.progress += dt / duration
 
     @property
@@ -196,13 +200,13 @@ class SwingTrajectory:
             touchdown_speed=self._touchdown_speed,
             ground_normal=self._path.normal,
         )
-        for mine, its in zip(self._path, copy._path, strict=True):
-            its[...] = mine
+        for source, destination in zip(self._path, copy._path, strict=True):
+            destination[...] = source
         copy.start, copy.progress, copy.timing = self.start, self.progress, self.timing
         points = [copy.position.copy()]
-        left = (1.0 - self.progress) * self._duration
-        for _ in range(count if left > 0.0 else 0):
-            copy.advance(left / count, self.target)
+        remaining_time = (1.0 - self.progress) * self._duration
+        for _ in range(count if remaining_time > 0.0 else 0):
+            copy.advance(remaining_time / count, self.target)
             points.append(copy.position.copy())
         return np.array(points)
 
@@ -241,7 +245,7 @@ def advance_quintic(
     )
 
 
-@entry("the paths of feet in the air")
+@entry("swing trajectories")
 def advance_path(
     path: SwingPath,
     clearance: float,
@@ -271,10 +275,10 @@ def advance_path(
     x, v, a = advance_quintic(x, v, a, goal, speed, time, dt)
     path.lift[0], path.lift[1], path.lift[2] = x, v, a
     for i in range(3):
-        up = path.normal[i]
+        normal = path.normal[i]
         b, c, d = path.motion[i, 0], path.motion[i, 1], path.motion[i, 2]
-        until = horizontal_time if i < 2 else vertical_time
-        if until < math.inf:
-            b, c, d = advance_quintic(b, c, d, path.target[i], 0.0, until, dt)
+        motion_time = horizontal_time if i < 2 else vertical_time
+        if motion_time < math.inf:
+            b, c, d = advance_quintic(b, c, d, path.target[i], 0.0, motion_time, dt)
             path.motion[i, 0], path.motion[i, 1], path.motion[i, 2] = b, c, d
-        path.position[i], path.velocity[i], path.acceleration[i] = b + up * x, c + up * v, d + up * a
+        path.position[i], path.velocity[i], path.acceleration[i] = b + normal * x, c + normal * v, d + normal * a

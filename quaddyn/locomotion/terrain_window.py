@@ -63,9 +63,9 @@ class TerrainWindow(NamedTuple):
 
     def compute_deviation_costs(self, i: int, j: int, x: float, y: float) -> Array:
         """Computes the costs of the distance from (x, y) [m], for the cells around (i, j)."""
-        away = self.cell * np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
+        offsets = self.cell * np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
         dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
-        squared_distance = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
+        squared_distance = (offsets[:, None] + dx) ** 2 + (offsets[None, :] + dy) ** 2
         return np.asarray(squared_distance / self.deviation_scale**2)
 
 
@@ -112,18 +112,25 @@ class WindowReader:
         window.heights[begin:end] = self._read_rows(begin, end)
         if begin and end == n and self._has_changed():
             window.heights[:], self._rows_fitted = self._read_rows(0, n), 0
-        self._rows_read, ready = end, n if end == n else max(0, end - PATCH_RADIUS)
-        rough = ROUGHNESS_SCALE * window.deviation_scale / DEVIATION_SCALE
+        self._rows_read, end_fitted = end, n if end == n else max(0, end - PATCH_RADIUS)
+        roughness_scale = ROUGHNESS_SCALE * window.deviation_scale / DEVIATION_SCALE
         fit_planes(
-            window.heights, window.slopes, window.cost, window.cell, SLOPE_SCALE, rough, self._rows_fitted, ready
+            window.heights,
+            window.slopes,
+            window.cost,
+            window.cell,
+            SLOPE_SCALE,
+            roughness_scale,
+            self._rows_fitted,
+            end_fitted,
         )
-        self._rows_fitted = ready
+        self._rows_fitted = end_fitted
 
     def _has_changed(self) -> bool:
         """Returns whether the first row has other heights now; heights that have become known do not count."""
         with np.errstate(invalid="ignore"):  # infinite heights
-            off = np.abs(self._read_rows(0, 1)[0] - self.window.heights[0])
-        return bool(np.fmax.reduce(off, initial=0.0) > MAX_HEIGHT_CHANGE / CELL_SIZE * self.window.cell)
+            differences = np.abs(self._read_rows(0, 1)[0] - self.window.heights[0])
+        return bool(np.fmax.reduce(differences, initial=0.0) > MAX_HEIGHT_CHANGE / CELL_SIZE * self.window.cell)
 
     def _read_rows(self, begin: int, end: int) -> Array:
         """Returns the present heights of some rows [m]."""

@@ -8,7 +8,7 @@ from .centroidal_state import CentroidalState
 MIN_RATIO, MAX_RATIO = 0.75, 1.33
 #: Minimum fraction of the squared displacements that a period must explain: a state that jumps has no period.
 MIN_EXPLAINED_FRACTION = 0.95
-#: Minimum time [s] and displacement [m] of the centre of mass from which a period is computed.
+#: Minimum time [s] and displacement [m] of the center of mass from which a period is computed.
 MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
 
 
@@ -19,7 +19,7 @@ class TickPeriodMonitor:
         dt: control period [s].
     """
 
-    __slots__ = ("_before", "_displacement", "_dt", "_product", "_speed", "_ticks")
+    __slots__ = ("_displacement", "_dt", "_last_motion", "_product", "_speed", "_ticks")
 
     def __init__(self, dt: float) -> None:
         self._dt = dt
@@ -27,7 +27,7 @@ class TickPeriodMonitor:
 
     def reset(self) -> None:
         """Resets the estimate."""
-        self._before: CentroidalState | None = None
+        self._last_motion: CentroidalState | None = None
         self._restart()
 
     def _restart(self) -> None:
@@ -41,11 +41,13 @@ class TickPeriodMonitor:
             The measured period of the last fifth of a second or more [s] if it differs from that of the controller,
             else None.
         """
-        before, self._before = self._before, motion
-        if before is None:
+        last_motion, self._last_motion = self._last_motion, motion
+        if last_motion is None:
             return None
-        for x, last, u, slower in zip(motion.com, before.com, motion.velocity, before.velocity, strict=True):
-            displacement, speed = x - last, 0.5 * (u + slower)
+        for x, last_position, u, last_speed in zip(
+            motion.com, last_motion.com, motion.velocity, last_motion.velocity, strict=True
+        ):
+            displacement, speed = x - last_position, 0.5 * (u + last_speed)
             self._displacement += displacement * displacement
             self._product += displacement * speed
             self._speed += speed * speed
@@ -53,7 +55,7 @@ class TickPeriodMonitor:
         # The distance is at most the root of the number of displacements times the sum of their squares.
         if self._ticks * self._dt < MIN_TIME or self._ticks * self._displacement < MIN_DISPLACEMENT**2:
             return None
-        explained = self._product**2 > MIN_EXPLAINED_FRACTION * self._speed * self._displacement
-        period = self._product / self._speed if explained else self._dt
+        is_explained = self._product**2 > MIN_EXPLAINED_FRACTION * self._speed * self._displacement
+        period = self._product / self._speed if is_explained else self._dt
         self._restart()
         return None if MIN_RATIO * self._dt <= period <= MAX_RATIO * self._dt else period

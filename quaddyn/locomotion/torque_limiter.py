@@ -64,12 +64,12 @@ class TorqueLimiter:
         """
         limits = self.max_torque
         tau = np.minimum(np.maximum(tau, -limits), limits)
-        over = np.abs(speed) - self.max_driven_speed
-        if over.max() <= 0.0:
+        excess_speed = np.abs(speed) - self.max_driven_speed
+        if excess_speed.max() <= 0.0:
             return tau
-        braking = -np.sign(speed) * self._damping * over
+        braking = -np.sign(speed) * self._damping * excess_speed
         limited = np.where(speed > 0.0, np.minimum(tau, braking), np.maximum(tau, braking))
-        return np.minimum(np.maximum(np.where(over > 0.0, limited, tau), -limits), limits)
+        return np.minimum(np.maximum(np.where(excess_speed > 0.0, limited, tau), -limits), limits)
 
     def damping_torque(self, state: State, reference_speed: Array | float = 0.0) -> Array:
         """Computes clamped damping torques (nu,) [N m].

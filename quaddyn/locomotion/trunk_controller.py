@@ -27,8 +27,8 @@ FLIGHT_BASE_FRACTION = 8e-4
 FAST_STEP_BASE_FRACTION = 0.25
 #: Feedback of the divergent component [omega].
 DIVERGENT_GAIN = 0.5
-#: Maximum horizontal acceleration, as a fraction of what the friction pyramid allows in any direction or, after a push
-#: that accelerates the steps, of what the friction cone allows: the edges of the pyramid reach that far.
+#: Maximum horizontal acceleration, as a fraction of that which the friction pyramid allows in any direction or, after a
+#: push that accelerates the steps, of that which the friction cone allows: the edges of the pyramid lie on the cone.
 GROUND_FORCE_FRACTION = 0.9
 #: Lowering of the trunk on a slope, divided by the sine of its angle [l]: feet at touchdown ahead and at lift-off
 #: behind are then no farther from their hips than on level ground.
@@ -83,7 +83,7 @@ class TrunkController:
         "_friction_model",
         "_height",
         "_height_trim",
-        "_p",
+        "_morphology",
         "_remaining_time",
         "_slope_lowering",
         "_target_height",
@@ -104,13 +104,18 @@ class TrunkController:
         com_offset: tuple[float, float] = (0.0, 0.0),
         slope_lowering: float = KNOWN_SLOPE_LOWERING,
     ) -> None:
-        self._p, self._wbc, self._friction_model, self._slope_lowering = morphology, wbc, friction_model, slope_lowering
+        self._morphology, self._wbc, self._friction_model, self._slope_lowering = (
+            morphology,
+            wbc,
+            friction_model,
+            slope_lowering,
+        )
         self._height = (height, 0.0, 0.0)
         self._target_height, self._target_offset, self._remaining_time = height, (0.0, 0.0), 0.0
         self._com_offset: OffsetMotion = (com_offset[0], 0.0, 0.0), (com_offset[1], 0.0, 0.0)
         self._height_trim, self._tilt_trim = 0.0, (0.0, 0.0)
-        self._base_weight: Array | None = None  # of attitude, while it gives way
-        self._weight_fraction = 1.0  # of it that is left
+        self._base_weight: Array | None = None  # weight of the attitude on the ground, while it is reduced
+        self._weight_fraction = 1.0  # remaining fraction of that weight
         self.desired_height, self.desired_rate = height, 0.0
 
     @staticmethod
@@ -135,10 +140,14 @@ class TrunkController:
             com_offset: (2,) target offset from the center of the feet, world [m].
             time: duration [sqrt(l/g)].
         """
-        self._target_height, self._target_offset, self._remaining_time = height, com_offset, time * self._p.time_scale
+        self._target_height, self._target_offset, self._remaining_time = (
+            height,
+            com_offset,
+            time * self._morphology.time_scale,
+        )
 
     def stop_fall(self, height: float, rate: float, distance: float, min_height: float) -> None:
-        """Starts to bring the center of mass to rest, with minimum jerk.
+        """Starts to bring the falling center of mass to rest, along a minimum-jerk path.
 
         Args:
             height: present height of the center of mass over the ground [m].
@@ -149,7 +158,7 @@ class TrunkController:
         self._height, self._height_trim, self._tilt_trim = (height, rate, 0.0), 0.0, (0.0, 0.0)
         distance = min(distance, max(height - min_height, 0.2 * distance))
         self._com_offset, self._target_offset = NO_OFFSET, (0.0, 0.0)
-        self._remaining_time = min(2.0 * distance / max(-rate, 1e-9), STOPPING_TIME * self._p.time_scale)
+        self._remaining_time = min(2.0 * distance / max(-rate, 1e-9), STOPPING_TIME * self._morphology.time_scale)
         self._target_height = height + 0.5 * rate * self._remaining_time
 
     def lower(self, rate: float, min_height: float, dt: float) -> bool:
@@ -161,10 +170,10 @@ class TrunkController:
             dt: control period [s].
         """
         height = self._height[0]
-        sinks = height > min_height
-        self._height = (max(height - rate * dt, min_height), -rate, 0.0) if sinks else (height, 0.0, 0.0)
+        is_above = height > min_height
+        self._height = (max(height - rate * dt, min_height), -rate, 0.0) if is_above else (height, 0.0, 0.0)
         self._target_height = self._height[0]
-        return sinks
+        return is_above
 
     @property
     def is_moving(self) -> bool:
@@ -201,59 +210,64 @@ class TrunkController:
             dt: control period [s].
             is_stepping_fast: whether a push has accelerated the steps.
         """
-        p, omega = self._p, reference.frequency
+        p, omega = self._morphology, reference.frequency
         x, y, z = com
         u, v, _ = velocity
         (zx, zy), (ex, ey) = reference.cop.tolist(), reference.dcm.tolist()
         if self._remaining_time > 0.0:
             self._height = advance_quintic(*self._height, self._target_height, 0.0, self._remaining_time, dt)
-            (along, aside), (goal_x, goal_y) = self._com_offset, self._target_offset
+            (offset_x, offset_y), (goal_x, goal_y) = self._com_offset, self._target_offset
             self._com_offset = (
-                advance_quintic(*along, goal_x, 0.0, self._remaining_time, dt),
-                advance_quintic(*aside, goal_y, 0.0, self._remaining_time, dt),
+                advance_quintic(*offset_x, goal_x, 0.0, self._remaining_time, dt),
+                advance_quintic(*offset_y, goal_y, 0.0, self._remaining_time, dt),
             )
             self._remaining_time -= dt
-        height, rate, rush = self._height
+        height, rate, height_acceleration = self._height
         # Vertical contact force per mass: while a fall is stopped, much more than the weight.
-        weight = max(reference.vertical_force * p.gravity + rush, 0.0)
-        rise, rising = reference.height_motion
-        stiffness = weight / (p.height + rise)
+        weight = max(reference.vertical_force * p.gravity + height_acceleration, 0.0)
+        height_motion, height_rate = reference.height_motion
+        stiffness = weight / (p.height + height_motion)
         gain = stiffness * (1.0 + DIVERGENT_GAIN)
-        push_x = stiffness * (x - zx) - gain * (x + u / omega - ex)
-        push_y = stiffness * (y - zy) - gain * (y + v / omega - ey)
+        acceleration_x = stiffness * (x - zx) - gain * (x + u / omega - ex)
+        acceleration_y = stiffness * (y - zy) - gain * (y + v / omega - ey)
         axes = ground.axes(path.yaw)
         slope_x, slope_y = ground.slope.tolist()
-        push, (a, b, n) = (
+        friction_ratio, (a, b, n) = (
             GROUND_FORCE_FRACTION * (1.0 if is_stepping_fast else PYRAMID_FACE_RATIO) * self._friction_model.friction,
             self._friction_model.normal.tolist(),
         )
-        allowed = compute_friction_fraction(push_x, push_y, -a / n, -b / n, push, weight)
-        push_x, push_y = allowed * push_x, allowed * push_y
-        lift = slope_x * push_x + slope_y * push_y
+        allowed_fraction = compute_friction_fraction(
+            acceleration_x, acceleration_y, -a / n, -b / n, friction_ratio, weight
+        )
+        acceleration_x, acceleration_y = allowed_fraction * acceleration_x, allowed_fraction * acceleration_y
+        vertical_acceleration = slope_x * acceleration_x + slope_y * acceleration_y
 
         alpha, limit = dt / (TRIM_TIME * p.time_scale), HEIGHT_TRIM * p.height
-        low = compute_slope_lowering(p, axes, KNOWN_SLOPE_LOWERING if ground.follows_map else self._slope_lowering)
+        lowering = compute_slope_lowering(p, axes, KNOWN_SLOPE_LOWERING if ground.follows_map else self._slope_lowering)
         plane = ground.height(x, y)
-        floor = plane - ground.lowering - low + rise
-        self.desired_height, self.desired_rate = floor + height - plane, rate + rising + ground.climb_rate
-        self._height_trim = min(max(self._height_trim + alpha * (floor + height - z), -limit), limit)
+        base_height = plane - ground.lowering - lowering + height_motion
+        self.desired_height, self.desired_rate = base_height + height - plane, rate + height_rate + ground.climb_rate
+        self._height_trim = min(max(self._height_trim + alpha * (base_height + height - z), -limit), limit)
         tasks = self._wbc.tasks
         tasks["com"].reference(
-            np.array([x, y, floor + height + self._height_trim]),
-            np.array([u, v, rate + rising + slope_x * u + slope_y * v + ground.climb_rate]),
-            np.array([push_x, push_y, weight - p.gravity + lift]),
+            np.array([x, y, base_height + height + self._height_trim]),
+            np.array([u, v, rate + height_rate + slope_x * u + slope_y * v + ground.climb_rate]),
+            np.array([acceleration_x, acceleration_y, weight - p.gravity + vertical_acceleration]),
         )
 
         R = axes @ p.heading.T
-        turn = R @ R_base.T
-        lean_x, lean_y = 0.5 * float(turn[2, 1] - turn[1, 2]), 0.5 * float(turn[0, 2] - turn[2, 0])  # of small angles
+        attitude_error = R @ R_base.T
+        lean_x, lean_y = (
+            0.5 * float(attitude_error[2, 1] - attitude_error[1, 2]),
+            0.5 * float(attitude_error[0, 2] - attitude_error[2, 0]),
+        )  # of small angles
         a = min(max(self._tilt_trim[0] + alpha * lean_x, -TILT_TRIM), TILT_TRIM)
         b = min(max(self._tilt_trim[1] + alpha * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt_trim = a, b
-        (tilt_x, tilt_y), flat = ground.slope_rate, float(axes[2, 2]) ** 2
+        (tilt_x, tilt_y), cosine_squared = ground.slope_rate, float(axes[2, 2]) ** 2
         tasks["base"].reference(
             make_tilt_rotation(a, b) @ R,
-            float(path.velocity[2]) * axes[:, 2] + np.array([flat * tilt_y, -flat * tilt_x, 0.0]),
+            float(path.velocity[2]) * axes[:, 2] + np.array([cosine_squared * tilt_y, -cosine_squared * tilt_x, 0.0]),
         )
         if not reference.load_fractions.any():
             self.reduce_base_weight()
@@ -261,9 +275,11 @@ class TrunkController:
             self.reduce_base_weight(FAST_STEP_BASE_FRACTION)
         else:
             self.restore_base_weight()
-        force = p.mass * np.array([push_x, push_y, weight + lift])
+        force = p.mass * np.array([acceleration_x, acceleration_y, weight + vertical_acceleration])
         fractions = zip(FEET, reference.load_fractions.tolist(), strict=True)
-        tasks["forces"].reference({foot: part * force for foot, part in fractions if part > 0.0})
+        tasks["forces"].reference(
+            {foot: load_fraction * force for foot, load_fraction in fractions if load_fraction > 0.0}
+        )
 
     def restore_base_weight(self) -> None:
         """Restores the weight of the task "base"; `update_references` does so where feet carry load."""
@@ -315,13 +331,15 @@ def compute_friction_fraction(
     rise = slope_x * x + slope_y * y
     steep = slope_x * slope_x + slope_y * slope_y
     max_acceleration = friction * gravity
-    size, along = x * x + y * y + rise * rise, gravity * rise
+    squared_acceleration, uphill_power = x * x + y * y + rise * rise, gravity * rise
     margin = (max_acceleration * max_acceleration - gravity * gravity * steep) / (1.0 + steep)
-    if margin <= 0.0:  # it slides
-        return 0.0 if along > 0.0 else 1.0
-    if size + 2.0 * along <= margin:
+    if margin <= 0.0:  # the foot slides in any case
+        return 0.0 if uphill_power > 0.0 else 1.0
+    if squared_acceleration + 2.0 * uphill_power <= margin:
         return 1.0
-    return (math.sqrt(along * along + size * margin) - along) / size
+    return (
+        math.sqrt(uphill_power * uphill_power + squared_acceleration * margin) - uphill_power
+    ) / squared_acceleration
 
 
 def make_tilt_rotation(a: float, b: float) -> Array:

@@ -40,10 +40,10 @@ class TrunkHeightLimiter:
         max_leg_length: (4,) maximum distance of a foot from its leg's first joint [m].
     """
 
-    __slots__ = ("_p", "max_leg_length")
+    __slots__ = ("_morphology", "max_leg_length")
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
-        self._p = morphology
+        self._morphology = morphology
         limbs = make_limbs(robot)
         self.max_leg_length = np.array([measure_leg_reach(limbs[foot].chain) for foot in FEET])
 
@@ -64,25 +64,28 @@ class TrunkHeightLimiter:
             swings: trajectories of the swing feet, by index.
             com: (2,) position of the center of mass, world x and y [m].
         """
-        p, axes = self._p, ground.axes(path.yaw)
+        p, axes = self._morphology, ground.axes(path.yaw)
         hips, (x, y) = (p.hips @ axes.T).tolist(), com
-        high = ground.height(x, y) + p.height - compute_slope_lowering(p, axes)
+        com_height = ground.height(x, y) + p.height - compute_slope_lowering(p, axes)
         u, v = path.world_velocity().tolist()
         a, b = ground.slope.tolist()
         rise = a * u + b * v
-        leaving, deep = scheduler.time_to_liftoff, 0.0
+        time_to_liftoff, lowering = scheduler.time_to_liftoff, 0.0
         for i, (px, py, pz) in enumerate(ground.list_support_points()):
             hx, hy, hz = hips[i]
             swing = swings.get(i)
             if swing is None:
-                begin, end = 0.0, leaving[i]
+                begin, end = 0.0, time_to_liftoff[i]
             else:
                 begin = end = max(0.0, 1.0 - swing.progress) * scheduler.swing_time
-            far, drop = (USABLE_REACH_FRACTION * self.max_leg_length[i]) ** 2, high + hz - pz - p.radii[i]
+            squared_reach, hip_height = (
+                (USABLE_REACH_FRACTION * self.max_leg_length[i]) ** 2,
+                com_height + hz - pz - p.radii[i],
+            )
             for t in (begin, end):
                 dx, dy = x + hx + t * u - px, y + hy + t * v - py
-                deep = max(deep, drop + t * rise - math.sqrt(max(far - dx * dx - dy * dy, 0.0)))
-        return min(deep, MAX_LOWERING_FRACTION * p.height)
+                lowering = max(lowering, hip_height + t * rise - math.sqrt(max(squared_reach - dx * dx - dy * dy, 0.0)))
+        return min(lowering, MAX_LOWERING_FRACTION * p.height)
 
 
 def measure_leg_reach(leg: Chain) -> float:

@@ -42,10 +42,10 @@ class VelocityLimits:
         workspace: reachable areas of its feet.
     """
 
-    __slots__ = ("_cached_command", "_cached_result", "_half_width", "_p", "_radius", "_workspace")
+    __slots__ = ("_cached_command", "_cached_result", "_half_width", "_morphology", "_radius", "_workspace")
 
     def __init__(self, morphology: Morphology, workspace: LegWorkspace) -> None:
-        self._p, self._workspace = morphology, workspace
+        self._morphology, self._workspace = morphology, workspace
         stance = np.abs(morphology.nominal_stance)
         self._radius = float(np.hypot(*stance.max(axis=0)))
         self._half_width = float(stance[:, 1].min())
@@ -68,14 +68,20 @@ class VelocityLimits:
         The legs must extend as fast as the trunk of a gait with flight phases rises, and where the front or the rear
         feet are all in the air while others carry, they must land in time.
         """
-        p = self._p
+        p = self._morphology
         rate = p.gravity * gait.period * p.time_scale * float(gait.vertical_force_profile.rate.max())
-        late = gait.has_end_support and self.swing_length(gait) < MIN_SWING_LENGTH
-        return JOINT_SPEED if late or rate > SWING_SPEED_FRACTION * p.length * p.joint_speed else ""
+        lands_late = gait.has_end_support and self.swing_length(gait) < MIN_SWING_LENGTH
+        return JOINT_SPEED if lands_late or rate > SWING_SPEED_FRACTION * p.length * p.joint_speed else ""
 
     def swing_length(self, gait: Gait) -> float:
         """Computes the path length that the joints can cover in one swing [l]."""
-        return SWING_SPEED_FRACTION * self._p.joint_speed * (1.0 - gait.duty_factor) * gait.period * self._p.time_scale
+        return (
+            SWING_SPEED_FRACTION
+            * self._morphology.joint_speed
+            * (1.0 - gait.duty_factor)
+            * gait.period
+            * self._morphology.time_scale
+        )
 
     def clamp_velocity(self, gait: Gait, velocity: Array, *, for_reference: bool = False) -> tuple[Array, str]:
         """Returns the velocity, scaled down in all components alike, and the reason ("" if it was not limited).
@@ -87,38 +93,43 @@ class VelocityLimits:
         """
         query = gait, velocity.tolist()
         if for_reference:
-            return np.array(self._clamp(*query)[0]), ""
+            return np.array(self._compute_clamped_velocity(*query)[0]), ""
         if query != self._cached_command:  # commands rarely change from tick to tick
             self._cached_result, self._cached_command = (
-                self._clamp(*query, COMMAND_RESERVE if gait.has_end_support else 1.0),
+                self._compute_clamped_velocity(*query, COMMAND_RESERVE if gait.has_end_support else 1.0),
                 query,
             )
-        inside, limit = self._cached_result
-        return np.array(inside), limit
+        clamped, reason = self._cached_result
+        return np.array(clamped), reason
 
-    def _clamp(self, gait: Gait, velocity: list[float], reserve: float = 1.0) -> tuple[list[float], str]:
-        """Returns the clamped velocity (3,) and the reason, if a fraction `reserve` of the limits is usable."""
-        p, (x, y, turn) = self._p, velocity
+    def _compute_clamped_velocity(
+        self, gait: Gait, velocity: list[float], reserve: float = 1.0
+    ) -> tuple[list[float], str]:
+        """Returns the velocity (3,) clamped to the fraction `reserve` of the limits, and the reason."""
+        p, (x, y, turn) = self._morphology, velocity
         if not gait.has_swing_phase:
             return [0.0, 0.0, 0.0], NO_STEPPING if x or y or turn else ""
-        limit = ""
+        reason = ""
         if not p.can_step_sideways and gait.footprint_scale[1] != 1.0:
             return [0.0, 0.0, 0.0], NO_LATERAL_MOTION if x or y or turn else ""
         if not p.can_step_sideways and (y or turn):
-            y, turn, limit = 0.0, 0.0, NO_LATERAL_MOTION
-        stance, quick = gait.duty_factor * gait.period * p.time_scale, self.swing_length(gait)
-        inwards = 2.0 * MAX_INWARD_FRACTION * gait.footprint_scale[1] * self._half_width
+            y, turn, reason = 0.0, 0.0, NO_LATERAL_MOTION
+        stance, swing_length = gait.duty_factor * gait.period * p.time_scale, self.swing_length(gait)
+        max_inward_path = 2.0 * MAX_INWARD_FRACTION * gait.footprint_scale[1] * self._half_width
         speed = self.max_hip_speed(x, y, turn)
-        cuts = (
-            (1.0, limit),
+        limits = (
+            (1.0, reason),
             (reserve * gait.max_stride * p.length / stance / max(speed, 1e-9), STRIDE_OF_GAIT),
-            (reserve * quick * p.length / stance / max(speed, 1e-9), JOINT_SPEED),
-            (reserve * inwards / stance / max(abs(y), 1e-9), FEET_CROSS),
+            (reserve * swing_length * p.length / stance / max(speed, 1e-9), JOINT_SPEED),
+            (reserve * max_inward_path / stance / max(abs(y), 1e-9), FEET_CROSS),
         )
-        half, (long, wide) = 0.5 * stance, gait.footprint_scale
+        half_stance, (length_scale, width_scale) = 0.5 * stance, gait.footprint_scale
         displacements = [
-            (half * (x - turn * wide * b), half * (y + turn * long * a)) for a, b in p.nominal_stance.tolist()
+            (half_stance * (x - turn * width_scale * b), half_stance * (y + turn * length_scale * a))
+            for a, b in p.nominal_stance.tolist()
         ]
         workspace_scale, foot = self._workspace.max_stride_scale(gait.footprint_scale, displacements)
-        scale, limit = min((*cuts, (reserve * workspace_scale, f"{LEG_REACH} {foot}")), key=lambda each: each[0])
-        return [scale * x, scale * y, scale * turn], limit
+        scale, reason = min(
+            (*limits, (reserve * workspace_scale, f"{LEG_REACH} {foot}")), key=lambda candidate: candidate[0]
+        )
+        return [scale * x, scale * y, scale * turn], reason

@@ -40,12 +40,14 @@ class VerticalForceProfile(FrozenArrays):
     is_constant: bool
 
     def sample(self, phase: float) -> tuple[float, float, float]:
-        """Returns force, rate and height at a phase of the cycle [cycles], interpolated."""
+        """Returns force, rate and height at a phase of the cycle [cycles], by linear interpolation of the samples."""
         position = phase % 1.0 * N_CYCLE_SAMPLES
         i, j = int(position) % N_CYCLE_SAMPLES, int(position + 1.0) % N_CYCLE_SAMPLES
         fraction = position - int(position)
-        push, rate, rise = (float(x[i]) + fraction * float(x[j] - x[i]) for x in (self.force, self.rate, self.height))
-        return push, rate, rise
+        force, rate, height = (
+            float(x[i]) + fraction * float(x[j] - x[i]) for x in (self.force, self.rate, self.height)
+        )
+        return force, rate, height
 
 
 @functools.lru_cache(maxsize=256)
@@ -61,12 +63,12 @@ def compute_vertical_force_profile(phase_offsets: tuple[float, ...], duty_factor
     for offset in phase_offsets:
         x = (phase - offset) % 1.0
         load += np.clip(np.minimum(x, duty_factor - x) / LOADING_TIME, 0.0, 1.0)
-    push = np.minimum(load / FULL_SUPPORT_FEET, 1.0)
-    push /= push.mean()
-    acceleration = (push - 1.0) / N_CYCLE_SAMPLES
+    force = np.minimum(load / FULL_SUPPORT_FEET, 1.0)
+    force /= force.mean()
+    acceleration = (force - 1.0) / N_CYCLE_SAMPLES
     rate = np.cumsum(acceleration)
     rate -= rate.mean()
-    rise = np.cumsum(rate) / N_CYCLE_SAMPLES
+    height = np.cumsum(rate) / N_CYCLE_SAMPLES
     return VerticalForceProfile(
-        push, rate, rise - rise.mean(), bool(load.min() <= 0.0), bool(load.min() >= FULL_SUPPORT_FEET - 1e-9)
+        force, rate, height - height.mean(), bool(load.min() <= 0.0), bool(load.min() >= FULL_SUPPORT_FEET - 1e-9)
     )
