@@ -27,7 +27,7 @@ from quaddyn.deprecation import RENAMED
 PACKAGE = Path(quaddyn.__file__).parent
 
 #: Subpackages whose public parameters are all described; at the end, every subpackage.
-COMPLETE = ("quaddyn", "quaddyn.cli", "quaddyn.planning", "quaddyn.simulation")
+COMPLETE = ("quaddyn", "quaddyn.cli", "quaddyn.locomotion", "quaddyn.planning", "quaddyn.simulation")
 
 #: Class names which the package still defines more than once.  A name leaves the list when one of its classes is
 #: renamed; a name that is not listed must not be defined twice.
