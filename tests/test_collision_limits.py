@@ -124,7 +124,7 @@ def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) 
     wbc, dyn, dt = controller(arms, limits), qd.Dynamics(arms), 1e-3
     q, v = np.array(arms.q_home), np.zeros(arms.nv)
     wbc.tasks["posture"].reference(q)
-    limits.set_obstacle_pose("ball", limits.model.placed(q)[0].mean(axis=0) + np.array([0.0, 0.07, 0.0]))
+    limits.set_obstacle_pose("ball", limits.model.world_segments(q)[0].mean(axis=0) + np.array([0.0, 0.07, 0.0]))
     link = limits.model.capsules[0].link
     command = wbc.compute(dyn.update(q, v))
     assert command.nonviable == (f"{link} - ball",)

@@ -607,7 +607,10 @@ def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
         (lambda: impedance.compute(s, at, acceleration=at + np.inf), "acceleration"),
         (lambda: impedance.compute(s, at, external=np.zeros(4)), "external"),
         (lambda: impedance.compute("state", at), "s: expected"),
-        (lambda: impedance.compute(qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), at), "s: a state"),
+        (
+            lambda: impedance.compute(qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), at),
+            "s: expected a state",
+        ),
         (lambda: impedance.storage(s, at[:1]), "target"),
     ):
         with pytest.raises(qd.ArgumentError, match=word):

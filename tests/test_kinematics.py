@@ -460,9 +460,9 @@ def rpy(R):
     return pin.rpy.matrixToRpy(R)
 
 
-def random_leg(rng, *, abducts=True, links=2, skew=0.0):
-    """URDF text of one leg with every placement, axis and sign at random; `skew` tilts the knee's axis."""
-    count = links + abducts
+def random_leg(rng, *, has_abduction=True, links=2, tilt=0.0):
+    """URDF text of one leg with every placement, axis and sign at random; `tilt` tilts the knee's axis."""
+    count = links + has_abduction
     size = 'inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"'
     inertial = f'<inertial><mass value="1"/><{size}/></inertial>'
     parts, R = ['<robot name="random"><link name="l0"/>'], np.eye(3)
@@ -471,9 +471,9 @@ def random_leg(rng, *, abducts=True, links=2, skew=0.0):
     for i in range(count):
         turn = pin.exp3(rng.normal(size=3))
         R = R @ turn
-        axis = rng.normal(size=3) if abducts and i == 0 else R.T @ bending * rng.choice([-1.0, 1.0])
+        axis = rng.normal(size=3) if has_abduction and i == 0 else R.T @ bending * rng.choice([-1.0, 1.0])
         if i == count - 1:
-            axis = pin.exp3(skew * rng.normal(size=3)) @ axis
+            axis = pin.exp3(tilt * rng.normal(size=3)) @ axis
         axis = axis / np.linalg.norm(axis)
 
         def text(x):
@@ -516,7 +516,7 @@ LEGS = {n: {"leg": [f"j{i + 1}" for i in range(n)]} for n in range(2, 6)}
 @pytest.mark.parametrize("seed", range(5))
 def test_axes_written_with_few_digits_leave_no_error(seed):
     rng = np.random.default_rng(seed)
-    robot = qd.load(random_leg(rng, parallelism_error=3e-6), root="fixed", legs=LEGS[3])
+    robot = qd.load(random_leg(rng, tilt=3e-6), root="fixed", legs=LEGS[3])
     leg = LegKinematics(robot, "leg")
     assert leg.closed_form
     q = sample(leg, rng, 300)

@@ -27,7 +27,18 @@ from quaddyn.deprecation import RENAMED
 PACKAGE = Path(quaddyn.__file__).parent
 
 #: Subpackages whose public parameters are all described; at the end, every subpackage.
-COMPLETE = ("quaddyn", "quaddyn.cli", "quaddyn.locomotion", "quaddyn.planning", "quaddyn.simulation")
+COMPLETE = (
+    "quaddyn",
+    "quaddyn.cli",
+    "quaddyn.contact",
+    "quaddyn.contact.solvers",
+    "quaddyn.control",
+    "quaddyn.estimation",
+    "quaddyn.kinematics",
+    "quaddyn.locomotion",
+    "quaddyn.planning",
+    "quaddyn.simulation",
+)
 
 #: Class names which the package still defines more than once.  A name leaves the list when one of its classes is
 #: renamed; a name that is not listed must not be defined twice.

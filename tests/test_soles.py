@@ -81,7 +81,7 @@ def test_feet_without_a_flat_sole_are_refused_in_a_sentence(shapes: str) -> None
 
 
 def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="rotation: a point has none"):
+    with pytest.raises(qd.ArgumentError, match="rotation: expected None for the point"):
         Contact(name="c", frame="L", rotation=np.eye(3))
     for wrong in (np.zeros((3, 3)), -np.eye(3), np.eye(2), np.full((3, 3), np.nan)):
         with pytest.raises(qd.ArgumentError, match="rotation: expected"):
@@ -94,7 +94,7 @@ def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
     for plant in (qd.Simulation, qd.MujocoPlant):
         with pytest.raises(qd.ArgumentError, match="soles: expected contacts of kind 'surface'"):
             plant(robot, soles=[Contact.from_foot(robot, "L")])
-        with pytest.raises(qd.ArgumentError, match="soles: every name once"):
+        with pytest.raises(qd.ArgumentError, match="soles: expected every name once"):
             plant(robot, soles=[sole, sole])
         with pytest.raises(qd.ArgumentTypeError, match="soles"):
             plant(robot, soles=[robot])
@@ -300,7 +300,7 @@ def test_soles_of_files_as_polygons_take_all_corners_or_the_most_that_are_asked_
         ({"polygon": [(0, 0), (1, 0)]}, "3 to 8 corners"),
         ({"polygon": [(0, 0), (1, 0), (2, 0), (1, 1)]}, "corners of a convex"),
         ({"polygon": [(0, 0), (1, np.nan), (2, 0)]}, "finite"),
-        ({"polygon": np.eye(3), "kind": "point"}, "a point has none"),
+        ({"polygon": np.eye(3), "kind": "point"}, "expected None for the point"),
     ):
         with pytest.raises(qd.ArgumentError, match=words):
             Contact(**({"name": "x", "frame": "L", "kind": "surface"} | wrong))

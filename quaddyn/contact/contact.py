@@ -80,12 +80,12 @@ class Contact(FrozenArrays):
             raise ArgumentError(f"kind: expected one of {get_args(ContactKind)}, got {self.kind!r}")
         if self.polygon is not None:
             if self.kind == "point":
-                raise ArgumentError(f"polygon: a point has none, got that of {self.name!r}")
+                raise ArgumentError(f"polygon: expected None for the point {self.name!r}, got {self.polygon!r}")
             object.__setattr__(self, "polygon", validate_polygon(self.polygon))
             object.__setattr__(self, "half_size", 0.5 * np.ptp(self.polygon, axis=0))
         if (self.half_size is None) != (self.kind == "point"):
             raise ArgumentError(
-                f"half_size: a surface has one and a point has none, got {self.half_size} of {self.name!r}"
+                f"half_size: expected one for a surface and None for a point, got {self.half_size} for {self.name!r}"
             )
         for name, size in (("offset", 3), ("normal", 3), ("half_size", 2)):
             value = getattr(self, name)
@@ -99,7 +99,7 @@ class Contact(FrozenArrays):
                 raise ArgumentError(f"{name}: expected {size} finite numbers, got {value!r}")
             object.__setattr__(self, name, vector)
         if self.rotation is not None:
-            object.__setattr__(self, "rotation", self._checked_rotation())
+            object.__setattr__(self, "rotation", self._validate_rotation())
         length = float(np.linalg.norm(self.normal))
         if not 1e-100 < length < 1e100:
             raise ArgumentError(f"normal: expected a direction, got {self.normal}")
@@ -118,12 +118,12 @@ class Contact(FrozenArrays):
                 raise ArgumentError(f"{name}: expected a finite number, {sign}{limit}, got {value}")
             object.__setattr__(self, name, value)
         if self.kind == "surface" and self.radius:
-            raise ArgumentError(f"radius: a surface has none, got {self.radius}")
+            raise ArgumentError(f"radius: expected 0 for a surface, got {self.radius}")
 
-    def _checked_rotation(self) -> Array:
-        """Returns `rotation` as a read-only rotation matrix; raises `ArgumentError` if it is not one."""
+    def _validate_rotation(self) -> Array:
+        """Returns `rotation` as a read-only matrix; raises `ArgumentError` if it is not a rotation."""
         if self.kind == "point":
-            raise ArgumentError(f"rotation: a point has none, got that of {self.name!r}")
+            raise ArgumentError(f"rotation: expected None for the point {self.name!r}, got {self.rotation!r}")
         try:
             R = frozen(self.rotation)
         except (TypeError, ValueError):
@@ -155,21 +155,21 @@ class Contact(FrozenArrays):
 
         The surface is the largest rectangle, along axes of the foot's frame, within the lowest points of the shapes on
         the foot's body (collision shapes, or else visual ones): boxes, cylinders, capsules, spheres at the corners, STL
-        and OBJ meshes. The frame axes nearest to up and forward with all joints at zero (``robot.neutral``) define up
+        and OBJ meshes.  The frame axes nearest to up and forward with all joints at zero (``robot.neutral``) define up
         and forward.  For soles at an angle to the frame, or of other shapes, pass `offset`, `rotation` and `half_size`
         to `Contact` itself.
 
         Args:
             robot: the robot.
             foot: name of one of its feet.
-            corners: if given, the surface is a polygon with at most this number of corners, 3 or more, which covers
-                more of the sole; corners that contribute least to its area are left out.  A hexagon has up to a hundred
+            corners: maximum number of corners, 3 or more, of a polygon, which covers more of the sole than the
+                rectangle; the corners that contribute least to its area are left out.  A hexagon has up to a hundred
                 constraint rows, a rectangle 17.  None for the rectangle.
             options: further arguments of the constructor.
 
         Raises:
             UnknownNameError: no such foot.
-            ArgumentError: the lowest points span no area to stand on.
+            ArgumentError: the lowest points span no area.
         """
         max_corners = None if corners is None else check_integer("corners", corners, least=3)
         sole = find_sole(robot, foot)
@@ -192,7 +192,10 @@ class Contact(FrozenArrays):
         return contact_axes(self.normal)
 
     def axes_at(self, rotation: Array) -> Array:
-        """Returns (3, 3) rows t1, t2, n in world axes: a point's `axes`; a surface's, for a rotation of its frame."""
+        """Returns the contact axes (3, 3), rows t1, t2, n in world axes, for a rotation (3, 3) of the frame.
+
+        Those of a point do not depend on it.
+        """
         if self.half_size is None:
             return self.axes
         return np.asarray(rotation.T if self.rotation is None else (rotation @ self.rotation).T)
@@ -212,27 +215,30 @@ class Contact(FrozenArrays):
 def contact_axes(normal: Array) -> Array:
     """Returns right-handed rows t1, t2, n (3, 3) for a unit normal; the identity for +z.
 
-    t1 is world x without its component along the normal, or world y where x is nearly the normal itself.
+    t1 is world x without its component along the normal, or world y where x is nearly parallel to the normal.
+
+    Args:
+        normal: (3,) unit normal, world axes.
     """
-    guess = np.array((1.0, 0.0, 0.0)) if abs(normal[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
-    t1 = guess - normal * (normal @ guess)
+    reference = np.array((1.0, 0.0, 0.0)) if abs(normal[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
+    t1 = reference - normal * (normal @ reference)
     t1 /= np.linalg.norm(t1)
     return np.array((t1, np.cross(normal, t1), normal))
 
 
-def check_surfaces(what: str, contacts: object) -> tuple[Contact, ...]:
-    """Returns the contacts of kind "surface" in the argument named `what`.
+def check_surfaces(argument: str, contacts: object) -> tuple[Contact, ...]:
+    """Returns the contacts of kind "surface" in an argument of the given name.
 
     Raises:
         ArgumentTypeError: an element is not a contact.
         ArgumentError: an element is a point, or two have the same name.
     """
-    found = check_sequence(what, contacts, "contacts of kind 'surface'")
+    found = check_sequence(argument, contacts, "contacts of kind 'surface'")
     for contact in found:
         if not isinstance(contact, Contact):
-            raise ArgumentTypeError(f"{what}: expected contacts of kind 'surface', got {type(contact).__name__}")
+            raise ArgumentTypeError(f"{argument}: expected contacts of kind 'surface', got {type(contact).__name__}")
         if contact.kind != "surface":
-            raise ArgumentError(f"{what}: expected contacts of kind 'surface', got {contact.name!r}, a point")
+            raise ArgumentError(f"{argument}: expected contacts of kind 'surface', got {contact.name!r}, a point")
     if len({contact.name for contact in found}) < len(found):
-        raise ArgumentError(f"{what}: every name once, got {[contact.name for contact in found]}")
+        raise ArgumentError(f"{argument}: expected every name once, got {[contact.name for contact in found]}")
     return tuple(found)

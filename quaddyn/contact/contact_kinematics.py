@@ -10,7 +10,7 @@ from .contact import Contact
 
 
 def split_contact_lever(s: State, contact: Contact) -> tuple[Array, Array]:
-    """Returns the vectors from the frame's origin to the contact [m]: the part fixed in the world and in the body."""
+    """Returns the components of the lever from the frame's origin to the contact [m]: fixed in world, fixed in body."""
     return -contact.radius * contact.normal, s.placement(contact.frame).rotation @ contact.offset
 
 
@@ -21,7 +21,7 @@ def contact_lever(s: State, contact: Contact) -> Array:
 
 
 def compute_contact_jacobian(s: State, contact: Contact, lever: Array) -> Array:
-    """Returns the Jacobian (rows, nv) of the contact at `lever` from its frame's origin."""
+    """Computes the Jacobian (rows, nv) of a contact point at a vector `lever` from the frame's origin, world axes."""
     J = s.jacobian(contact.frame)
     if lever.any():
         J = np.vstack((J[:3] - cross_matrix(lever) @ J[3:], J[3:]))
@@ -29,7 +29,14 @@ def compute_contact_jacobian(s: State, contact: Contact, lever: Array) -> Array:
 
 
 def compute_contact_drift(s: State, contact: Contact, fixed: Array, rotating: Array) -> Array:
-    """Returns the acceleration (rows,) of the contact at ``a = 0``; `rotating` is the lever's part in the body."""
+    """Computes the acceleration (rows,) of a contact point at ``a = 0``.
+
+    Args:
+        s: the state.
+        contact: the contact.
+        fixed: (3,) component of the lever that is fixed in the world [m].
+        rotating: (3,) component of the lever that rotates with the body [m].
+    """
     out, angular_velocity = s.drift(contact.frame).copy(), s.velocity(contact.frame)[3:]
     out[:3] += cross_matrix(out[3:]) @ (fixed + rotating)
     if rotating.any():
@@ -39,9 +46,9 @@ def compute_contact_drift(s: State, contact: Contact, fixed: Array, rotating: Ar
 
 
 def grasp_map(lever: Array, size: int) -> Array:
-    """Returns the matrix (6, size) from a force, or wrench, at `lever` to force and moment about its origin.
+    """Returns the matrix (6, size) from a force, or wrench, at `lever` to force and moment about the frame's origin.
 
-    Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 5.2.
+    Source: Murray, Li and Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 5.2.
     """
     out = np.eye(6)[:, :size].copy()
     out[3:, :3] = cross_matrix(lever)
@@ -49,6 +56,6 @@ def grasp_map(lever: Array, size: int) -> Array:
 
 
 def cross_matrix(u: Array) -> Array:
-    """Returns the matrix (3, 3) of ``u x``."""
+    """Returns the matrix (3, 3) of the cross product ``u x``."""
     x, y, z = u
     return np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))

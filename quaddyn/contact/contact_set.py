@@ -59,7 +59,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected Contact, got {type(contact).__name__}")
             if contact.name in members:
-                raise ArgumentError(f"contacts: every name once, got {contact.name!r} twice")
+                raise ArgumentError(f"contacts: expected every name once, got {contact.name!r} twice")
             robot.frame_id(contact.frame)
             members[contact.name] = contact
         self.robot = robot
@@ -111,8 +111,8 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no such member; the set is then unchanged.
         """
-        chosen = {self[name].name for name in check_sequence("names", names, "names of contacts")}
-        self._active = {name: name in chosen for name in self._members}
+        active = {self[name].name for name in check_sequence("names", names, "names of contacts")}
+        self._active = {name: name in active for name in self._members}
 
     def __getitem__(self, name: str) -> Contact:
         """Returns a member, active or not.
@@ -349,7 +349,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return CompliantSolver(np.array(k), np.array(c), dt=dt, stiction_speed=stiction_speed)
 
     def _check(self, s: State) -> None:
-        """Raises unless `s` is a state of this set's robot."""
+        """Raises an error unless `s` is a state of this set's robot."""
         if not isinstance(s, State):
             raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
         if s.robot is not self.robot:

@@ -1,4 +1,4 @@
-"""`flat_foot_stance`: a configuration that stands on flat feet."""
+"""`flat_foot_stance`: a configuration with flat feet on level ground."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact import Contact, check_surfaces
 
-#: Bound of the number of iterations, and largest distance of the center of mass from the middle of the soles [m].
-MAX_ROUNDS, CENTERING_TOLERANCE = 10, 1e-6
+#: Maximum number of iterations, and largest distance of the center of mass from the centroid of the soles [m].
+MAX_ITERATIONS, CENTERING_TOLERANCE = 10, 1e-6
 #: Heights that are tried in this order, and the additional height that the legs must be able to reach, as fractions of
 #: the height with all joints at zero.
 HEIGHT_FRACTIONS, REACH_RESERVE_FRACTION = np.linspace(0.92, 0.5, 22), 0.05
@@ -24,10 +24,10 @@ INITIAL_KNEE_BEND = 0.6
 
 
 def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | None = None) -> Array:
-    """Computes a configuration with the soles flat on z = 0 and the center of mass above their middle.
+    """Computes a configuration with the soles flat on z = 0 and the center of mass above their centroid.
 
     The base is level as in ``robot.q_home``, and all joints except those of the legs have their values of ``q_home``;
-    the soles have the same distance and direction as with all joints at zero.
+    the relative positions and orientations of the soles are those with all joints at zero.
 
     Args:
         robot: a robot with a free root.
@@ -44,7 +44,7 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
     """
     feet = check_surfaces("soles", soles)
     if not feet:
-        raise ArgumentError("soles: expected one at least, got none")
+        raise ArgumentError("soles: expected at least one, got none")
     if robot.root != "free":
         raise ArgumentError(f"robot: expected a free root, got {robot.root!r} of {robot.name!r}")
     start, rotations, positions, full_height = _initial_guess(robot, feet)
@@ -92,7 +92,7 @@ def _solve_stance(
     """Returns the stance at a height of the base [m], None where the legs do not reach."""
     data, q, positions = robot.model.createData(), start.copy(), positions.copy()
     q[2] = height
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         offset = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - positions.mean(axis=0)
         positions += offset
         targets = {}

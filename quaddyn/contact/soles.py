@@ -41,15 +41,15 @@ class Sole(NamedTuple):
 
 
 def simplify_outline(outline: Array, corners: int) -> Array:
-    """Removes corners of a convex polygon, those that reduce its area least, until it has at most `corners`.
+    """Returns a convex polygon without the corners that reduce its area least, with at most `corners` corners.
 
     Of corners with the same area the first one is removed.
     """
     remaining = np.array(outline)
     while len(remaining) > corners:
         before, after = np.roll(remaining, 1, axis=0) - remaining, np.roll(remaining, -1, axis=0) - remaining
-        cut = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
-        remaining = np.delete(remaining, first_largest(-cut, float(cut.max())), axis=0)
+        removed_area = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
+        remaining = np.delete(remaining, first_largest(-removed_area, float(removed_area.max())), axis=0)
     return remaining
 
 
@@ -75,10 +75,10 @@ def find_sole(robot: Robot, foot: str) -> Sole:
     outline = support_polygon(lowest[:, :2])
     low, high = _largest_rectangle(outline) if len(outline) > 2 else (np.zeros(2), np.zeros(2))
     if not (high - low).min() > MIN_WIDTH_FRACTION * extent:
-        wide, long = 1e3 * np.sort(high - low)
+        width, length = 1e3 * np.sort(high - low)
         raise ArgumentError(
             f"foot: {foot!r} of {robot.name!r} has no flat sole in its file: the lowest points of the "
-            f"shapes of {robot.legs[foot].foot.frame!r} span {long:.1f} x {wide:.1f} mm; "
+            f"shapes of {robot.legs[foot].foot.frame!r} span {length:.1f} x {width:.1f} mm; "
             "make a Contact of kind 'surface' with offset and half_size"
         )
     center = np.array([*(low + high) / 2.0, lowest[:, 2].min()])
@@ -86,19 +86,19 @@ def find_sole(robot: Robot, foot: str) -> Sole:
 
 
 def _upright_axes(robot: Robot, foot: str) -> Array:
-    """Returns axes (3, 3) in the foot's frame, each along a frame axis: forward, left and up with joints at zero."""
+    """Returns the axes (3, 3) of a sole, columns forward, left, up along axes of the foot's frame, joints at zero."""
     data = robot.model.createData()
     robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
     R = data.oMf[robot.frame_id(foot)].rotation
     axes = np.vstack((np.eye(3), -np.eye(3)))
     up = axes[first_largest(axes @ R[2])]
     level = axes[np.abs(axes @ up) < 0.5]
-    ahead = level[first_largest(level @ R[0])]
-    return np.column_stack((ahead, np.cross(up, ahead), up))
+    forward = level[first_largest(level @ R[0])]
+    return np.column_stack((forward, np.cross(up, forward), up))
 
 
 def _underside_points(robot: Robot, foot: str, up: Array) -> Array:
-    """Returns points (n, 3) of the foot's body whose hull has the underside of its shapes, in the foot's frame [m]."""
+    """Returns points (n, 3) in the foot's frame [m] whose convex hull contains the underside of the foot's shapes."""
     model = robot.model
     frame = model.frames[robot.frame_id(foot)]
     body = next(b for b in robot.bodies if body_joint(model, b) == frame.parentJoint)
@@ -108,17 +108,17 @@ def _underside_points(robot: Robot, foot: str, up: Array) -> Array:
     for kind in ("collisions", "visuals"):
         for link, pose in body.links:
             for geometry in getattr(link, kind):
-                placed: Pose = pose @ geometry.placement
-                R = to_foot.rotation @ placed.rotation
+                placement: Pose = pose @ geometry.placement
+                R = to_foot.rotation @ placement.rotation
                 points = _shape_underside(geometry.shape, R.T @ up)
-                out.append(to_foot.translation + to_foot.rotation @ placed.translation + points @ R.T)
+                out.append(to_foot.translation + to_foot.rotation @ placement.translation + points @ R.T)
         if len(out) > 1:
             break
     return np.vstack(out)
 
 
 def _shape_underside(shape: Shape, up: Array) -> Array:
-    """Returns points (n, 3) whose hull has the underside of a shape, in its axes [m]; none for an unreadable mesh."""
+    """Returns points (n, 3) in a shape's axes [m] whose convex hull contains its underside; none for a bad mesh."""
     if isinstance(shape, SphereShape):
         return -shape.radius * up[None]
     if isinstance(shape, BoxShape):
@@ -139,9 +139,9 @@ def _largest_rectangle(outline: Array) -> tuple[Array, Array]:
     x = np.unique(
         np.concatenate((outline[:, 0], np.linspace(outline[:, 0].min(), outline[:, 0].max(), N_EDGE_SAMPLES)))
     )
-    start, along = outline, np.roll(outline, -1, axis=0) - outline
+    edges = np.roll(outline, -1, axis=0) - outline
     low, high = np.full(len(x), -np.inf), np.full(len(x), np.inf)
-    for (px, py), (dx, dy) in zip(start, along, strict=True):
+    for (px, py), (dx, dy) in zip(outline, edges, strict=True):
         if dx != 0.0:
             edge = py + dy / dx * (x - px)
             low, high = (np.maximum(low, edge), high) if dx > 0.0 else (low, np.minimum(high, edge))

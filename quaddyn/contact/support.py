@@ -15,15 +15,15 @@ ROUNDING_TOLERANCE = 1e-12
 def support_polygon(points: Array) -> Array:
     """Computes the convex hull of points in the plane (Andrew 1979, monotone chain).
 
-    A corner that stands out from the line between its neighbours by less than `ROUNDING_TOLERANCE` of the largest
+    A corner whose distance from the line between its neighbors is less than `ROUNDING_TOLERANCE` of the largest
     coordinate is dropped, so that the number of corners does not depend on how the processor rounds.
 
     Args:
-        points: (m, 2) [m].
+        points: (m, 2) points, such as contact positions seen from above [m].
 
     Returns:
-        (h, 2) corners, counter-clockwise from the one with the smallest x (of several, the one with the smallest y),
-        without points on an edge; one or two rows where the points do not span an area, none without points.
+        (h, 2) corners [m], counter-clockwise from the one with the smallest x (of several, the one with the smallest
+        y), without points on an edge; one or two rows where the points do not span an area, none without points.
 
     Raises:
         ArgumentError: another shape, or a point that is not finite.
@@ -33,7 +33,7 @@ def support_polygon(points: Array) -> Array:
     if len(ordered) <= 1:
         return ordered
 
-    def chain(line: Array) -> list[Array]:
+    def half_hull(line: Array) -> list[Array]:
         out: list[Array] = []
         for p in line:
             while len(out) >= 2 and _turn(out[-2], out[-1], p) <= 0.0:
@@ -42,7 +42,7 @@ def support_polygon(points: Array) -> Array:
         return out[:-1]
 
     tolerance = ROUNDING_TOLERANCE * float(np.abs(points).max())
-    hull = _remove_rounded_corners(np.array(chain(ordered) + chain(ordered[::-1])), tolerance)
+    hull = _remove_rounded_corners(np.array(half_hull(ordered) + half_hull(ordered[::-1])), tolerance)
     leftmost = np.flatnonzero(hull[:, 0] <= hull[:, 0].min() + tolerance)
     return np.roll(hull, -int(leftmost[np.argmin(hull[leftmost, 1])]), axis=0)
 
@@ -51,7 +51,7 @@ def support_margin(polygon: Array, point: Array) -> float:
     """Returns the distance of a point from the edge of a support polygon [m]: positive inside, negative outside.
 
     Args:
-        polygon: (h, 2) as from `support_polygon`; with fewer than three corners every point is outside.
+        polygon: (h, 2) corners as from `support_polygon` [m]; with fewer than three corners every point is outside.
         point: (2,) such as the ground projection of the center of mass, or a zero-moment point [m].
 
     Returns:
@@ -63,13 +63,12 @@ def support_margin(polygon: Array, point: Array) -> float:
     polygon, point = _check_plane_points("polygon", polygon), _check_plane_points("point", [point])[0]
     if not len(polygon):
         return -np.inf
-    ends = np.roll(polygon, -1, axis=0)
-    along = ends - polygon
-    lengths = (along * along).sum(axis=1)
+    edges = np.roll(polygon, -1, axis=0) - polygon
+    squared_lengths = (edges * edges).sum(axis=1)
     offset = point - polygon
-    alpha = np.clip((offset * along).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0), 0.0, 1.0)
-    distance = float(np.hypot(*(offset - alpha[:, None] * along).T).min())
-    inside = len(polygon) > 2 and bool((along[:, 0] * offset[:, 1] - along[:, 1] * offset[:, 0] >= 0.0).all())
+    alpha = np.clip((offset * edges).sum(axis=1) / np.where(squared_lengths > 0.0, squared_lengths, 1.0), 0.0, 1.0)
+    distance = float(np.hypot(*(offset - alpha[:, None] * edges).T).min())
+    inside = len(polygon) > 2 and bool((edges[:, 0] * offset[:, 1] - edges[:, 1] * offset[:, 0] >= 0.0).all())
     return distance if inside else -distance
 
 
@@ -85,7 +84,7 @@ def _check_plane_points(name: str, value: object) -> Array:
 
 
 def _remove_rounded_corners(hull: Array, tolerance: float) -> Array:
-    """Removes corners closer than `tolerance` [m] to the line between their neighbours, the closest one first."""
+    """Removes corners nearer than `tolerance` [m] to the line between their neighbors, the nearest one first."""
     while len(hull) > 1:
         before = np.roll(hull, 1, axis=0)
         chord, offset = np.roll(hull, -1, axis=0) - before, hull - before
@@ -100,9 +99,9 @@ def _remove_rounded_corners(hull: Array, tolerance: float) -> Array:
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:
-    """Returns the signed double area of a, b, c: positive for a left turn, zero, to rounding, on a line."""
+    """Returns twice the signed area of the triangle a, b, c: positive for a left turn, zero (to rounding) on a line."""
     ux, uy = b - a
     vx, vy = c - a
     area = ux * vy - uy * vx
-    noise = 4.0 * np.finfo(float).eps * (abs(ux * vy) + abs(uy * vx))
-    return float(area) if abs(area) > noise else 0.0
+    rounding_error = 4.0 * np.finfo(float).eps * (abs(ux * vy) + abs(uy * vx))
+    return float(area) if abs(area) > rounding_error else 0.0

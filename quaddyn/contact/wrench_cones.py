@@ -44,10 +44,10 @@ def compute_wrench_cone(polygon: Array) -> Array:
     """Computes rows A (k, 6) with ``A w <= 0`` for the wrenches w about the origin that the corners can exert.
 
     The cone is that of the friction coefficient 1.  It is spanned by the wrenches of the edges of pyramids of four
-    faces, ``|f_x|, |f_y| <= f_n``, at the corners (Caron, Pham, Nakamura 2015, "Stability of surface contacts for
-    humanoid robots", section III); each of its faces contains five of them and has all others on one side.  The rows
-    have -1 for f_n where moments are about the centroid: first those of forces alone, then those of the pressure, then
-    those of the moment about the normal.
+    faces, ``|f_x|, |f_y| <= f_n``, at the corners (Caron, Pham and Nakamura 2015, "Stability of surface contacts for
+    humanoid robots", section III); each of its faces contains five of them and has all others on one side.  The
+    coefficient of f_n is -1 where moments are about the centroid.  The rows are in the order: forces alone, center of
+    pressure, moment about the normal.
 
     Args:
         polygon: (m, 2) corners [m].
@@ -57,7 +57,7 @@ def compute_wrench_cone(polygon: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _compute_wrench_cone(corners: bytes) -> Array:
-    """Computes `compute_wrench_cone` of corners given as bytes, which can be cached."""
+    """Computes `compute_wrench_cone` for corners as bytes, which `lru_cache` can hash."""
     polygon = np.frombuffer(corners).reshape(-1, 2)
     centroid, size = polygon.mean(axis=0), float(np.ptp(polygon, axis=0).max())
     edges = np.array(

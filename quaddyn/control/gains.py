@@ -46,7 +46,7 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
         raise ArgumentError(f"{name}: expected entries of at most {MAX_GAIN:g}, got {value!r}")
     if gain.ndim == 0 and units > 1:
         raise ArgumentError(
-            f"{name}: expected shape ({k},) or ({k}, {k}), since the rows have different units, got {value!r}"
+            f"{name}: expected shape ({k},) or ({k}, {k}), since the rows are in meters and radians, got {value!r}"
         )
     if gain.ndim < 2:
         gain = np.diag(np.broadcast_to(gain, (k,)))

@@ -9,7 +9,7 @@ from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
 from .problem import ContactProblem, ContactSolution, check_problem
 
-#: Bounds of the Newton steps and of the halvings of each; no problem of the tests takes a quarter of them.
+#: Maximum number of Newton steps, and of halvings of each; problems of the tests take less than a quarter of them.
 MAX_NEWTON_STEPS, MAX_HALVINGS = 100, 40
 
 
@@ -23,14 +23,14 @@ class CompliantSolver:
         \lambda_n = dt\, \max(0,\; k\, d^+ - c\, v_n), \qquad
         \lambda_t = -\mu\, \lambda_n \frac{v_t}{\max(|v_t|, v_s)}
 
-    This is backward Euler of a spring and a damper: unconditionally stable for one contact, never pulling, and with
+    This is backward Euler of a spring and a damper: unconditionally stable for one contact, without adhesion, and with
     friction inside its cone at any speed.  (`CompliantPlane.forces` are the forces at the start of the step.)  The
-    equations are solved by Newton's method on the velocities with a line search; where the inertia couples tangential
-    slip strongly to the normal force, they may have several solutions or a line search may stall, which the residual
-    reports.
+    equations are solved by Newton's method on the velocities with a line search.  Where the inertia couples tangential
+    slip strongly to the normal force, they may have several solutions, or the line search may stall; the residual then
+    reports it.
 
-    ``problem.offset`` is the *whole* gap divided by dt, ``-d / dt`` where the ground is indented; open contacts get no
-    force unless they close within the step.
+    ``problem.offset`` is the *whole* gap divided by dt, ``-d / dt`` for a penetration d; open contacts get no force
+    unless they close within the step.
 
     Args:
         stiffness: k [N/m], one number for all contacts or (k,).
@@ -83,7 +83,7 @@ class CompliantSolver:
         for name, coefficients in (("stiffness", self.stiffness), ("damping", self.damping)):
             if len(coefficients) != 1:
                 check_vector(name, coefficients, (k,), "one for each contact of the problem")
-        with np.errstate(over="ignore", invalid="ignore"):  # the residual tells what overflowed
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow shows in the residual
             return self._solve(problem)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
@@ -112,7 +112,7 @@ class CompliantSolver:
             else:
                 break
             v, law, slope, F, size, steps = trial, law_trial, slope_trial, F_trial, trial_size, steps + 1
-        # What is returned obeys the law of the ground exactly; the residual is the velocity that v lacks.
+        # The returned impulses satisfy the force law exactly at v; the residual is the error of ``v = G lambda + g``.
         after = problem.G @ law + problem.g
         if not (np.isfinite(law).all() and np.isfinite(after).all()):
             law, after, size = np.zeros(3 * k), problem.g, np.inf

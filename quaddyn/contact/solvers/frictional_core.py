@@ -16,16 +16,15 @@ import numpy as np
 
 from ...compiler import IntVector, Matrix, Vector, compiled, entry, local, matrix
 
-#: Bounds of the Newton steps in the first round and in later ones before Gauss-Seidel improves the start, and of its
-#: sweeps.
+#: Maximum number of Newton steps in the first round and in each later one, and of the Gauss-Seidel sweeps that follow.
 MAX_FIRST_NEWTON_STEPS, MAX_NEWTON_STEPS, MAX_SWEEPS = 12, 30, 20
 #: Proximal damping of the Newton system in the first round, as a fraction of the mean diagonal; without it the system
 #: of redundant contacts would be singular.
 FIRST_DAMPING = 1e-11
-#: Number of rounds, and that for many contacts, for which the dense Newton steps are slow; number of contacts above
-#: which they are many.
+#: Maximum number of rounds, and that for many contacts, whose dense Newton steps are slow; the number of contacts
+#: above which the second applies.
 MAX_ROUNDS, MAX_ROUNDS_MANY_CONTACTS, MANY_CONTACTS_THRESHOLD = 8, 1, 128
-#: Fraction of the tolerance that Newton steps aim at.
+#: Residual at which the Newton steps end, as a fraction of the tolerance.
 NEWTON_TARGET_RATIO = 1e-2
 
 

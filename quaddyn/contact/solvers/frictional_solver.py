@@ -17,11 +17,11 @@ from .problem import ContactProblem, ContactSolution, check_problem, contact_res
 
 Method = Literal["newton", "admm", "pgs"]
 
-#: Mean velocity along its own impulse, as a fraction of the tolerance, above which a contact adds energy.
+#: Mean velocity of a contact along its impulse, as a fraction of the tolerance, above which it adds energy.
 ENERGY_GAIN_FRACTION = 1e-2
 
-#: Impulses (k, 3), iterations and residual [m/s].
-_Answer = tuple[Array, int, float]
+#: Impulses (k, 3) [N s], number of iterations and residual [m/s].
+_Attempt = tuple[Array, int, float]
 
 
 class FrictionalSolver:
@@ -98,7 +98,7 @@ class FrictionalSolver:
         check_problem(problem)
         if problem.n_contacts == 0:
             return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the residual tells what overflowed
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an overflow shows in the residual
             return self._solve(problem)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
@@ -137,21 +137,23 @@ class FrictionalSolver:
 
     def _run_attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
         """Runs the attempts until one is within the tolerance; returns impulses, residual, iterations, status."""
-        best: _Answer = np.zeros((problem.n_contacts, 3)), 0, np.inf
+        best: _Attempt = np.zeros((problem.n_contacts, 3)), 0, np.inf
         for index, attempt in enumerate(self._list_attempts(problem, g, guess)):
-            answer = attempt()
-            impulses, iterations, error = answer
+            result = attempt()
+            impulses, iterations, error = result
             if error <= self.tolerance:
                 return impulses, error, iterations, "retried" if index else "solved"
             if error < best[2]:  # False of NaN
-                best = answer
-        nothing = np.zeros((problem.n_contacts, 3))
-        error = contact_residual(nothing, problem.G, g, problem.mu)
+                best = result
+        zero = np.zeros((problem.n_contacts, 3))
+        error = contact_residual(zero, problem.G, g, problem.mu)
         error = np.inf if np.isnan(error) else error  # beyond the floating-point range
-        impulses, iterations, lowest = best if best[2] <= error else (nothing, 0, error)
+        impulses, iterations, lowest = best if best[2] <= error else (zero, 0, error)
         return impulses, lowest, iterations, "inaccurate"
 
-    def _list_attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[Callable[[], _Answer]]:
+    def _list_attempts(
+        self, problem: ContactProblem, g: Array, guess: Array | None
+    ) -> Iterator[Callable[[], _Attempt]]:
         """Yields the attempts in order; each is computed only when it is called."""
         attempts: list[tuple[Method, Array | None, float]] = [(self.method, guess, 0.0)]
         if self.fallback:
@@ -159,29 +161,36 @@ class FrictionalSolver:
             for method in sorted(get_args(Method), key=lambda name: name != self.method):
                 attempts += [(method, start, 0.0) for start in starts]
             # The last attempts regularize G; they are refined, and their residual computed, without regularization.
-            attempts += [("admm", None, softness) for softness in (1e-9, 1e-6, 1e-3)]
+            attempts += [("admm", None, regularization) for regularization in (1e-9, 1e-6, 1e-3)]
             del attempts[1]  # the same as the first
-        for index, (method, start, softness) in enumerate(attempts):
-            yield partial(self._attempt, problem, g, method, start, softness, polish=index > 0)
+        for index, (method, start, regularization) in enumerate(attempts):
+            yield partial(self._attempt, problem, g, method, start, regularization, refine=index > 0)
 
     def _attempt(
-        self, problem: ContactProblem, g: Array, method: Method, start: Array | None, softness: float, *, polish: bool
-    ) -> _Answer:
+        self,
+        problem: ContactProblem,
+        g: Array,
+        method: Method,
+        start: Array | None,
+        regularization: float,
+        *,
+        refine: bool,
+    ) -> _Attempt:
         """Runs one method from one start, with Newton refinement if requested."""
         G, mu, steps = problem.G, problem.mu, 0
         if method == "newton":
             return self._newton(G, g, mu, start)
         if method == "admm":
-            impulses, steps = self._pinocchio.admm(G, g, mu, start, softness)
+            impulses, steps = self._pinocchio.admm(G, g, mu, start, regularization)
         else:
             impulses, steps = self._pinocchio.pgs(G, g, mu, start)
         error = contact_residual(impulses, G, g, mu)
-        if polish and not error <= self.tolerance:
+        if refine and not error <= self.tolerance:
             impulses, more, error = self._newton(G, g, mu, impulses)
             steps += more
         return impulses, steps, error
 
-    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Answer:
+    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Attempt:
         """Runs the compiled solver; returns impulses, steps and residual."""
         impulses = np.zeros(len(g)) if start is None else start.flatten()
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))

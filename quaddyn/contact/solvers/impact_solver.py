@@ -67,7 +67,7 @@ class ImpactSolver:
                 have no influence, since an impact takes no time.
         """
         check_problem(problem)
-        with np.errstate(over="ignore", invalid="ignore"):  # the residual tells what overflowed
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow shows in the residual
             return self._collide(problem)
 
     def _collide(self, problem: ContactProblem) -> Impact:

@@ -12,11 +12,11 @@ from .problem import TINY
 class PinocchioConeSolvers:
     """Pinocchio's ADMM (spectral rule, Anderson acceleration) and PGS on a dense Delassus matrix.
 
-    Carpentier, Le Lidec and Montaut 2024, "From compliant to rigid contact simulation".  Their own convergence status
-    is not used; the caller computes the residual.
+    Source: Carpentier, Le Lidec and Montaut 2024, "From compliant to rigid contact simulation".  Pinocchio's own
+    convergence status is not used; the caller computes the residual.
 
     Args:
-        tolerance: residual that the caller requires [m/s]; the solvers aim at a hundredth of it.
+        tolerance: residual that the caller requires [m/s]; the tolerances of the solvers are a hundredth of it.
         max_iterations: bound of the iterations of each attempt.
     """
 
@@ -46,8 +46,8 @@ class PinocchioConeSolvers:
     def _solve(
         self, by_admm: bool, G: Array, g: Array, friction: Array, guess: Array | None, regularization: float
     ) -> tuple[Array, int]:
-        # With the mean of its diagonal at 1, impulses become velocities and tolerances mean the same on every robot.
-        """Runs one of the two solvers on the scaled problem; returns zero impulses if it fails."""
+        """Runs one of the two solvers on the scaled problem; returns impulses (k, 3), iterations; zeros if it fails."""
+        # G is scaled to a mean diagonal of 1: impulses become velocities, and tolerances are the same on every robot.
         scale = max(float(G.trace()) / len(G), TINY)
         operator = G / scale
         if regularization:
@@ -55,12 +55,12 @@ class PinocchioConeSolvers:
         result = pin.ADMMSolverResult() if by_admm else pin.PGSSolverResult()
         if guess is not None:
             result.setConstraintImpulseGuess(scale * guess.ravel())
-        # The solver leaves its own damping in the operator, so that each attempt gets a fresh one.
+        # The solver adds its damping to the operator; therefore each attempt has a new one.
         operator = pin.DelassusOperatorDense(operator)
         solver, settings = (self._admm, self._admm_settings) if by_admm else (self._pgs, self._pgs_settings)
         try:
             solver.solve(operator, g, *self._make_cones(friction), settings, result)
-        except (ValueError, RuntimeError):  # a spectrum it cannot work with, such as that of zero
+        except (ValueError, RuntimeError):  # a spectrum that the solver rejects, such as that of a zero matrix
             return np.zeros((len(friction), 3)), 0
         return np.asarray(result.retrieveConstraintImpulses()).reshape(-1, 3) / scale, int(result.iterations)
 
@@ -68,7 +68,7 @@ class PinocchioConeSolvers:
         """Returns the product of k friction cones as Pinocchio's contact models, without geometry; cached."""
         key = tuple(friction.tolist())
         if key not in self._cones:
-            if len(self._cones) >= 64:  # friction that changes every step would fill the memory
+            if len(self._cones) >= 64:  # bounds the memory if friction changes at every step
                 self._cones.clear()
             model = pin.Model()
             models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()

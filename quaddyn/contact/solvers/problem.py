@@ -17,8 +17,9 @@ from ...urdf.tree import Array
 MAX_FRICTION = 10.0
 #: Default Coulomb coefficient of grounds, contacts and controllers.
 NOMINAL_FRICTION = 0.6
+#: Smallest positive normal number, as a bound of divisors.
 TINY = float(np.finfo(float).tiny)
-#: Largest asymmetry of G, as a fraction of its norm, that is rounding.
+#: Asymmetry of G up to which it counts as rounding, as a fraction of its norm.
 SYMMETRY_TOLERANCE = 1e-9
 
 
@@ -87,7 +88,9 @@ class ContactProblem:
             bad = mu[(mu < 0.0) | (mu > MAX_FRICTION)][0]
             raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
         if k and self.G.diagonal().min() < 0.0:
-            raise ArgumentError(f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on it")
+            raise ArgumentError(
+                f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on its diagonal"
+            )
         if not is_approx(self.G, self.G.T, SYMMETRY_TOLERANCE) and self.G.any():
             worst = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
             raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[worst]} and {self.G.T[worst]} at {worst}")
@@ -293,8 +296,8 @@ def project_to_cones(points: Array, friction: Array) -> Array:
     """Projects points (k, 3) to the cones ``|(x, y)| <= mu n``.
 
     Args:
-        points: (k, 3) tangential and normal components.
-        friction: (k,) Coulomb's coefficients.
+        points: (k, 3) tangential and normal components, in any unit.
+        friction: (k,) Coulomb's coefficients, dimensionless.
     """
     tangential, n = np.hypot(points[:, 0], points[:, 1]), points[:, 2]
     normal = np.maximum((n + friction * tangential) / (1.0 + friction * friction), 0.0)
@@ -310,10 +313,10 @@ def project_to_cone(x: float, y: float, n: float, friction: float) -> tuple[floa
     Source: Acary and Brogliato 2008, sec. 12.2.
 
     Args:
-        x: first tangential component.
-        y: second tangential component.
-        n: normal component.
-        friction: Coulomb's coefficient mu.
+        x: first tangential component [any unit].
+        y: second tangential component, in the same unit.
+        n: normal component, in the same unit.
+        friction: Coulomb's coefficient mu, dimensionless.
     """
     px, py, pn = project_to_cones(np.array([[x, y, n]]), np.array([friction]))[0].tolist()
     return px, py, pn

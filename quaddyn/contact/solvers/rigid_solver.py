@@ -1,4 +1,4 @@
-"""`RigidSolver`: bilateral contacts, feet that can neither move nor lift off."""
+"""`RigidSolver`: bilateral contacts, such as feet that can neither slip nor lift off."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class RigidSolver:
         )
 
     def _minimum_norm_impulses(self, G: Array, g: Array) -> Array:
-        """Returns the shortest impulses that minimize the contact velocities."""
+        """Computes the impulses of minimum norm that minimize the contact velocities."""
         values, vectors = np.linalg.eigh(0.5 * (G + G.T))
         is_nonzero = values > max(self.rank_tolerance * values[-1], TINY)
         basis = vectors[:, is_nonzero]
         impulses = -basis @ ((basis.T @ g) / values[is_nonzero])
-        # One step of refinement restores the digits that small eigenvalues have lost.
+        # One step of iterative refinement restores the digits that small eigenvalues lose.
         return np.asarray(impulses - basis @ ((basis.T @ (G @ impulses + g)) / values[is_nonzero]))
