@@ -59,7 +59,7 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
         ):
             return q
     raise ArgumentError(
-        f"soles: {robot.name!r} cannot stand flat on {[c.name for c in feet]} at {max(heights):.3g} m"
+        f"soles: no flat-foot stance of {robot.name!r} on {[c.name for c in feet]} at {max(heights):.3g} m"
         + (f", nor down to {min(heights):.3g} m" if height is None else "")
     )
 

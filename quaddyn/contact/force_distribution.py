@@ -20,12 +20,12 @@ def solve_force_distribution(
     force_weight: float = 1.0,
     rank_tolerance: float,
 ) -> tuple[Array, Array]:
-    """Computes the contact forces f of least cost; the motors provide the remaining ``load - J^T f``.
+    """Computes the contact forces f that minimize a cost; the motors provide the remaining ``load - J^T f``.
 
     The rows without a motor determine a part of f: ``J_u^T f = load_u``.  Among the forces that satisfy them, the
     result minimizes ``force_weight |y|^2 + torque_weight |(load - J^T f)_m|^2``, with ``f = T y`` and m the rows with a
-    motor.  If no forces satisfy them, the residual is least in the metric of the inertia, as in Gauss's principle of
-    least constraint (1829).
+    motor.  If no forces satisfy them, their residual is minimized in the metric of the inertia, as in Gauss's principle
+    of least constraint (1829).
 
     Source: Righetti, Buchli, Mistry, Kalakrishnan and Schaal 2013, "Optimal distribution of contact forces with inverse
     dynamics control"; 2011, "Inverse dynamics control of floating-base robots with external constraints".
@@ -36,8 +36,8 @@ def solve_force_distribution(
         passive: (nv,) true at the rows without a motor.
         J: (k, nv) Jacobian of the contacts; k may be 0.
         T: (k, k) invertible metric of the forces.
-        torque_weight: 0 or more.
-        force_weight: 0 or more; one of the weights must be positive.
+        torque_weight: weight of the squared motor torques, 0 or more.
+        force_weight: weight of ``|y|^2``, 0 or more; one of the weights must be positive.
         rank_tolerance: singular values below this fraction of the largest count as zero.
 
     Returns:
@@ -51,7 +51,7 @@ def solve_force_distribution(
         L = np.linalg.cholesky(M[passive][:, passive])
         rows = np.linalg.solve(L, np.column_stack((J[:, passive].T @ T, load[passive])))
         y, null = _least_squares(rows[:, :-1], rows[:, -1], rank_tolerance)
-    if torque_weight > 0.0 and null.shape[1]:  # the remaining choice: y + null z; without torques, z = 0
+    if torque_weight > 0.0 and null.shape[1]:  # remaining freedom: y + null z; without a torque weight, z = 0
         cost = np.vstack((np.sqrt(force_weight) * np.eye(k), np.sqrt(torque_weight) * (J[:, ~passive].T @ T)))
         target = np.concatenate((np.zeros(k), np.sqrt(torque_weight) * load[~passive])) - cost @ y
         y = y + null @ _least_squares(cost @ null, target, rank_tolerance)[0]
@@ -67,7 +67,7 @@ def unactuated_rows(robot: Robot) -> NDArray[np.bool_]:
 
 
 def _least_squares(A: Array, b: Array, tolerance: float) -> tuple[Array, Array]:
-    """Returns the shortest x of least ``|A x - b|``, and an orthonormal basis of the null space of A."""
+    """Returns the x of minimum norm that minimizes ``|A x - b|``, and an orthonormal basis of the null space of A."""
     U, sigma, Vt = np.linalg.svd(A)
     rank = int((sigma > tolerance * max(sigma[0], np.finfo(float).tiny)).sum()) if len(sigma) else 0
     x = Vt[:rank].T @ ((U[:, :rank].T @ b) / sigma[:rank])

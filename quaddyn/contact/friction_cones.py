@@ -20,7 +20,7 @@ def cone_margin(contact: Contact, force: Array) -> float:
     pressure.
 
     Args:
-        contact: gives the normal and the friction coefficient.
+        contact: contact with the normal and the friction coefficient.
         force: (3,) or (6,), on the robot, world axes [N, N m].
 
     Raises:
@@ -36,8 +36,8 @@ def friction_pyramid(
 ) -> Array:
     """Returns rows A with ``A f <= 0`` for forces (or wrenches) in a polyhedral friction cone, world axes.
 
-    The inner pyramid lies inside the cone with its edges on it, so that each of its forces is feasible at the price of
-    friction: face centers reach ``mu cos(pi / n)``, 71 % with 4 faces, 92 % with 8, 98 % with 16
+    The inner pyramid lies inside the cone with its edges on it, so that each of its forces is feasible, but less
+    friction is used: face centers reach ``mu cos(pi / n)``, 71 % with 4 faces, 92 % with 8, 98 % with 16
     (`pyramid_friction_ratio`).  The outer one is tangent to the cone at its face centers and reaches ``mu / cos(pi /
     n)`` at its edges.  The first face is centered on t1, the next ones follow towards t2.
 
@@ -49,7 +49,7 @@ def friction_pyramid(
     `compute_wrench_cone`.
 
     Args:
-        contact: gives normal, friction and size.
+        contact: contact with normal, friction and size.
         faces: n, 3 or more; must be 4 for a surface.
         inner: True for the pyramid inside the cone, False for the one outside.
         axes: (3, 3) rows t1, t2, n in world axes; None for ``contact.axes``.  For a surface these must be its own axes,
@@ -64,7 +64,7 @@ def friction_pyramid(
     """
     mu = contact.friction * pyramid_friction_ratio(faces, inner=inner)
     if contact.kind == "surface" and faces != 4:
-        raise ArgumentError(f"faces: the cone of a surface is known for 4, got {faces}")
+        raise ArgumentError(f"faces: expected 4 for a surface contact, got {faces}")
     if not contact.unilateral:
         return np.zeros((0, contact.rows))
     axes = contact.axes if axes is None else axes

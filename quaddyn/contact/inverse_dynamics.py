@@ -46,12 +46,12 @@ def inverse_dynamics(
     force_weight: float = 1.0,
     rank_tolerance: float = 1e-8,
 ) -> InverseDynamics:
-    """Computes the torques tau and contact forces f of least cost with ``M a + h = S^T tau + J^T f``.
+    """Computes the torques tau and contact forces f that minimize a cost with ``M a + h = S^T tau + J^T f``.
 
     The rows without a motor (a free root's six, passive joints) determine a part of f: ``J_u^T f = (M a + h)_u``.
     Among the forces that satisfy them, the result minimizes ``force_weight |f|_W^2 + torque_weight |tau|^2`` with
     ``|f|_W^2 = f_n^2 + |f_t|^2 / mu^2`` of a point, which keeps forces near the centers of their cones.  If no forces
-    satisfy them, the residual is least in the metric of the inertia, as in Gauss's principle of least constraint.
+    satisfy them, the residual is minimized in the metric of the inertia, as in Gauss's principle of least constraint.
 
     Source: Righetti, Buchli, Mistry, Kalakrishnan and Schaal 2013, "Optimal distribution of contact forces with inverse
     dynamics control"; 2011, "Inverse dynamics control of floating-base robots with external constraints".  Friction

@@ -62,7 +62,7 @@ def find_sole(robot: Robot, foot: str) -> Sole:
 
     Raises:
         UnknownNameError: no such foot.
-        ArgumentError: the lowest points of its shapes span no area to stand on.
+        ArgumentError: the lowest points of its shapes span no area.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")

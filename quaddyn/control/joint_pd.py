@@ -40,7 +40,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
     """Proportional-derivative control of the actuated joints, ``tau = kp (q* - q) + kd (v* - v) + feedforward``.
 
     Default gains come from the robot alone.  With J_f the linear part of a foot's Jacobian, the inertia at a leg's
-    joint in stance is ``I = M_ii + (mass / feet) |J_f,i|^2`` (its part of the trunk, by its lever); at any other joint,
+    joint in stance is ``I = M_ii + (mass / feet) |J_f,i|^2`` (with a part of the mass); at any other joint,
     and at every joint under a fixed root, it is ``I = M_ii``; all at ``q_home``.  Then ``kp = I w^2`` and ``kd = 2 zeta
     I w`` with ``w = 2 pi bandwidth``.
 

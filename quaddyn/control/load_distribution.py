@@ -49,8 +49,8 @@ def distribute_load(
     """Computes torques and contact forces with ``S^T tau + sum_i J_i^T f_i = generalized_force``.
 
     In the rows without an actuator (the root's six or three, and passive joints) only the contact forces can balance
-    the generalized force.  Of all forces that do, the result has the least ``sum_i f_n^2 + |f_t|^2 / mu^2``, n being
-    the world's z; if none do, the residual is least in the metric of the inertia (`solve_force_distribution`).  The
+    the generalized force.  Of all forces that do, the result minimizes ``sum_i f_n^2 + |f_t|^2 / mu^2``, n being
+    the world's z; if none do, the residual is minimized in the metric of the inertia (`solve_force_distribution`).  The
     actuated rows then give tau.  For forces at the spheres' lowest points, on slopes and on surfaces use
     `quaddyn.contact.inverse_dynamics`.
 

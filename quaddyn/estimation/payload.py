@@ -1,4 +1,4 @@
-"""`PayloadEstimator`: mass and center of mass of a payload, from torques, while the robot stands or walks."""
+"""`PayloadEstimator`: mass and center of mass of a payload, from motor torques, at rest and while walking."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
     .. math:: \tau_{ext} = J_c^T f + J_v^T m g + J_\omega^T (R\, l \times g)
 
     with its mass m and its first moment l in the axes of the link.  The components that contact forces at any foot can
-    cause are projected out, so that the feet in contact need not be known; the rest is linear in m and l.  The
+    cause are projected out, so that the contact states are not needed; the rest is linear in m and l.  The
     payload's own acceleration is neglected: its mean over a gait cycle is zero.  The component of the center of mass
     along gravity is observable only if the link tilts, and keeps its prior value, zero, while it does not.  Readings
     are forgotten with the time constant, the prior (no payload) is not.

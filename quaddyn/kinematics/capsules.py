@@ -92,7 +92,7 @@ def _axis_segment(axis: int, half: float) -> Array:
 
 
 def _cover_cylinder(r: float, half: float) -> tuple[Array, float, float]:
-    """Returns the capsule about a cylinder along z whose overapproximation is least.
+    """Returns the capsule about a cylinder along z with the smallest overapproximation.
 
     If the segment ends t inside the cylinder, the radius rho satisfies ``rho^2 = r^2 + t^2``; the overapproximation is
     least at t = r.
@@ -118,7 +118,7 @@ def _cover_mesh(points: Array) -> Iterator[tuple[Array, float, float]]:
 
 
 def _enclose_along_axis(local: Array, axis: int, R: Array) -> tuple[Array, float]:
-    """Returns the capsule along an axis that contains points, with the least excess over them at its ends and sides."""
+    """Returns the capsule along an axis that contains points and extends least beyond them at its ends and sides."""
     z, flat = local[:, axis], np.delete(local, axis, axis=1)
     center = flat.mean(axis=0)
     for k in range(200):  # nearly the smallest circle about them (Badoiu, Clarkson 2003)

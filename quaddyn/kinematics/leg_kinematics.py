@@ -422,7 +422,7 @@ class LegKinematics:
         free_rates[first : geometry.n_active, first:] = leg.joint_rates
         return free_rates
 
-    # -- shared ------------------------------------------------------------------------------------------------
+    # -- both solvers ------------------------------------------------------------------------------------------------
     def _jacobian(self, q: Array) -> tuple[Array, Array]:
         """Returns positions (N, 3) [m] and Jacobians (N, 3, n) of the foot."""
         return chain_jacobian(self._chain, q, self._is_revolute)

@@ -92,7 +92,7 @@ class _TurnedPlane:
         """Returns the nearest positions on s = 0 between the circles, and squared distances, inf where none exist."""
         outer = np.sqrt(np.maximum(leg.longest**2 - center.imag**2, 0.0))
         inner = np.sqrt(np.maximum(leg.shortest**2 - center.imag**2, 0.0))
-        # On the line both coordinates are linear in x, but for the sign of b: one least-squares x for each sign.
+        # On the line both coordinates are linear in x, except for the sign of b: least-squares x for each sign.
         size = self.ea**2 + self.eb**2
         feet, costs = [], []
         for sign in (1.0, -1.0):

@@ -44,19 +44,21 @@ class LegPoseParameters:
         self._low, self._high = folding_ranges(robot)
         state = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
         heading = state.placement(robot.bodies[0].name).rotation @ morphology.heading
-        number = dict(zip(robot.actuated, robot.actuated_index, strict=True))
+        velocity_index = dict(zip(robot.actuated, robot.actuated_index, strict=True))
         index = {name: i for i, name in enumerate(robot.actuated)}
         self._gains = np.zeros((robot.nu, self.N_PARAMETERS))
         for foot in FEET:
             leg = robot.legs[foot]
             side = 0 if foot.endswith("L") else 1
             J = state.jacobian(foot)
-            axes = {joint: heading.T @ J[3:, number[joint]] for joint in leg.joints if joint in number}
-            moves = {joint: heading.T @ J[:3, number[joint]] for joint in axes}
+            axes = {joint: heading.T @ J[3:, velocity_index[joint]] for joint in leg.joints if joint in velocity_index}
+            translations = {joint: heading.T @ J[:3, velocity_index[joint]] for joint in axes}
             for joint, axis in axes.items():
                 if abs(axis[0]) > LATERAL_AXIS_COSINE:
-                    outwards = 1.0 if side == 0 else -1.0
-                    self._gains[index[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * PARAMETER_RANGES[0]
+                    outward = 1.0 if side == 0 else -1.0
+                    self._gains[index[joint], 3 * side] = (
+                        outward * np.sign(translations[joint][1]) * PARAMETER_RANGES[0]
+                    )
                 elif joint == leg.knee:
                     self._gains[index[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
                 else:
@@ -65,10 +67,10 @@ class LegPoseParameters:
                     same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
                     self._gains[index[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
 
-    def pose(self, numbers: Array) -> Array:
+    def pose(self, parameters: Array) -> Array:
         """Returns the joint positions (nu,) of six parameters in about [-1, 1], clamped to their ranges [rad or m]."""
-        return np.asarray(np.clip(self.folded_pose + self._gains @ numbers, self._low, self._high))
+        return np.asarray(np.clip(self.folded_pose + self._gains @ parameters, self._low, self._high))
 
-    def mirror(self, numbers: Array) -> Array:
+    def mirror(self, parameters: Array) -> Array:
         """Returns parameters (..., 6) with left and right exchanged."""
-        return np.asarray(numbers[..., [3, 4, 5, 0, 1, 2]])
+        return np.asarray(parameters[..., [3, 4, 5, 0, 1, 2]])

@@ -74,24 +74,24 @@ def plan_righting(
     if pose is None:
         raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")
     key = _cache_key(robot, seed, max_trials)
-    if use_cache and (known := _load_cached_plan(key, robot)) is not None:
-        return known
-    say = progress or _print_progress
-    problem = RightingSearch(robot, morphology)
+    if use_cache and (cached_plan := _load_cached_plan(key, robot)) is not None:
+        return cached_plan
+    report = progress or _print_progress
+    search = RightingSearch(robot, morphology)
     found: dict[str, SearchResult] = {}
     for side in ("left", "right", "back"):
 
-        def tell(text: str, side: str = side) -> None:
-            say(f"righting {robot.name!r} from its {side}: {text}")
+        def report_side(text: str, side: str = side) -> None:
+            report(f"righting {robot.name!r} from its {side}: {text}")
 
-        first = problem.mirror(found["left"].parameters) if side == "right" and "left" in found else None
-        if problem.rests_on(side):
+        first = search.mirror(found["left"].parameters) if side == "right" and "left" in found else None
+        if search.rests_on(side):
             found[side] = find_motion(
-                problem, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=tell
+                search, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=report_side
             )
-    rolls = {side: each.motion for side, each in found.items() if each.motion is not None}
-    refused = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
-    plan = RightingPlan(robot.name, key, rolls, refused)
+    motions = {side: each.motion for side, each in found.items() if each.motion is not None}
+    infeasible = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
+    plan = RightingPlan(robot.name, key, motions, infeasible)
     if use_cache:
         object_cache.store_object(key, json.dumps(_to_json(plan)).encode())
     return plan
@@ -110,7 +110,7 @@ def _hash_sources() -> str:
     return object_cache.hash_parts(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *others)))
 
 
-def _cache_key(robot: Robot, seed: int, tries: int) -> str:
+def _cache_key(robot: Robot, seed: int, max_trials: int) -> str:
     """Returns the cache key of a plan: a hash of everything on which it depends."""
     model = robot.model
     parts: list[object] = [robot.root, robot.name, _round_for_key(robot.q_home), _round_for_key(model.gravity.linear)]
@@ -126,9 +126,13 @@ def _cache_key(robot: Robot, seed: int, tries: int) -> str:
         for link, pose in body.links:
             parts += [link.name, _round_for_key(pose.rotation), _round_for_key(pose.translation)]
             for geometry in link.collisions:
-                placed = geometry.placement
-                parts += [str(geometry.shape), _round_for_key(placed.rotation), _round_for_key(placed.translation)]
-    return f"{CACHE_KIND}-{object_cache.hash_parts(_hash_sources(), seed, tries, *parts)}"
+                shape_pose = geometry.placement
+                parts += [
+                    str(geometry.shape),
+                    _round_for_key(shape_pose.rotation),
+                    _round_for_key(shape_pose.translation),
+                ]
+    return f"{CACHE_KIND}-{object_cache.hash_parts(_hash_sources(), seed, max_trials, *parts)}"
 
 
 def _round_for_key(numbers: Array | float) -> bytes:
@@ -138,11 +142,15 @@ def _round_for_key(numbers: Array | float) -> bytes:
 
 def _to_json(plan: RightingPlan) -> dict[str, object]:
     """Returns a plan as a dictionary for JSON."""
-    rolls = {
-        side: {"poses": roll.poses.tolist(), "times": roll.times.tolist(), "rests": roll.rest_durations.tolist()}
-        for side, roll in plan.motions.items()
+    motions = {
+        side: {
+            "poses": motion.poses.tolist(),
+            "times": motion.times.tolist(),
+            "rest_durations": motion.rest_durations.tolist(),
+        }
+        for side, motion in plan.motions.items()
     }
-    return {"robot": plan.robot, "rolls": rolls, "refused": dict(plan.infeasible)}
+    return {"robot": plan.robot, "motions": motions, "infeasible": dict(plan.infeasible)}
 
 
 def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
@@ -152,11 +160,11 @@ def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
         return None
     try:
         read = json.loads(content)
-        rolls = {
-            side: RightingMotion(*(np.array(roll[name]) for name in ("poses", "times", "rests")))
-            for side, roll in read["rolls"].items()
+        motions = {
+            side: RightingMotion(*(np.array(motion[name]) for name in ("poses", "times", "rest_durations")))
+            for side, motion in read["motions"].items()
         }
-        plan = RightingPlan(robot.name, key, rolls, read["refused"])
+        plan = RightingPlan(robot.name, key, motions, read["infeasible"])
     except (KeyError, TypeError, ValueError, QuaddynError):
         return None
-    return plan if all(roll.poses.shape[1:] == (robot.nu,) for roll in rolls.values()) else None
+    return plan if all(motion.poses.shape[1:] == (robot.nu,) for motion in motions.values()) else None

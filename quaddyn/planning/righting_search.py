@@ -75,7 +75,7 @@ class RightingSearch:
     """
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
-        self._robot, self._p = robot, morphology
+        self._robot, self._morphology = robot, morphology
         self._legs, self._joints = LegPoseParameters(robot, morphology), JointPositions.actuated(robot)
         limiter = TorqueLimiter(robot, morphology, MAX_SERVO_PERIOD, None)
         self._servo = JointServo(robot, limiter, MAX_SERVO_PERIOD)
@@ -88,32 +88,38 @@ class RightingSearch:
         self._folded_penetrations = self._penetrations(self._legs.folded_pose)
         self.n_parameters = LegPoseParameters.N_PARAMETERS * N_POSES + N_POSES + 1
 
-    def mirror(self, numbers: Array) -> Array:
+    def mirror(self, parameters: Array) -> Array:
         """Returns the parameters of the motion with left and right exchanged."""
-        poses, times = numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS), numbers[-N_POSES - 1 :]
+        poses, times = (
+            parameters[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS),
+            parameters[-N_POSES - 1 :],
+        )
         return np.concatenate((self._legs.mirror(poses).ravel(), times))
 
-    def make_motion(self, numbers: Array) -> RightingMotion:
+    def make_motion(self, parameters: Array) -> RightingMotion:
         """Returns the motion of given parameters (n_parameters,)."""
         poses = [
-            self._legs.pose(each) for each in numbers[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)
+            self._legs.pose(each)
+            for each in parameters[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)
         ]
         times = (
             np.clip(
-                MEDIAN_MOVE_TIME * np.exp(MOVE_TIME_EXPONENT * numbers[-N_POSES - 1 :]), MIN_MOVE_TIME, MAX_MOVE_TIME
+                MEDIAN_MOVE_TIME * np.exp(MOVE_TIME_EXPONENT * parameters[-N_POSES - 1 :]), MIN_MOVE_TIME, MAX_MOVE_TIME
             )
-            * self._p.time_scale
+            * self._morphology.time_scale
         )
         return RightingMotion(
-            np.array([*poses, self._legs.folded_pose]), times, np.full(N_POSES + 1, POSE_HOLD_TIME * self._p.time_scale)
+            np.array([*poses, self._legs.folded_pose]),
+            times,
+            np.full(N_POSES + 1, POSE_HOLD_TIME * self._morphology.time_scale),
         )
 
-    def max_penetration(self, roll: RightingMotion) -> float:
+    def max_penetration(self, motion: RightingMotion) -> float:
         """Returns the maximum penetration of links during a motion [m]; 0 without collisions."""
         if self._collisions is None:
             return 0.0
-        before, worst = roll.poses[-1], 0.0
-        for pose in roll.poses:
+        before, worst = motion.poses[-1], 0.0
+        for pose in motion.poses:
             for fraction in np.arange(1, N_COLLISION_SAMPLES + 1) / N_COLLISION_SAMPLES:
                 for links, depth in self._penetrations(before + fraction * (pose - before)).items():
                     worst = max(worst, depth - self._folded_penetrations.get(links, 0.0) - PENETRATION_TOLERANCE)
@@ -131,7 +137,7 @@ class RightingSearch:
     def trunk_axes(self) -> Array:
         """Returns the present heading axes (3, 3) of the trunk in the world."""
         R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
-        return np.asarray(R @ self._p.heading)
+        return np.asarray(R @ self._morphology.heading)
 
     def rests_on(self, side: str, friction: float = VARIATIONS[0][0], roll_offset: float = 0.0) -> bool:
         """Returns whether the folded robot stays on its back or side; arguments as of `simulate_fall`."""
@@ -166,46 +172,46 @@ class RightingSearch:
             return
         q = np.array(self._robot.q_home)
         self._joints.put(q, self._legs.folded_pose)
-        heading = self._p.heading
+        heading = self._morphology.heading
         turn = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + roll_offset, 0.0, 0.0]))
         q[3:7] = pin.Quaternion(turn @ heading.T).coeffs()
-        q[2] += DROP_HEIGHT * self._p.length
+        q[2] += DROP_HEIGHT * self._morphology.length
         self._plant.reset(q)
-        self._track(lambda _: self._legs.folded_pose, SETTLING_TIME * self._p.time_scale)
+        self._track(lambda _: self._legs.folded_pose, SETTLING_TIME * self._morphology.time_scale)
         self._settled_states[key] = self._plant.checkpoint()
 
     def simulate_motion(
-        self, roll: RightingMotion, side: str, friction: float, roll_offset: float
+        self, motion: RightingMotion, side: str, friction: float, roll_offset: float
     ) -> tuple[float, float, float]:
         """Simulates a motion; returns the height of the upward axis at the end, its maximum, and the peak power [W]."""
         try:
             self.simulate_fall(side, friction, roll_offset)
-            best, power = self._track(roll.sample, roll.duration + RESTING_TIME * self._p.time_scale)
+            best, power = self._track(motion.sample, motion.duration + RESTING_TIME * self._morphology.time_scale)
         except QuaddynError:  # diverged
             return -1.0, -1.0, np.inf
         return float(self.trunk_axes()[2, 2]), best, power
 
-    def evaluate_cost(self, numbers: Array, side: str) -> float:
+    def evaluate_cost(self, parameters: Array, side: str) -> float:
         """Returns the cost of a motion; lower is better."""
-        roll = self.make_motion(numbers)
-        depth = self.max_penetration(roll)
+        motion = self.make_motion(parameters)
+        depth = self.max_penetration(motion)
         if depth > 0.0:
-            return COLLISION_COST + min(depth / self._p.length, 1.0)
-        end, best, power = self.simulate_motion(roll, side, *VARIATIONS[0])
-        scale = self._p.mass * self._p.gravity * self._p.speed_scale
+            return COLLISION_COST + min(depth / self._morphology.length, 1.0)
+        end, best, power = self.simulate_motion(motion, side, *VARIATIONS[0])
+        scale = self._morphology.mass * self._morphology.gravity * self._morphology.speed_scale
         return -(end + BEST_ATTITUDE_WEIGHT * best) + min(POWER_WEIGHT * power / scale, 1.0)
 
-    def is_robust(self, numbers: Array, side: str) -> bool:
+    def is_robust(self, parameters: Array, side: str) -> bool:
         """Returns whether a motion rights the robot in all `VARIATIONS` in which it rests on this side."""
-        roll = self.make_motion(numbers)
+        motion = self.make_motion(parameters)
         return all(
-            not self.rests_on(side, *each) or self.simulate_motion(roll, side, *each)[0] > MIN_UPRIGHT_COSINE
+            not self.rests_on(side, *each) or self.simulate_motion(motion, side, *each)[0] > MIN_UPRIGHT_COSINE
             for each in VARIATIONS
         )
 
 
 def find_motion(
-    problem: RightingSearch,
+    search: RightingSearch,
     side: str,
     rng: np.random.Generator,
     *,
@@ -216,42 +222,42 @@ def find_motion(
     """Searches a motion that rights a robot, by the cross-entropy method.
 
     Args:
-        problem: evaluates motions in a plant.
+        search: evaluation of motions in a plant.
         side: side on which the robot lies.
         rng: random generator.
         max_trials: maximum number of trial motions.
         first: parameters of a motion to try first; None for none.
         progress: function that is called with a line of text for every generation.
     """
-    if first is not None and problem.evaluate_cost(first, side) < COLLISION_COST and problem.is_robust(first, side):
-        return SearchResult(problem.make_motion(first), first, "")
-    mean, spread = np.zeros(problem.n_parameters), np.full(problem.n_parameters, 0.6)
-    best, min_cost, done = np.zeros(problem.n_parameters), np.inf, 0
-    rows = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, problem.n_parameters))
+    if first is not None and search.evaluate_cost(first, side) < COLLISION_COST and search.is_robust(first, side):
+        return SearchResult(search.make_motion(first), first, "")
+    mean, spread = np.zeros(search.n_parameters), np.full(search.n_parameters, 0.6)
+    best, min_cost, n_trials = np.zeros(search.n_parameters), np.inf, 0
+    rows = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, search.n_parameters))
     while True:
-        costs = np.array([problem.evaluate_cost(row, side) for row in rows])
-        done += len(rows)
+        costs = np.array([search.evaluate_cost(row, side) for row in rows])
+        n_trials += len(rows)
         order = np.argsort(costs, kind="stable")
         if costs[order[0]] < min_cost:
             best, min_cost = rows[order[0]].copy(), float(costs[order[0]])
         for i in order[:2]:  # the two best
-            if costs[i] < -MIN_UPRIGHT_COSINE and problem.is_robust(rows[i], side):
-                return SearchResult(problem.make_motion(rows[i]), rows[i].copy(), "")
-        end, max_height, _ = problem.simulate_motion(problem.make_motion(best), side, *VARIATIONS[0])
+            if costs[i] < -MIN_UPRIGHT_COSINE and search.is_robust(rows[i], side):
+                return SearchResult(search.make_motion(rows[i]), rows[i].copy(), "")
+        end, max_height, _ = search.simulate_motion(search.make_motion(best), side, *VARIATIONS[0])
         tilt = math.degrees(math.acos(min(max(max(end, max_height) if min_cost < COLLISION_COST else -1.0, -1.0), 1.0)))
-        progress(f"{done} trials, at best {tilt:.0f} deg from upright")
-        if done >= max_trials:
+        progress(f"{n_trials} trials, at best {tilt:.0f} deg from upright")
+        if n_trials >= max_trials:
             if min_cost >= COLLISION_COST:
-                reason = f"links would meet on all paths of the legs that were tried, {done}"
+                reason = f"links collide on all {n_trials} paths of the legs that were tried"
             elif end > MIN_UPRIGHT_COSINE:
-                reason = f"no motion that also holds with other friction and attitude in {done} tries"
+                reason = f"no motion also succeeds with other friction and attitude, in {n_trials} trials"
             else:
-                reason = f"joints and torques bring it within {tilt:.0f} deg of upright at best, in {done} tries"
+                reason = f"joints and torques reach {tilt:.0f} deg from upright at best, in {n_trials} trials"
             return SearchResult(None, best, reason)
-        chosen = np.vstack((rows[order[:ELITE_SIZE]], best))
-        mean, spread = 0.3 * mean + 0.7 * chosen.mean(axis=0), 0.3 * spread + 0.7 * chosen.std(axis=0) + MIN_SPREAD
+        elite = np.vstack((rows[order[:ELITE_SIZE]], best))
+        mean, spread = 0.3 * mean + 0.7 * elite.mean(axis=0), 0.3 * spread + 0.7 * elite.std(axis=0) + MIN_SPREAD
         rows = np.clip(
-            mean + spread * rng.standard_normal((min(GENERATION_SIZE, max_trials - done), problem.n_parameters)),
+            mean + spread * rng.standard_normal((min(GENERATION_SIZE, max_trials - n_trials), search.n_parameters)),
             -1.2,
             1.2,
         )

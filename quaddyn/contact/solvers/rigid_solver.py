@@ -18,7 +18,7 @@ class RigidSolver:
         G \lambda + g + \text{offset}\; n = 0
 
     The velocities are eliminated from the KKT system ``[M -J^T; J 0]`` (Featherstone 2008, sec. 8.5).  With redundant
-    contacts G does not have full rank and lambda is not unique; the least ``|lambda|`` is computed from the
+    contacts G does not have full rank and lambda is not unique; the lambda of minimum norm is computed from the
     eigenvectors of G, which is the limit of the proximal iteration of Carpentier, Budhiraja and Mansard 2021 started at
     zero.  If the contacts contradict each other, the result has the least violation, and the residual reports it.
 
